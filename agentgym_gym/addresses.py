@@ -1,0 +1,94 @@
+"""Which server an environment talks to.
+
+In this order: the ``server`` argument, the environment variable ``AGENTGYM_NAME_URL``, a local server that
+this process starts and shares. Either of the first two may name several servers to spread over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from agentgym_gym.errors import BadOption, NoServer
+from agentgym_gym.servers import local
+from agentgym_gym.wire import redact
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["addresses", "configured", "parse_urls"]
+
+
+def addresses(environment: Environment, server: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the base URLs of the servers to use, starting a local one where none is configured.
+
+    Args:
+        environment: The environment.
+        server: The caller's choice, if any.
+
+    Raises:
+        BadOption: A URL is not one.
+        NoServer: None is configured and none can be started; the message says how to get one.
+    """
+    urls = configured(environment, server)
+    if urls:
+        return urls
+    ways = [f"pass server='http://HOST:PORT' to gymnasium.make({environment.id!r}, ...)"]
+    ways.append(f"set the variable {environment.variable}")
+    if environment.local_server is None:
+        reason = "this project has no server of its own for it"
+    else:
+        missing = local.available(environment.local_server)
+        if missing is None:
+            return (local.local_server_url(environment.local_server),)
+        reason = f"none can be started here: {missing}"
+        ways.append(
+            "pip install 'agentgym-gym[servers]', with which one is started by itself or by the command"
+        )
+        ways[-1] += f" `agentgym serve {environment.local_server}`"
+    raise NoServer(f"no server for {environment.name}, and {reason}. Either {'; or '.join(ways)}.")
+
+
+def configured(environment: Environment, server: str | Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the servers that the argument or else the variable names; empty where neither does.
+
+    Raises:
+        BadOption: A URL is not one.
+    """
+    if server is not None:
+        return parse_urls(server, "server")
+    value = os.environ.get(environment.variable, "").strip()
+    return parse_urls(value, environment.variable) if value else ()
+
+
+def parse_urls(value: str | Sequence[str], name: str) -> tuple[str, ...]:
+    """Return base URLs from one string, with commas between several, or from a sequence.
+
+    Args:
+        value: What the user gave.
+        name: The argument or variable it was given in, for the error message.
+
+    Raises:
+        BadOption: One is not an http or https URL with a host, or there is none.
+    """
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    urls = tuple(_base_url(part, name) for part in parts)
+    if not urls:
+        raise BadOption(f"{name} names no server; give a URL such as 'http://127.0.0.1:36001'")
+    return tuple(dict.fromkeys(urls))
+
+
+def _base_url(value: str, name: str) -> str:
+    try:
+        parts = urlsplit(value.strip())
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError, TypeError):
+        valid = False
+    if not valid or parts.query or parts.fragment:
+        raise BadOption(
+            f"{name}={redact(value) if isinstance(value, str) else value!r} is not the URL of a server; "
+            "it should look like 'http://127.0.0.1:36001'"
+        )
+    return value.strip().rstrip("/")

@@ -1,0 +1,275 @@
+"""The kinds of argument an action can have: each reads, writes, checks, describes and draws its values."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from agentgym_gym.errors import BadArguments, MissingExtra
+
+if TYPE_CHECKING:
+    import numpy as np
+    from hypothesis.strategies import SearchStrategy
+
+    from agentgym_gym.actions import Phrase
+
+__all__ = ["Argument", "Integer", "ListOf", "Name", "strategies"]
+
+T = TypeVar("T")
+
+_MAX_DIGITS = 18  # so that int() is never given the thousands of digits it refuses, or takes long over
+
+
+def strategies() -> Any:
+    """Return ``hypothesis.strategies``.
+
+    Raises:
+        MissingExtra: hypothesis is not installed.
+    """
+    try:
+        from hypothesis import strategies as st  # noqa: PLC0415 - an optional dependency
+    except ModuleNotFoundError as error:
+        raise MissingExtra("A strategy of actions", extra="testing", module="hypothesis") from error
+    return st
+
+
+class Argument(ABC, Generic[T]):
+    """One kind of argument: a value, the text it is written as, and the JSON it is passed as."""
+
+    @abstractmethod
+    def read(self, text: str) -> T:
+        """Return the value that ``text`` writes.
+
+        Raises:
+            BadArguments: It writes none.
+        """
+
+    def write(self, value: T) -> str:
+        """Return the text of a value; ``read`` undoes it."""
+        return str(value)
+
+    @abstractmethod
+    def check(self, value: Any) -> None:
+        """Check a value given in Python.
+
+        Raises:
+            BadArguments: The value is of the wrong type or out of range.
+        """
+
+    def from_json(self, value: Any) -> T:
+        """Return the value that a JSON value passes, forgiving numbers written as strings.
+
+        Raises:
+            BadArguments: It passes none.
+        """
+        if not isinstance(value, str):
+            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+        return self.read(value)
+
+    def to_json(self, value: T) -> Any:
+        """Return the JSON value that passes ``value``."""
+        return value
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say in a few words what is expected, for prompts and error messages."""
+
+    @abstractmethod
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of :meth:`to_json`'s values."""
+
+    @abstractmethod
+    def strategy(self) -> SearchStrategy[T]:
+        """Return a hypothesis strategy over all values."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator) -> T:
+        """Return a likely value."""
+
+
+class Integer(Argument[int]):
+    """A whole number.
+
+    Args:
+        minimum: Least value.
+        maximum: Greatest value.
+    """
+
+    def __init__(self, minimum: int, maximum: int) -> None:
+        self.minimum = minimum
+        self.maximum = maximum
+
+    def read(self, text: str) -> int:
+        """Read decimal digits with an optional minus sign."""
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
+            raise BadArguments(f"expected {self.describe()}, got {text!r:.80}")
+        value = int(text)
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Accept integers in the range, but not True and False."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+        if not self.minimum <= value <= self.maximum:
+            raise BadArguments(f"expected {self.describe()}, got a number out of that range")
+
+    def from_json(self, value: Any) -> int:
+        """Accept integers, whole floats and strings of digits."""
+        if isinstance(value, str):
+            return self.read(value.strip())
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        self.check(value)
+        result: int = value
+        return result
+
+    def describe(self) -> str:
+        """Name the range."""
+        return f"a whole number from {self.minimum} to {self.maximum}"
+
+    def schema(self) -> dict[str, Any]:
+        """Return an integer schema with both bounds."""
+        return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
+
+    def strategy(self) -> SearchStrategy[int]:
+        """Draw from the whole range."""
+        return strategies().integers(self.minimum, self.maximum)  # type: ignore[no-any-return]
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draw a small number."""
+        return int(rng.integers(self.minimum, min(self.maximum, self.minimum + 8), endpoint=True))
+
+
+class Name(Argument[str]):
+    """The name of a thing: lower-case words and numbers, one blank between them.
+
+    Reading forgives what models often write and what can mean only one thing: capitals, underscores for
+    blanks, a namespace such as ``minecraft:``, a full stop at the end.
+
+    Args:
+        samples: Likely names, for samples and examples.
+        reserved: Words that no name may hold, because the action's template uses them.
+        namespace: The namespace to drop in front of a name.
+        max_chars: Longest name, in characters.
+    """
+
+    _words = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*", re.ASCII)
+
+    def __init__(
+        self,
+        samples: Sequence[str],
+        *,
+        reserved: Sequence[str] = (),
+        namespace: str = "",
+        max_chars: int = 64,
+    ) -> None:
+        self.samples = tuple(samples)
+        self.reserved = frozenset(reserved)
+        self.namespace = namespace
+        self.max_chars = max_chars
+
+    def read(self, text: str) -> str:
+        """Read a name as forgivingly as the class says."""
+        value = text.strip().lower().removeprefix(self.namespace).replace("_", " ").rstrip(" .")
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Accept lower-case words and numbers that are not reserved."""
+        if not isinstance(value, str):
+            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+        if len(value) > self.max_chars:
+            raise BadArguments(f"expected {self.describe()}, got {len(value)} characters")
+        if not self._words.fullmatch(value) or not self.reserved.isdisjoint(value.split(" ")):
+            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+
+    def describe(self) -> str:
+        """Show an example."""
+        return f"a name such as {self.samples[0]!r}"
+
+    def schema(self) -> dict[str, Any]:
+        """Return a string schema with a description."""
+        return {"type": "string", "maxLength": self.max_chars}
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw likely names and names of random words."""
+        st = strategies()
+        word = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=12)
+        invented = st.lists(word.filter(lambda w: w not in self.reserved), min_size=1, max_size=4)
+        return st.sampled_from(self.samples) | invented.map(" ".join)  # type: ignore[no-any-return]
+
+    def sample(self, rng: np.random.Generator) -> str:
+        """Draw one of the likely names."""
+        return self.samples[int(rng.integers(len(self.samples)))]
+
+
+class ListOf(Argument[tuple[Any, ...]]):
+    """One or more phrases of one type, written with commas between them.
+
+    Args:
+        phrase: The type of the parts; no part may be written with a comma.
+        max_items: Greatest number of parts.
+    """
+
+    def __init__(self, phrase: type[Phrase], *, max_items: int = 9) -> None:
+        self.phrase = phrase
+        self.max_items = max_items
+
+    def read(self, text: str) -> tuple[Any, ...]:
+        """Read the parts between the commas."""
+        if text.count(",") >= self.max_items:
+            raise BadArguments(f"expected {self.describe()}, got more")
+        return tuple(self.phrase.parse(part.strip()) for part in text.split(","))
+
+    def write(self, value: tuple[Any, ...]) -> str:
+        """Join the parts with commas."""
+        return ", ".join(map(str, value))
+
+    def check(self, value: Any) -> None:
+        """Accept a tuple of phrases of the right type."""
+        if not isinstance(value, tuple) or not all(type(part) is self.phrase for part in value):
+            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+        if not 1 <= len(value) <= self.max_items:
+            raise BadArguments(f"expected {self.describe()}, got {len(value)}")
+
+    def from_json(self, value: Any) -> tuple[Any, ...]:
+        """Accept a list of objects, a list of strings, or one string with commas."""
+        if isinstance(value, str):
+            return self.read(value)
+        if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= self.max_items:
+            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+        return tuple(
+            self.phrase.parse(part.strip()) if isinstance(part, str) else self.phrase.from_json(part)
+            for part in value
+        )
+
+    def to_json(self, value: tuple[Any, ...]) -> Any:
+        """Return a list of objects."""
+        return [part.to_json() for part in value]
+
+    def describe(self) -> str:
+        """Show the form of a part."""
+        return f"1 to {self.max_items} of {self.phrase.usage()!r} with commas between them"
+
+    def schema(self) -> dict[str, Any]:
+        """Return an array schema."""
+        return {
+            "type": "array",
+            "items": self.phrase.schema(),
+            "minItems": 1,
+            "maxItems": self.max_items,
+        }
+
+    def strategy(self) -> SearchStrategy[tuple[Any, ...]]:
+        """Draw up to four parts."""
+        st = strategies()
+        drawn = st.lists(self.phrase.strategy(), min_size=1, max_size=min(4, self.max_items))
+        return drawn.map(tuple)  # type: ignore[no-any-return]
+
+    def sample(self, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Draw one or two parts."""
+        return tuple(self.phrase.sample(rng) for _ in range(int(rng.integers(1, 2, endpoint=True))))

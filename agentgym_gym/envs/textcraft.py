@@ -1,0 +1,148 @@
+"""TextCraft: craft a Minecraft item from the recipes shown (Prasad et al., 2024, arXiv:2311.05772).
+
+What the server does that an adapter must know: which goal an index means depends on the order in which the
+server read its recipe files, so an episode shows what the server said at its reset and ``info["goal"]`` names
+the goal. Item names are lower-case words; the server is case-sensitive. It has no step limit, and goes on
+paying when a finished episode is stepped.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from agentgym_gym.actions import Action, Grammar, Phrase
+from agentgym_gym.arguments import Integer, ListOf, Name
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.errors import ManyActions
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
+
+__all__ = ["TEXTCRAFT", "Craft", "Get", "Ingredient", "Inventory", "TextCraftWire"]
+
+_Count = Annotated[int, Integer(1, 1_000_000), "how many"]
+_Item = Annotated[
+    str,
+    Name(
+        ["oak logs", "stick", "white dye", "iron ingot", "string", "glass", "bone meal", "redstone"],
+        reserved=["using"],
+        namespace="minecraft:",
+    ),
+    "the item's name",
+]
+
+
+@dataclass(frozen=True)
+class Ingredient(Phrase):
+    """So many of an item."""
+
+    template: ClassVar[str] = "{count} {item}"
+    count: _Count
+    item: _Item
+
+
+@dataclass(frozen=True)
+class Get(Action):
+    """Take an item that no recipe makes from the world."""
+
+    template: ClassVar[str] = "get {count} {item}"
+    count: _Count
+    item: _Item
+
+
+@dataclass(frozen=True)
+class Craft(Action):
+    """Make an item by one of the crafting commands, from ingredients that you hold.
+
+    ``craft oak planks using 1 oak logs`` is read too, since the server makes what the recipe makes whatever
+    the number says.
+    """
+
+    template: ClassVar[str] = "craft {count} {item} using {ingredients}"
+    accepts: ClassVar[tuple[str, ...]] = ("craft {item} using {ingredients}",)
+    count: _Count
+    item: _Item
+    ingredients: Annotated[tuple[Ingredient, ...], ListOf(Ingredient), "what is used up"]
+
+
+@dataclass(frozen=True)
+class Inventory(Action):
+    """List the items that you hold."""
+
+    template: ClassVar[str] = "inventory"
+
+
+_GRAMMAR = Grammar(
+    [
+        Get(1, "oak logs"),
+        Craft(4, "oak planks", (Ingredient(1, "oak logs"),)),
+        Inventory(),
+    ]
+)
+
+_RULES = """\
+You are playing a crafting game with the items of Minecraft. The first message lists crafting commands and \
+names a goal: the item that you must make. After each of your actions you are told what happened.
+
+- Always give the number of items, in `get` and in `craft`.
+- Items that one of the crafting commands makes cannot be taken with `get`: make them from their ingredients. \
+All other ingredients can be taken.
+- Use the crafting commands as they are listed, with just the numbers they state. Where one names a kind of \
+item, such as planks, any item of that kind will do, such as dark oak planks.
+- To make an item several times over, give the command several times."""
+
+_GOAL = re.compile(r"^Goal: craft (.+?)\.?$", re.MULTILINE)
+
+
+class TextCraftWire(Wire):
+    """The wire of AgentGym's TextCraft server: ids under ``id``, errors as ``{"error": …}`` with status 200."""
+
+    greeting = "This is environment TextCraft."
+    closes = True
+
+    def create(self) -> Flow[int]:
+        """Make an environment; the server demands a body, if an empty one."""
+        body = yield from exchange(Call("create", "POST", "/create", {}))
+        return body.integer("id")
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task."""
+        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id}))
+        observation = body.text("observation")
+        goal = _GOAL.search(observation)
+        return Start(observation, goal=goal[1] if goal else None)
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def close(self, env_id: int) -> Flow[None]:
+        """Free an environment; closing one that is gone does nothing."""
+        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+
+
+def _read_as_agentgym(reply: str) -> str:
+    """Return what AgentGym's ``TextCraftEnvClient`` would send.
+
+    It takes each ``Action:`` with the rest of its line, or of the next line that is not blank; refuses two;
+    and keeps nothing but ASCII letters, digits, commas and blanks. With no ``Action:`` it sends the empty text.
+    """
+    found = re.findall(r"Action:\s*([^\n]*)", reply)
+    if len(found) > 1:
+        raise ManyActions("There is more than one `Action:` in the reply.")
+    kept = re.sub(r"[^A-Za-z0-9, ]", "", found[0]) if found else ""
+    return " ".join(kept.split())
+
+
+TEXTCRAFT = Environment(
+    name="TextCraft",
+    wire=TextCraftWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=20,
+    splits={"all": range(544)},
+    agentgym_readers={"react": _read_as_agentgym},
+    local_server="textcraft",
+    oracle="agentgym_gym.oracles.textcraft:TextCraftOracle",
+)

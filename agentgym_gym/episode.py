@@ -1,0 +1,283 @@
+"""One task being played, without I/O: turn limit, score, reading of replies, faults.
+
+An :class:`Episode` outlives a single task: it holds the lease on a remote environment and plays one task
+after another in it. Its methods are flows (see :mod:`agentgym_gym.wire`); the environments in ``env.py`` and
+its siblings only drive them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from gymnasium.error import ResetNeeded
+
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
+from agentgym_gym.errors import (
+    ActionError,
+    BadArguments,
+    BadOption,
+    Fault,
+    ServerTimeout,
+    ServerUnreachable,
+    UnknownAction,
+)
+from agentgym_gym.leases import Lease, pool_of
+from agentgym_gym.wire import Flow, Outcome, Start, at, scrub
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment, OnUnknown
+    from agentgym_gym.formats import Format, Reading
+
+__all__ = ["Episode", "Message", "Turn"]
+
+
+class Turn(NamedTuple):
+    """What ``gymnasium.Env.step`` returns."""
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+class Message(NamedTuple):
+    """One line of a transcript."""
+
+    role: Literal["environment", "agent"]
+    text: str
+
+
+class Episode:
+    """One seat at an environment: plays tasks in it, one after another.
+
+    Args:
+        environment: The environment.
+        action_format: How replies are read.
+        on_unknown: What is done with an action the grammar does not know: ``"forward"`` sends it in the
+            agent's words, ``"refuse"`` answers it like any other reply that cannot be read.
+        max_turns: Turns after which an unfinished task is truncated; None for no limit.
+
+    Attributes:
+        fault: The fault that ended the current task, if one did.
+        transcript: The messages of the current task.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        action_format: Format,
+        on_unknown: OnUnknown,
+        max_turns: int | None,
+    ) -> None:
+        self.environment = environment
+        self.action_format = action_format
+        self.on_unknown = on_unknown
+        self.max_turns = max_turns
+        self.fault: Fault | None = None
+        self.transcript: list[Message] = []
+        self.lease: Lease | None = None
+        self._playing = False
+        self._task_id = -1
+        self._start = Start("")
+        self._turn = 0
+        self._score = 0.0
+        self._raw_reward = 0.0
+        self._agentgym_score = 0.0
+
+    def reset(self, task_id: int, servers: Sequence[str]) -> Flow[tuple[str, dict[str, Any]]]:
+        """Start a task.
+
+        Args:
+            task_id: Which task.
+            servers: Base URLs that may serve it; the least loaded that answers is used.
+
+        Returns:
+            The first observation, as the server said it just now, and the info.
+
+        Raises:
+            WrongServer: Another environment answers there.
+            Fault: The environment could not be reset. There is no task then to be truncated, so a fault is
+                raised here, whatever is done with those of a step.
+        """
+        self._playing = False
+        self.fault = None
+        if self.lease is not None and (self.lease.in_doubt or not self.lease.current):
+            yield from self._give_back()
+        start = yield from self._start_task(task_id, servers)
+        self._task_id, self._start = task_id, start
+        self._turn, self._score, self._raw_reward, self._agentgym_score = 0, 0.0, 0.0, 0.0
+        self.transcript = [Message("environment", start.observation)]
+        self._playing = True
+        return start.observation, self._info(start.available_actions)
+
+    def step(self, reply: str | Action | Verbatim) -> Flow[Turn]:
+        """Play one turn.
+
+        Args:
+            reply: What the agent wrote, or a typed action.
+
+        Returns:
+            The turn. A reply that holds no action costs a turn and never reaches the server; a fault ends
+            the episode as truncated, with reward 0, and is kept in :attr:`fault`.
+
+        Raises:
+            ResetNeeded: The episode is over, or none was begun.
+            BadOption: The reply is neither text nor an action of this environment.
+        """
+        if not self._playing or self.lease is None:
+            raise ResetNeeded("the episode is over, or none was begun: call reset() before step()")
+        if isinstance(reply, str):
+            reply = scrub(reply)
+        elif not isinstance(reply, (Verbatim, *self.environment.grammar.actions)):
+            raise BadOption(
+                f"step takes text or an action of {self.environment.grammar!r}, not {reply!r:.80}"
+            )
+        self._turn += 1
+        self.transcript.append(Message("agent", str(reply)))
+        try:
+            action = self._read(reply)
+        except ActionError as error:
+            return self._answer(self._advice(error), parse_error=error.kind)
+        if isinstance(action, Thought):
+            return self._answer("OK.")
+        try:
+            outcome = yield from self._send(self.lease, str(action))
+        except Fault as fault:
+            return self._end_by(fault, str(action))
+        return self._judge(outcome, str(action))
+
+    def close(self) -> Flow[None]:
+        """Give the remote environment back. May be called again."""
+        self._playing = False
+        yield from self._give_back()
+
+    def _start_task(self, task_id: int, servers: Sequence[str]) -> Flow[Start]:
+        """Reset the remote environment we hold; where it turns out to be spoilt, a new one."""
+        while True:
+            lease = self.lease = self.lease or (yield from _acquire(self.environment, servers))
+            lease.in_doubt = True
+            try:
+                lease.check()
+                start = yield from at(lease.server, self.environment.wire.reset(lease.env_id, task_id))
+            except Fault as fault:
+                fresh = lease.fresh
+                yield from self._give_back(fault)
+                # What spoilt a used environment may lie in its past. A new one has none, and a time-out has
+                # cost all the time there was.
+                if fresh or isinstance(fault, ServerTimeout):
+                    raise
+            else:
+                lease.in_doubt = lease.fresh = False
+                return start
+
+    def _send(self, lease: Lease, action: str) -> Flow[Outcome]:
+        lease.check()
+        # Until the reply is in, nobody knows what the server did: an interrupt here must not leave an
+        # episode that looks as if it could go on.
+        self._playing, lease.in_doubt = False, True
+        outcome = yield from at(lease.server, self.environment.wire.step(lease.env_id, action))
+        self._playing, lease.in_doubt = True, False
+        return outcome
+
+    def _give_back(self, fault: Fault | None = None) -> Flow[None]:
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            yield from lease.pool.release(lease, fault)
+
+    def _read(self, reply: str | Action | Verbatim) -> Reading:
+        try:
+            action = reply if not isinstance(reply, str) else self._parse(reply)
+        except UnknownAction as error:
+            if self.on_unknown == "refuse" or error.text is None:
+                raise
+            action = Verbatim(error.text)
+        if isinstance(reply, Verbatim) and self.on_unknown == "refuse":
+            action = self.environment.grammar.parse(reply.text)
+        if isinstance(action, Verbatim) and len(action.text) > MAX_ACTION_CHARS:
+            raise BadArguments(f"The action is longer than {MAX_ACTION_CHARS} characters.")
+        return action
+
+    def _parse(self, reply: str) -> Reading:
+        return self.action_format.parse(reply, self.environment.grammar)
+
+    def _advice(self, error: ActionError) -> str:
+        problem = str(error).rstrip(".")
+        example = self.action_format.example(self.environment.grammar)
+        return f"Your reply was not carried out. {problem}.\nA reply looks like this:\n\n{example}"
+
+    def _judge(self, outcome: Outcome, action: str) -> Turn:
+        verdict = self.environment.wire.judge(self._score, outcome)
+        reward = verdict.score - self._score
+        self._score, self._agentgym_score = verdict.score, verdict.agentgym_score
+        self._raw_reward = outcome.reward
+        return self._answer(
+            outcome.observation,
+            reward=reward,
+            done=verdict.done,
+            success=verdict.success,
+            available_actions=outcome.available_actions,
+            action=action,
+        )
+
+    def _answer(
+        self,
+        observation: str,
+        *,
+        reward: float = 0.0,
+        done: bool = False,
+        success: bool = False,
+        available_actions: tuple[str, ...] | None = None,
+        action: str | None = None,
+        parse_error: str | None = None,
+    ) -> Turn:
+        truncated = not done and self.max_turns is not None and self._turn >= self.max_turns
+        self._playing = not (done or truncated)
+        self.transcript.append(Message("environment", observation))
+        info = self._info(available_actions)
+        info["success"], info["action"] = success, action
+        if action is None:
+            info["raw_reward"] = 0.0
+        if parse_error is not None:
+            info["parse_error"] = parse_error
+        return Turn(observation, reward, done, truncated, info)
+
+    def _end_by(self, fault: Fault, action: str) -> Turn:
+        self._playing = False
+        self.fault = fault
+        if isinstance(fault, ServerUnreachable) and self.lease is not None:
+            self.lease.pool.server_gone()
+        observation = f"The environment failed and the episode ends here ({fault.kind})."
+        self.transcript.append(Message("environment", observation))
+        info = self._info(None)
+        info.update(raw_reward=0.0, action=action, fault={"kind": fault.kind, "message": str(fault)})
+        return Turn(observation, 0.0, False, True, info)
+
+    def _info(self, available_actions: tuple[str, ...] | None) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "task_id": self._task_id,
+            "turn": self._turn,
+            "score": self._score,
+            "success": False,
+            "raw_reward": self._raw_reward,
+            "agentgym_score": self._agentgym_score,
+            "action": None,
+        }
+        if self._start.goal is not None:
+            info["goal"] = self._start.goal
+        if available_actions is not None:
+            info["available_actions"] = available_actions
+        return info
+
+
+def _acquire(environment: Environment, servers: Sequence[str]) -> Flow[Lease]:
+    """Take a lease on the least loaded server that can be reached."""
+    pools = sorted((pool_of(environment, server) for server in servers), key=lambda pool: pool.load)
+    for pool in pools[:-1]:
+        try:
+            return (yield from pool.acquire())
+        except ServerUnreachable:
+            continue
+    return (yield from pools[-1].acquire())

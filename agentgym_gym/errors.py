@@ -1,0 +1,175 @@
+"""Every error this library raises, in one tree.
+
+::
+
+    gymnasium.error.Error
+    └── AgentGymError
+        ├── SetupError                 something must be changed before an episode can start
+        │   ├── NoServer               no server is configured and none can be started
+        │   ├── WrongServer            another environment answers at that address
+        │   ├── MissingExtra           an optional dependency is not installed
+        │   ├── UnknownEnvironment     no environment of that name is registered
+        │   └── BadOption              an argument has a value outside its documented range
+        ├── ActionError                the agent's reply holds no action to send
+        │   ├── NoAction               nothing in the reply is marked as the action
+        │   ├── ManyActions            more than one action, so which was meant is a guess
+        │   ├── UnknownAction          an action was read, the environment has none of that name
+        │   └── BadArguments           the action exists, its arguments do not fit
+        └── Fault                      the environment failed, whatever the agent did
+            ├── ServerUnreachable      no connection could be made: the request was never sent
+            ├── ServerTimeout          the request was sent, no whole reply came in time
+            ├── ConnectionLost         the connection broke while a reply was awaited
+            ├── ServerError            an HTTP status that the protocol has no place for
+            ├── BadReply               the reply is not what the protocol says it is
+            ├── EnvironmentFailed      the server said that the environment failed
+            ├── LeaseLost              the remote environment is no longer ours
+            └── ServerFull             the server has no free environment
+
+The three families answer three different questions. A ``SetupError`` is for the person who wrote the
+call. An ``ActionError`` is for the agent: an episode turns it into an observation and goes on. A
+``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out.
+
+``gymnasium.error.ResetNeeded`` is raised as it is when a finished episode is stepped.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import gymnasium.error
+
+__all__ = [
+    "ActionError",
+    "AgentGymError",
+    "BadArguments",
+    "BadOption",
+    "BadReply",
+    "ConnectionLost",
+    "EnvironmentFailed",
+    "Fault",
+    "LeaseLost",
+    "ManyActions",
+    "MissingExtra",
+    "NoAction",
+    "NoServer",
+    "ServerError",
+    "ServerFull",
+    "ServerTimeout",
+    "ServerUnreachable",
+    "SetupError",
+    "UnknownAction",
+    "UnknownEnvironment",
+    "WrongServer",
+]
+
+
+class AgentGymError(gymnasium.error.Error):
+    """Root of every error this library raises."""
+
+    @property
+    def kind(self) -> str:
+        """The class name, the stable word to log, count and compare."""
+        return type(self).__name__
+
+
+class SetupError(AgentGymError):
+    """The call, the configuration or the installation must change before an episode can start."""
+
+
+class NoServer(SetupError):
+    """No server is configured for the environment and none can be started here."""
+
+
+class WrongServer(SetupError):
+    """A server answers at the address, but it is not the environment that was asked for."""
+
+
+class MissingExtra(SetupError):
+    """An optional dependency is missing; the message says which extra to install."""
+
+    def __init__(self, what: str, *, extra: str, module: str) -> None:
+        super().__init__(
+            f"{what} needs the package {module!r}, which is not installed. "
+            f"Install it with: pip install 'agentgym-gym[{extra}]'"
+        )
+
+
+class UnknownEnvironment(SetupError):
+    """No environment of that name is registered."""
+
+
+class BadOption(SetupError, ValueError):
+    """An argument has a value outside its documented range."""
+
+
+class ActionError(AgentGymError, ValueError):
+    """The agent's reply holds no action that can be sent."""
+
+
+class NoAction(ActionError):
+    """Nothing in the reply is marked as the action."""
+
+
+class ManyActions(ActionError):
+    """The reply holds more than one action, so which one was meant would be a guess."""
+
+
+class UnknownAction(ActionError):
+    """An action was read, but the environment's grammar has none of that name.
+
+    Attributes:
+        text: The action as the agent wrote it, when it was written as text and so could be forwarded;
+            None when the format carries a function name and arguments, which have no text.
+    """
+
+    def __init__(self, message: str, *, text: str | None = None) -> None:
+        super().__init__(message)
+        self.text = text
+
+
+class BadArguments(ActionError):
+    """The action exists, its arguments are missing, of the wrong type or out of range."""
+
+
+class Fault(AgentGymError):
+    """The environment failed, whatever the agent did: the episode must not be scored.
+
+    Attributes:
+        was_sent: Whether the request may have reached the server, and so may have been carried out.
+    """
+
+    was_sent: ClassVar[bool] = True
+
+
+class ServerUnreachable(Fault):
+    """No connection could be made, so the request never reached the server."""
+
+    was_sent = False
+
+
+class ServerTimeout(Fault):
+    """The request was sent, but no whole reply came within the time allowed."""
+
+
+class ConnectionLost(Fault):
+    """The connection broke after the request may have been sent and before a whole reply came."""
+
+
+class ServerError(Fault):
+    """The server answered with an HTTP status that the protocol has no place for."""
+
+
+class BadReply(Fault):
+    """The reply is not what the protocol says: not JSON, too large, a field missing or of the wrong type."""
+
+
+class EnvironmentFailed(Fault):
+    """The server said, in a well-formed reply, that the environment failed."""
+
+
+class LeaseLost(Fault):
+    """The remote environment no longer belongs to this client: its server was restarted."""
+
+
+class ServerFull(Fault):
+    """The server has no free environment to give."""

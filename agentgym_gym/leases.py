@@ -1,0 +1,236 @@
+"""Which remote environments are ours.
+
+A server gives out ids and forgets to take them back, hands out ids that are in use, or is restarted and
+begins again at 0. A :class:`LeasePool` keeps, for one server and all threads of this process, which ids we
+hold and which we may use again, so that no two episodes ever share one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from agentgym_gym.errors import (
+    EnvironmentFailed,
+    Fault,
+    LeaseLost,
+    ServerFull,
+    ServerUnreachable,
+    WrongServer,
+)
+from agentgym_gym.wire import Flow, at, redact
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["Lease", "LeasePool", "pool_of"]
+
+_log = logging.getLogger(__name__)
+
+
+class Lease:
+    """The right to use one remote environment.
+
+    Attributes:
+        pool: The pool it came from.
+        env_id: The id on the server.
+        fresh: Whether the environment was made for this lease and has not been played.
+        in_doubt: Whether a request may still be running in the remote environment.
+    """
+
+    def __init__(self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool) -> None:
+        self.pool = pool
+        self.env_id = env_id
+        self.fresh = fresh
+        self.in_doubt = False
+        self._epoch = epoch
+        self._pid = os.getpid()
+        self._taken = False
+
+    @property
+    def server(self) -> str:
+        """Base URL of the server."""
+        return self.pool.server
+
+    @property
+    def current(self) -> bool:
+        """Whether the remote environment can still be there: the server was not seen to go away since."""
+        return self.ours and not self._taken and self._epoch == self.pool.epoch
+
+    @property
+    def ours(self) -> bool:
+        """Whether this process took the lease; a forked child inherits the object, not the right."""
+        return self._pid == os.getpid()
+
+    def take_away(self) -> None:
+        """Note that the server gave the id to someone else, having lost what was there."""
+        self._taken = True
+
+    def check(self) -> None:
+        """Raise unless the remote environment may be used.
+
+        Raises:
+            LeaseLost: It belongs to another process, or the server gave its id to someone else.
+        """
+        if not self.ours:
+            raise LeaseLost("this environment was made in another process; make one in each process")
+        if self._taken:
+            raise LeaseLost(f"{redact(self.server)} was restarted and lost remote environment {self.env_id}")
+
+    def __repr__(self) -> str:
+        return f"Lease({redact(self.server)!r}, {self.env_id})"
+
+
+class LeasePool:
+    """All leases of this process on one server.
+
+    Args:
+        environment: The environment it serves.
+        server: Its base URL.
+    """
+
+    def __init__(self, environment: Environment, server: str) -> None:
+        self.environment = environment
+        self.server = server
+        self.epoch = 0
+        self._held: dict[int, Lease] = {}
+        self._free: list[int] = []
+        self._pending = 0
+        self._identified = False
+        self._lock = threading.Lock()
+
+    @property
+    def load(self) -> int:
+        """How many leases are held or on their way."""
+        with self._lock:
+            return len(self._held) + self._pending
+
+    def acquire(self) -> Flow[Lease]:
+        """Take a remote environment: a free one of ours, else a new one.
+
+        Raises:
+            WrongServer: Another environment answers at the address.
+            ServerFull: The server has no environment for us.
+            Fault: The server did not do its part.
+        """
+        try:
+            yield from self._identify()
+            reused = self._reserve()
+            if reused is not None:
+                return reused
+            try:
+                env_id = yield from at(self.server, self.environment.wire.create())
+                return self._hold(env_id)
+            finally:
+                with self._lock:
+                    self._pending -= 1
+        except ServerUnreachable:
+            self.server_gone()
+            raise
+
+    def release(self, lease: Lease, fault: Fault | None = None) -> Flow[None]:
+        """Give a remote environment back: close it where the server can, else keep its id for later.
+
+        Never raises a fault: there is nobody left to whom it would matter.
+
+        Args:
+            lease: The lease; must not be used afterwards.
+            fault: What went wrong with it, if anything did.
+        """
+        if isinstance(fault, ServerUnreachable):
+            self.server_gone()
+        current = lease.current
+        with self._lock:
+            if self._held.get(lease.env_id) is lease:
+                del self._held[lease.env_id]
+        if not current:
+            return  # the id may be someone else's by now
+        if not self.environment.wire.closes:
+            # An id that the server itself no longer knows is of no use to anyone.
+            if not isinstance(fault, EnvironmentFailed):
+                with self._lock:
+                    self._free.append(lease.env_id)
+            return
+        try:
+            yield from at(self.server, self.environment.wire.close(lease.env_id))
+        except Fault as error:
+            _log.debug("could not close %r: %s", lease, error)
+
+    def server_gone(self) -> None:
+        """Note that the server was not there: what we held on it may be gone, or another's."""
+        with self._lock:
+            self.epoch += 1
+            self._identified = False
+            self._free.clear()
+
+    def _identify(self) -> Flow[None]:
+        if self._identified:
+            return
+        try:
+            yield from at(self.server, self.environment.wire.identify())
+        except WrongServer as error:
+            raise WrongServer(
+                f"{redact(self.server)} does not serve {self.environment.name}: {error}. Check the argument "
+                f"server= and the variable {self.environment.variable}; `agentgym doctor URL` tells what "
+                "answers at a URL."
+            ) from None
+        self._identified = True
+
+    def _reserve(self) -> Lease | None:
+        """Return a lease on a free id, or make room for one that is to be created."""
+        capacity = self.environment.wire.capacity
+        with self._lock:
+            if self._free:
+                return self._enter(self._free.pop(), fresh=False)
+            if capacity is not None and len(self._held) + self._pending >= capacity:
+                raise ServerFull(
+                    f"{redact(self.server)} holds at most {capacity} {self.environment.name} environments; "
+                    "close some, or spread over more servers with server=[URL, URL, ...]"
+                )
+            self._pending += 1
+            return None
+
+    def _hold(self, env_id: int) -> Lease:
+        """Enter an id that the server has just given out."""
+        with self._lock:
+            holder = self._held.get(env_id)
+            if holder is not None:
+                if self.environment.wire.reissues_ids and holder.current:
+                    raise ServerFull(
+                        f"{redact(self.server)} gave out id {env_id}, which is in use here: it is full. "
+                        "Close some environments, or use more servers"
+                    )
+                holder.take_away()  # such ids begin again only when the server does
+            if env_id in self._free:
+                self._free.remove(env_id)
+            return self._enter(env_id, fresh=True)
+
+    def _enter(self, env_id: int, *, fresh: bool) -> Lease:
+        lease = self._held[env_id] = Lease(self, env_id, epoch=self.epoch, fresh=fresh)
+        return lease
+
+
+_pools: dict[tuple[int, str], LeasePool] = {}
+_pools_lock = threading.Lock()
+
+
+def pool_of(environment: Environment, server: str) -> LeasePool:
+    """Return this process's one pool for a server."""
+    with _pools_lock:
+        key = (id(environment), server)  # the pool keeps the environment alive, so the id stays its own
+        if key not in _pools:
+            _pools[key] = LeasePool(environment, server)
+        return _pools[key]
+
+
+def _forget_pools() -> None:
+    """Start a forked child with nothing held: what it inherits belongs to its parent."""
+    global _pools_lock  # noqa: PLW0603 - the parent may have held it while forking
+    _pools_lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)

@@ -1,0 +1,28 @@
+"""From the catalogue to gymnasium's registry."""
+
+from __future__ import annotations
+
+import gymnasium
+
+from agentgym_gym import catalogue
+from agentgym_gym.envs.textcraft import TEXTCRAFT
+
+__all__ = ["BUILT_IN", "register"]
+
+BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT,)
+
+
+def register(environment: catalogue.Environment) -> None:
+    """Make an environment known to this library and to ``gymnasium.make``.
+
+    Args:
+        environment: The environment; one of the same name is replaced.
+    """
+    catalogue.add(environment)
+    gymnasium.registry.pop(environment.id, None)
+    # No max_episode_steps: the turn limit belongs to the episode, so that all drivers truncate alike.
+    gymnasium.register(
+        id=environment.id,
+        entry_point="agentgym_gym.env:AgentGymEnv",
+        kwargs={"environment": environment.name},
+    )

@@ -1,0 +1,359 @@
+"""The words in which a server is spoken to: calls, replies, flows and the abstract wire.
+
+A *flow* is a generator that yields a :class:`Call` and is sent the :class:`Reply` to it, the pattern of
+httpx's ``auth_flow``. Everything that knows a protocol is a flow and does no I/O, so the synchronous
+driver, an asynchronous one and a test that replays a recording all run the same logic::
+
+    def create(self, task_id: int) -> Flow[int]:
+        body = yield from exchange(Call("create", "POST", "/create", body={}))
+        return body.integer("id")
+
+A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongServer
+
+__all__ = [
+    "Body",
+    "Call",
+    "Flow",
+    "Outcome",
+    "Reply",
+    "Stage",
+    "Start",
+    "Verdict",
+    "Wire",
+    "at",
+    "exchange",
+    "redact",
+    "scrub",
+]
+
+T = TypeVar("T")
+
+Stage: TypeAlias = Literal["identify", "create", "reset", "observe", "step", "close"]
+
+_SHOWN = 200  # characters of an unexpected reply that go into an error message
+
+# Sending these again can do no harm. A create would leak the first environment, and a step could be
+# played twice, so those two are repeated only when the first certainly did not arrive.
+_REPEATABLE: frozenset[Stage] = frozenset({"identify", "reset", "observe"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One HTTP request, relative to a server until :func:`at` gives it one.
+
+    Attributes:
+        stage: What the request is for; drivers choose the time limit by it.
+        method: The HTTP method.
+        path: Absolute path on the server, such as ``/maze/step``.
+        body: The JSON object to send, or None for no body.
+        query: Query parameters, in order.
+        server: Base URL without a trailing slash; empty while the call is relative.
+    """
+
+    stage: Stage
+    method: Literal["GET", "POST"]
+    path: str
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    server: str = ""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether sending the call a second time can do no harm."""
+        return self.stage in _REPEATABLE
+
+    @property
+    def url(self) -> str:
+        """The whole URL, query included."""
+        query = "?" + urlencode(self.query) if self.query else ""
+        return f"{self.server}{self.path}{query}"
+
+    @property
+    def content(self) -> bytes | None:
+        """The body as JSON in ASCII, so that text which is not valid Unicode still travels."""
+        if self.body is None:
+            return None
+        return json.dumps(self.body, allow_nan=False).encode("ascii")
+
+    def __str__(self) -> str:
+        """Say what was asked of whom, for error messages: never the body, never a password."""
+        return f"{self.method} {redact(self.server)}{self.path}"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered.
+
+    Attributes:
+        call: The call this answers.
+        status: HTTP status code.
+        content: The undecoded body.
+    """
+
+    call: Call
+    status: int
+    content: bytes
+
+    def json(self) -> Any:
+        """Return the body as JSON.
+
+        Raises:
+            BadReply: It is not JSON, or holds the numbers NaN or Infinity, which JSON does not have.
+        """
+        try:
+            return json.loads(self.content, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise BadReply(f"{self.call} answered something that is not JSON: {self.excerpt}") from error
+
+    @property
+    def excerpt(self) -> str:
+        """The beginning of the body, quoted, for an error message."""
+        shown = self.content[:_SHOWN].decode("utf-8", errors="replace")
+        return repr(shown) + ("…" if len(self.content) > _SHOWN else "")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+Flow: TypeAlias = Generator[Call, Reply, T]
+
+
+def at(server: str, flow: Flow[T]) -> Flow[T]:
+    """Run a flow of relative calls against one server.
+
+    Args:
+        server: Base URL without a trailing slash.
+        flow: The flow whose calls are to be sent there.
+
+    Returns:
+        What the flow returns.
+    """
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = yield replace(call, server=server)
+            except Exception as error:  # noqa: BLE001 - whatever the driver throws belongs to the inner flow
+                call = flow.throw(error)
+            else:
+                call = flow.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+@dataclass(frozen=True)
+class Body:
+    """The JSON of a reply, read field by field.
+
+    Every reader raises :class:`~agentgym_gym.errors.BadReply`, naming the call, when the field is missing or
+    of another type than the protocol says.
+
+    Attributes:
+        call: The call that was answered.
+        value: The JSON value.
+    """
+
+    call: Call
+    value: Any
+
+    def text(self, name: str) -> str:
+        """Return a string field as valid Unicode."""
+        value = self._field(name)
+        if not isinstance(value, str):
+            raise self._bad(f"{name!r} should be a string, got {value!r:.80}")
+        return scrub(value)
+
+    def number(self, name: str) -> float:
+        """Return a finite number field."""
+        value = self._field(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self._bad(f"{name!r} should be a number, got {value!r:.80}")
+        try:
+            result = float(value)
+        except OverflowError:
+            result = math.inf
+        if not math.isfinite(result):
+            raise self._bad(f"{name!r} should be a finite number, got {value!r:.80}")
+        return result
+
+    def integer(self, name: str) -> int:
+        """Return an integer field."""
+        value = self._field(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._bad(f"{name!r} should be an integer, got {value!r:.80}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean field."""
+        value = self._field(name)
+        if not isinstance(value, bool):
+            raise self._bad(f"{name!r} should be true or false, got {value!r:.80}")
+        return value
+
+    def _field(self, name: str) -> Any:
+        if not isinstance(self.value, dict):
+            raise self._bad(f"expected an object with {name!r}, got {self.value!r:.80}")
+        if name not in self.value:
+            raise self._bad(f"{name!r} is missing; there are {sorted(self.value)!r:.80}")
+        return self.value[name]
+
+    def _bad(self, what: str) -> BadReply:
+        return BadReply(f"{self.call} broke the protocol: {what}")
+
+
+def exchange(call: Call) -> Flow[Body]:
+    """Send a call and return the JSON of its reply.
+
+    Raises:
+        ServerError: The status is not 200.
+        BadReply: The body is not JSON.
+        EnvironmentFailed: The body is an object with an ``error`` key, the way six of the servers report
+            failures with status 200. The text under the key may be empty, so the key alone decides.
+    """
+    reply = yield call
+    if reply.status != HTTPStatus.OK:
+        raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
+    value = reply.json()
+    if isinstance(value, dict) and "error" in value:
+        raise EnvironmentFailed(f"{reply.call} answered an error: {str(value['error'])[:_SHOWN]!r}")
+    return Body(reply.call, value)
+
+
+def scrub(value: str) -> str:
+    """Replace lone surrogates, which JSON can carry but UTF-8, and so any file or tokenizer, cannot."""
+    return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+
+
+def redact(url: str) -> str:
+    """Return a URL without the user name and password it may carry."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc="***@" + parts.netloc.rpartition("@")[2]))
+
+
+@dataclass(frozen=True)
+class Start:
+    """The beginning of an episode, as the server told it.
+
+    Attributes:
+        observation: The first observation.
+        goal: The task in a few words, where the server states one.
+        available_actions: What may be done now, where the server lists it.
+    """
+
+    observation: str
+    goal: str | None = None
+    available_actions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The server's answer to one action.
+
+    Attributes:
+        observation: What the agent sees next.
+        reward: The reward exactly as the server gave it.
+        done: Whether the server called the episode finished.
+        available_actions: What may be done now, where the server lists it.
+    """
+
+    observation: str
+    reward: float
+    done: bool
+    available_actions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where an episode stands after an outcome.
+
+    Attributes:
+        score: The episode's score so far; its final value is the episode's return.
+        success: Whether the task is solved.
+        done: Whether the episode is over.
+        agentgym_score: What AgentGym's own client would report if the episode ended here.
+    """
+
+    score: float
+    success: bool
+    done: bool
+    agentgym_score: float
+
+
+class Wire(ABC):
+    """How one kind of server is spoken to. Stateless: one instance serves every episode.
+
+    Class attributes:
+        greeting: What ``GET /`` answers on the right server.
+        closes: Whether the server can free an environment.
+        capacity: How many environments one server can hold for us, or None for no limit.
+        reissues_ids: Whether a full server hands out ids that are in use, instead of refusing.
+    """
+
+    greeting: ClassVar[str]
+    closes: ClassVar[bool]
+    capacity: ClassVar[int | None] = None
+    reissues_ids: ClassVar[bool] = False
+
+    def identify(self) -> Flow[None]:
+        """Check that the right environment answers.
+
+        Raises:
+            WrongServer: Something else answers there; the message says what.
+        """
+        reply = yield Call("identify", "GET", "/")
+        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
+        try:
+            said = reply.json()
+        except BadReply:
+            said = None
+        if reply.status != HTTPStatus.OK or said != self.greeting:
+            found = repr(said) if isinstance(said, str) else f"HTTP {reply.status} {reply.excerpt}"
+            raise WrongServer(f"expected a server that says {self.greeting!r}, found one that says {found}")
+
+    @abstractmethod
+    def create(self) -> Flow[int]:
+        """Make a remote environment and return its id (0 is an id like any other)."""
+
+    @abstractmethod
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task in a remote environment."""
+
+    @abstractmethod
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action, already in the words the server reads."""
+
+    def close(self, env_id: int) -> Flow[None]:
+        """Free a remote environment. Called only where :attr:`closes` is true."""
+        raise NotImplementedError(f"{type(self).__name__} has no close")
+        yield
+
+    def judge(self, score: float, outcome: Outcome) -> Verdict:
+        """Score an outcome: by default a task is worth 1 once the server has paid for it, else 0.
+
+        Args:
+            score: The score before this outcome.
+            outcome: What the server answered.
+        """
+        success = outcome.done and outcome.reward > 0
+        return Verdict(1.0 if success else score, success, outcome.done, outcome.reward)
