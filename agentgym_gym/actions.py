@@ -288,7 +288,7 @@ class Grammar:
         action = self._by_name.get(verb)
         if action is None:
             raise UnknownAction(
-                f"{text!r:.80} is not one of the actions: {', '.join(self._by_name)}.", text=text
+                f"{text!r:.80} is not one of the actions: {', '.join(self._by_name)}", text=text
             )
         return action.parse(text)
 
@@ -313,7 +313,7 @@ class Grammar:
         """
         action = self._by_name.get(name)
         if action is None:
-            raise UnknownAction(f"{name!r:.80} is not one of the functions: {', '.join(self._by_name)}.")
+            raise UnknownAction(f"{name!r:.80} is not one of the functions: {', '.join(self._by_name)}")
         return action.from_json(arguments)
 
     def signature(self, name: str) -> tuple[str, ...]:

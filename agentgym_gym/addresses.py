@@ -73,8 +73,9 @@ def parse_urls(value: str | Sequence[str], name: str) -> tuple[str, ...]:
     Raises:
         BadOption: One is not an http or https URL with a host, or there is none.
     """
-    parts = value.split(",") if isinstance(value, str) else list(value)
-    urls = tuple(_base_url(part, name) for part in parts)
+    if not isinstance(value, (str, Sequence)):
+        raise BadOption(f"{name}={value!r} should be a URL or a sequence of URLs")
+    urls = tuple(_base_url(part, name) for part in (value.split(",") if isinstance(value, str) else value))
     if not urls:
         raise BadOption(f"{name} names no server; give a URL such as 'http://127.0.0.1:36001'")
     return tuple(dict.fromkeys(urls))

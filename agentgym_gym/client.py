@@ -194,14 +194,14 @@ def may_repeat(call: Call, fault: Fault) -> bool:
 
 
 def backoff(attempt: int) -> float:
-    """Return the seconds to wait before the next attempt: exponential, with jitter so that many do not meet."""
+    """Return the seconds to wait before the next attempt: exponential, with jitter to keep many apart."""
     return float(_BACKOFF * 2**attempt * (0.5 + random.random()))  # noqa: S311 - no secret
 
 
 def _limited(chunks: Iterator[bytes], call: Call, deadline: float) -> Iterator[bytes]:
     """Pass on the chunks of a body until it is too long or too late.
 
-    httpx limits the wait for each chunk; a server that sends a byte now and then would never reach that limit.
+    httpx limits the wait for each chunk, and a server that sends a byte now and then never reaches that.
     """
     size = 0
     for chunk in chunks:

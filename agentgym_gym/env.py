@@ -38,8 +38,8 @@ _NOT_GIVEN: Any = object()
 class AgentGymEnv(gymnasium.Env[str, str | Action]):
     """An AgentGym environment on an HTTP server, played in text.
 
-    ``reset(options={"task_id": 7})`` starts a given task, ``reset(seed=0)`` one drawn from the split. ``step``
-    takes what a model wrote, or a typed action. The episode's return is its score.
+    ``reset(options={"task_id": 7})`` starts a given task, ``reset(seed=0)`` one drawn from the split.
+    ``step`` takes what a model wrote, or a typed action. The episode's return is its score.
 
     Every ``info`` holds ``task_id``, ``turn`` (turns used), ``score`` (so far), ``success``, ``raw_reward``
     (the server's own, of this step), ``agentgym_score`` (what AgentGym's client would report) and ``action``
@@ -209,8 +209,9 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
 
     def __repr__(self) -> str:
         shown = dict(self._options)
-        if isinstance(self._server, str):
-            shown["server"] = redact(self._server)
+        if self._server is not None:
+            several = not isinstance(self._server, str)
+            shown["server"] = [*map(redact, self._server)] if several else redact(str(self._server))
         options = "".join(f", {name}={value!r}" for name, value in shown.items())
         return f"AgentGymEnv({self.environment.name!r}{options})"
 
@@ -221,12 +222,9 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         task_id = options.get("task_id")
         if task_id is None:
             return int(self._tasks[int(self.np_random.integers(len(self._tasks)))])
-        try:
-            if isinstance(task_id, bool):
-                raise TypeError
-            task_id = operator.index(task_id)
-        except TypeError:
-            raise BadOption(f"task_id={task_id!r} should be an integer") from None
+        if isinstance(task_id, bool) or not hasattr(task_id, "__index__"):
+            raise BadOption(f"task_id={task_id!r} should be an integer")
+        task_id = operator.index(task_id)
         if not self.environment.has_task(task_id):
             splits = {name: f"{min(ids)}..{max(ids)}" for name, ids in self.environment.splits.items()}
             raise BadOption(f"{self.environment.name} has no task {task_id}; its tasks are {splits}")
@@ -257,7 +255,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
             self._busy.release()
 
 
-_DEFAULTS: dict[str, Any] = AgentGymEnv.__init__.__kwdefaults__
+_DEFAULTS: dict[str, Any] = AgentGymEnv.__init__.__kwdefaults__ or {}
 
 _open: weakref.WeakSet[AgentGymEnv] = weakref.WeakSet()
 

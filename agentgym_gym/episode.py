@@ -8,7 +8,7 @@ its siblings only drive them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from gymnasium.error import ResetNeeded
 
@@ -26,6 +26,8 @@ from agentgym_gym.leases import Lease, pool_of
 from agentgym_gym.wire import Flow, Outcome, Start, at, scrub
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, Reading
 
@@ -40,6 +42,17 @@ class Turn(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+
+
+class _Told(TypedDict, total=False):
+    """The part of an info that differs from turn to turn."""
+
+    action: str | None
+    raw_reward: float
+    success: bool
+    available_actions: tuple[str, ...] | None
+    parse_error: str
+    fault: dict[str, str]
 
 
 class Message(NamedTuple):
@@ -84,7 +97,6 @@ class Episode:
         self._start = Start("")
         self._turn = 0
         self._score = 0.0
-        self._raw_reward = 0.0
         self._agentgym_score = 0.0
 
     def reset(self, task_id: int, servers: Sequence[str]) -> Flow[tuple[str, dict[str, Any]]]:
@@ -108,10 +120,10 @@ class Episode:
             yield from self._give_back()
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
-        self._turn, self._score, self._raw_reward, self._agentgym_score = 0, 0.0, 0.0, 0.0
+        self._turn, self._score, self._agentgym_score = 0, 0.0, 0.0
         self.transcript = [Message("environment", start.observation)]
         self._playing = True
-        return start.observation, self._info(start.available_actions)
+        return start.observation, self._info(available_actions=start.available_actions)
 
     def step(self, reply: str | Action | Verbatim) -> Flow[Turn]:
         """Play one turn.
@@ -197,52 +209,37 @@ class Episode:
         if isinstance(reply, Verbatim) and self.on_unknown == "refuse":
             action = self.environment.grammar.parse(reply.text)
         if isinstance(action, Verbatim) and len(action.text) > MAX_ACTION_CHARS:
-            raise BadArguments(f"The action is longer than {MAX_ACTION_CHARS} characters.")
+            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
         return action
 
     def _parse(self, reply: str) -> Reading:
         return self.action_format.parse(reply, self.environment.grammar)
 
     def _advice(self, error: ActionError) -> str:
-        problem = str(error).rstrip(".")
         example = self.action_format.example(self.environment.grammar)
-        return f"Your reply was not carried out. {problem}.\nA reply looks like this:\n\n{example}"
+        return f"Your reply was not carried out: {error}.\nA reply looks like this:\n\n{example}"
 
     def _judge(self, outcome: Outcome, action: str) -> Turn:
         verdict = self.environment.wire.judge(self._score, outcome)
         reward = verdict.score - self._score
         self._score, self._agentgym_score = verdict.score, verdict.agentgym_score
-        self._raw_reward = outcome.reward
         return self._answer(
             outcome.observation,
             reward=reward,
             done=verdict.done,
+            action=action,
+            raw_reward=outcome.reward,
             success=verdict.success,
             available_actions=outcome.available_actions,
-            action=action,
         )
 
     def _answer(
-        self,
-        observation: str,
-        *,
-        reward: float = 0.0,
-        done: bool = False,
-        success: bool = False,
-        available_actions: tuple[str, ...] | None = None,
-        action: str | None = None,
-        parse_error: str | None = None,
+        self, observation: str, *, reward: float = 0.0, done: bool = False, **info: Unpack[_Told]
     ) -> Turn:
         truncated = not done and self.max_turns is not None and self._turn >= self.max_turns
         self._playing = not (done or truncated)
         self.transcript.append(Message("environment", observation))
-        info = self._info(available_actions)
-        info["success"], info["action"] = success, action
-        if action is None:
-            info["raw_reward"] = 0.0
-        if parse_error is not None:
-            info["parse_error"] = parse_error
-        return Turn(observation, reward, done, truncated, info)
+        return Turn(observation, reward, done, truncated, self._info(**info))
 
     def _end_by(self, fault: Fault, action: str) -> Turn:
         self._playing = False
@@ -251,25 +248,26 @@ class Episode:
             self.lease.pool.server_gone()
         observation = f"The environment failed and the episode ends here ({fault.kind})."
         self.transcript.append(Message("environment", observation))
-        info = self._info(None)
-        info.update(raw_reward=0.0, action=action, fault={"kind": fault.kind, "message": str(fault)})
-        return Turn(observation, 0.0, False, True, info)
+        told = {"kind": fault.kind, "message": str(fault)}
+        return Turn(
+            observation, 0.0, terminated=False, truncated=True, info=self._info(action=action, fault=told)
+        )
 
-    def _info(self, available_actions: tuple[str, ...] | None) -> dict[str, Any]:
+    def _info(self, **told: Unpack[_Told]) -> dict[str, Any]:
         info: dict[str, Any] = {
             "task_id": self._task_id,
             "turn": self._turn,
             "score": self._score,
-            "success": False,
-            "raw_reward": self._raw_reward,
             "agentgym_score": self._agentgym_score,
+            "raw_reward": 0.0,
+            "success": False,
             "action": None,
+            "goal": self._start.goal,
+            **told,
         }
-        if self._start.goal is not None:
-            info["goal"] = self._start.goal
-        if available_actions is not None:
-            info["available_actions"] = available_actions
-        return info
+        # What does not apply is left out, so that `"fault" in info` says what it seems to say.
+        optional = ("goal", "available_actions", "parse_error", "fault")
+        return {name: value for name, value in info.items() if value is not None or name not in optional}
 
 
 def _acquire(environment: Environment, servers: Sequence[str]) -> Flow[Lease]:

@@ -131,9 +131,9 @@ class ReAct(Format):
         reply = _answer(reply)
         labels = _first_two(self._label, reply) or _first_two(self._inline, reply)
         if not labels:
-            raise NoAction("There is no `Action:` in the reply.")
+            raise NoAction("there is no `Action:` in the reply")
         if len(labels) > 1:
-            raise ManyActions("There is more than one `Action:` in the reply.")
+            raise ManyActions("there is more than one `Action:` in the reply")
         after = reply[labels[0].end() :]
         following = self._next.search(after)
         return _one_action(after[: following.start()] if following else after, grammar)
@@ -158,12 +158,12 @@ class Tags(Format):
         reply = _answer(reply)
         opened = _first_two(self._open, reply)
         if not opened:
-            raise NoAction("There is no `<action>` in the reply.")
+            raise NoAction("there is no `<action>` in the reply")
         if len(opened) > 1:
-            raise ManyActions("There is more than one `<action>` in the reply.")
+            raise ManyActions("there is more than one `<action>` in the reply")
         closed = self._close.search(reply, opened[0].end())
         if closed is None:
-            raise NoAction("The `<action>` is not closed by `</action>`.")
+            raise NoAction("the `<action>` is not closed by `</action>`")
         return _one_action(reply[opened[0].end() : closed.start()], grammar)
 
 
@@ -175,8 +175,8 @@ class ADaPT(Format):
 
     name = "adapt"
     _rule = (
-        "Begin each line with `> `. A line `> think: ...` holds what you think; it may come before the action "
-        "or be a whole reply. Any other line is an action: write at most one in a reply."
+        "Begin each line with `> `. A line `> think: ...` holds what you think; it may come before the "
+        "action or be a whole reply. Any other line is an action: write at most one in a reply."
     )
 
     def _wrap(self, action: Action, thought: str) -> str:
@@ -195,12 +195,12 @@ class ADaPT(Format):
             marked.insert(0, lines[0])
         commands = [line for line in marked if line and not _is_thought(line)]
         if len(commands) > 1:
-            raise ManyActions("There is more than one action in the reply.")
+            raise ManyActions("there is more than one action in the reply")
         if commands:
             return _one_action(commands[0], grammar)
         if marked and any(marked):
             return Thought("\n".join(line.partition(":")[2].strip() for line in marked))
-        raise NoAction("There is no line that begins with `> ` in the reply.")
+        raise NoAction("there is no line that begins with `> ` in the reply")
 
 
 def _is_thought(line: str) -> bool:
@@ -243,25 +243,25 @@ class FunctionCalling(Format):
         """Read the one object that names a function."""
         reply = _answer(reply)
         if reply.count(self._opened) > 1:
-            raise ManyActions("There is more than one `<tool_call>` in the reply.")
+            raise ManyActions("there is more than one `<tool_call>` in the reply")
         start = reply.find("{", max(reply.find(self._opened), 0))
         if start < 0:
-            raise NoAction("There is no JSON object in the reply.")
+            raise NoAction("there is no JSON object in the reply")
         found, end = _decode(reply, start)
         another = reply.find("{", end)
         if another >= 0 and _names_function(reply, another):
-            raise ManyActions("There is more than one JSON object in the reply.")
+            raise ManyActions("there is more than one JSON object in the reply")
         name, arguments = _function_of(found)
         return grammar.from_call(name, arguments)
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
     if len(text) - start > MAX_ACTION_CHARS:
-        raise BadArguments(f"The JSON is longer than {MAX_ACTION_CHARS} characters.")
+        raise BadArguments(f"the JSON is longer than {MAX_ACTION_CHARS} characters")
     try:
         return _JSON.raw_decode(text, start)
     except (ValueError, RecursionError) as error:
-        raise BadArguments(f"The JSON cannot be read: {str(error)[:200]}.") from None
+        raise BadArguments(f"the JSON cannot be read: {str(error)[:200]}") from None
 
 
 def _names_function(text: str, start: int) -> bool:
@@ -277,10 +277,10 @@ def _function_of(found: Any) -> tuple[str, Any]:
     if isinstance(found, Mapping) and isinstance(found.get("function"), Mapping):
         found = found["function"]
     if not isinstance(found, Mapping):
-        raise NoAction("There is no JSON object in the reply.")
+        raise NoAction("there is no JSON object in the reply")
     name = found.get("function_name", found.get("name"))
     if not isinstance(name, str):
-        raise NoAction("The JSON object has no `function_name`.")
+        raise NoAction("the JSON object has no `function_name`")
     arguments = found.get("arguments", found.get("parameters", {}))
     if isinstance(arguments, str):
         arguments, _ = _decode(arguments, 0)
@@ -324,19 +324,19 @@ class CodeAsAction(Format):
         """Read the one call in the code."""
         code = _unfence(_answer(reply)).strip()
         if len(code) > MAX_ACTION_CHARS:
-            raise BadArguments(f"The code is longer than {MAX_ACTION_CHARS} characters.")
+            raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
         try:
             statements = ast.parse(code).body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
-            raise NoAction("The reply is not Python.") from None
+            raise NoAction("the reply is not Python") from None
         statements = [s for s in statements if not _is_string(s)]
         if not statements:
-            raise NoAction("There is no call in the reply.")
+            raise NoAction("there is no call in the reply")
         if len(statements) > 1:
-            raise ManyActions("There is more than one statement in the reply.")
+            raise ManyActions("there is more than one statement in the reply")
         call = statements[0].value if isinstance(statements[0], ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            raise NoAction("The statement is not a plain call of one of the functions.")
+            raise NoAction("the statement is not a plain call of one of the functions")
         return grammar.from_call(call.func.id, _literal_arguments(call, grammar.signature(call.func.id)))
 
 
@@ -355,12 +355,12 @@ def _literal_arguments(call: ast.Call, names: tuple[str, ...]) -> dict[str, Any]
     given = dict(zip(names, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg in given:
-            raise BadArguments("An argument is given twice, or unpacked.")
+            raise BadArguments("an argument is given twice, or unpacked")
         given[keyword.arg] = keyword.value
     try:
         return {name: ast.literal_eval(node) for name, node in given.items()}
     except (ValueError, TypeError, MemoryError, RecursionError):
-        raise BadArguments("An argument is not a plain value.") from None
+        raise BadArguments("an argument is not a plain value") from None
 
 
 def _call(action: Action) -> str:
@@ -423,9 +423,9 @@ def _answer(reply: str) -> str:
     end = _END_OF_TURN.search(reply)
     if end:
         reply = reply[: end.start()]
-    thinking, closed, answer = reply.rpartition("</think>")
+    _, closed, answer = reply.rpartition("</think>")
     if not closed and "<think>" in answer:
-        raise NoAction("The reply ends inside `<think>`.")
+        raise NoAction("the reply ends inside `<think>`")
     answer = answer.replace("\r\n", "\n")
     stop = len(answer.rstrip())
     while answer.endswith("</s>", 0, stop):
@@ -452,14 +452,14 @@ def _unfence(text: str) -> str:
         ManyActions: There are several fences.
         NoAction: The fence is not closed.
     """
-    before, fence, rest = text.partition("```")
+    _, fence, rest = text.partition("```")
     if not fence:
         return text
     inside, fence, after = rest.partition("```")
     if not fence:
-        raise NoAction("The code block is not closed.")
+        raise NoAction("the code block is not closed")
     if "```" in after:
-        raise ManyActions("There is more than one code block in the reply.")
+        raise ManyActions("there is more than one code block in the reply")
     first, newline, others = inside.partition("\n")
     return others if newline and " " not in first.strip() and others.strip() else inside
 
@@ -477,10 +477,10 @@ def _unwrap(line: str) -> str:
 def _one_action(block: str, grammar: Grammar) -> Reading:
     """Read the one action in a block of text: its first line, when no other line is an action too."""
     if len(block) > MAX_ACTION_CHARS:
-        raise BadArguments(f"The action is longer than {MAX_ACTION_CHARS} characters.")
+        raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
     lines = [unwrapped for line in _unfence(block).splitlines() if (unwrapped := _unwrap(line))]
     if not lines:
-        raise NoAction("The place for the action is empty.")
+        raise NoAction("the place for the action is empty")
     if any(grammar.knows(line) for line in lines[1:]):
-        raise ManyActions("There is more than one action in the reply.")
+        raise ManyActions("there is more than one action in the reply")
     return grammar.parse(lines[0])

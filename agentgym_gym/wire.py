@@ -345,8 +345,7 @@ class Wire(ABC):
 
     def close(self, env_id: int) -> Flow[None]:
         """Free a remote environment. Called only where :attr:`closes` is true."""
-        raise NotImplementedError(f"{type(self).__name__} has no close")
-        yield
+        yield from ()
 
     def judge(self, score: float, outcome: Outcome) -> Verdict:
         """Score an outcome: by default a task is worth 1 once the server has paid for it, else 0.

@@ -1,0 +1,1 @@
+"""One module per kind of server: its wire, its actions, its prompt, its numbers."""

@@ -54,8 +54,8 @@ class Get(Action):
 class Craft(Action):
     """Make an item by one of the crafting commands, from ingredients that you hold.
 
-    ``craft oak planks using 1 oak logs`` is read too, since the server makes what the recipe makes whatever
-    the number says.
+    ``craft oak planks using 1 oak logs`` is read too: the server makes what the recipe makes, whatever the
+    number says.
     """
 
     template: ClassVar[str] = "craft {count} {item} using {ingredients}"
@@ -85,8 +85,8 @@ You are playing a crafting game with the items of Minecraft. The first message l
 names a goal: the item that you must make. After each of your actions you are told what happened.
 
 - Always give the number of items, in `get` and in `craft`.
-- Items that one of the crafting commands makes cannot be taken with `get`: make them from their ingredients. \
-All other ingredients can be taken.
+- Items that one of the crafting commands makes cannot be taken with `get`: make them from their \
+ingredients. All other ingredients can be taken.
 - Use the crafting commands as they are listed, with just the numbers they state. Where one names a kind of \
 item, such as planks, any item of that kind will do, such as dark oak planks.
 - To make an item several times over, give the command several times."""
@@ -95,7 +95,7 @@ _GOAL = re.compile(r"^Goal: craft (.+?)\.?$", re.MULTILINE)
 
 
 class TextCraftWire(Wire):
-    """The wire of AgentGym's TextCraft server: ids under ``id``, errors as ``{"error": …}`` with status 200."""
+    """The wire of AgentGym's TextCraft server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
 
     greeting = "This is environment TextCraft."
     closes = True
@@ -126,7 +126,7 @@ def _read_as_agentgym(reply: str) -> str:
     """Return what AgentGym's ``TextCraftEnvClient`` would send.
 
     It takes each ``Action:`` with the rest of its line, or of the next line that is not blank; refuses two;
-    and keeps nothing but ASCII letters, digits, commas and blanks. With no ``Action:`` it sends the empty text.
+    and keeps nothing but ASCII letters, digits, commas and blanks. Without an ``Action:`` it sends "".
     """
     found = re.findall(r"Action:\s*([^\n]*)", reply)
     if len(found) > 1:

@@ -1,0 +1,276 @@
+"""The synchronous driver against servers that misbehave, over real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from agentgym_gym import client, errors
+from agentgym_gym.client import SyncDriver, backoff, may_repeat
+from agentgym_gym.wire import Call, Wire, at, exchange
+
+
+def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/json", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+class ScriptedServer:
+    """Answers the n-th request by the n-th function of a script, and counts connections and requests."""
+
+    def __init__(self, *script):
+        self.script = list(script)
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._closing = threading.Event()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self):
+        while not self._closing.is_set():
+            with contextlib.suppress(OSError):
+                connection, _ = self._socket.accept()
+                self.connections += 1
+                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, connection):
+        with connection, contextlib.suppress(OSError):
+            while request := self._read(connection):
+                self.requests.append(request)
+                answer = self.script[min(len(self.requests), len(self.script)) - 1]
+                if answer(connection) == "close":
+                    return
+
+    @staticmethod
+    def _read(connection):
+        data = b""
+        while b"\r\n\r\n" not in data:
+            chunk = connection.recv(65536)
+            if not chunk:
+                return b""
+            data += chunk
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = next(
+            (
+                int(line.split(b":")[1])
+                for line in head.split(b"\r\n")
+                if line.lower().startswith(b"content-length")
+            ),
+            0,
+        )
+        while len(body) < length:
+            body += connection.recv(65536)
+        return head + b"\r\n\r\n" + body
+
+    def stop(self):
+        self._closing.set()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def say(*parts: bytes, then: str = ""):
+    def answer(connection):
+        for part in parts:
+            connection.sendall(part)
+        return then
+
+    return answer
+
+
+def hang(connection):
+    time.sleep(3)
+    return "close"
+
+
+def drip(connection):
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+    for _ in range(40):
+        connection.sendall(b" ")
+        time.sleep(0.05)
+    return "close"
+
+
+GOOD = say(http(b'{"observation": "x"}'))
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    monkeypatch.setattr(client, "backoff", lambda attempt: 0.0)
+    servers, drivers = [], []
+
+    def start(*script, timeout=1.0):
+        servers.append(ScriptedServer(*script))
+        drivers.append(SyncDriver(timeout=timeout))
+        return servers[-1], drivers[-1]
+
+    yield start
+    for driver in drivers:
+        driver.close()
+    for server in servers:
+        server.stop()
+
+
+def call(server, stage="step"):
+    return at(server.url, exchange(Call(stage, "POST", "/it", {"id": 0, "action": "ø\ud800"})))
+
+
+def test_one_connection_is_kept(serve):
+    server, driver = serve(GOOD)
+    for _ in range(5):
+        assert driver.run(call(server)).text("observation") == "x"
+    assert server.connections == 1
+    assert server.requests[0].endswith(b'{"id": 0, "action": "\\u00f8\\ud800"}')
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (say(http(b"Internal Server Error", "500 Internal Server Error")), errors.ServerError),
+        (say(http(b"{}", "422 Unprocessable")), errors.ServerError),
+        (say(http(b"<html>")), errors.BadReply),
+        (say(http(b"")), errors.BadReply),
+        (say(http(b'{"observation": NaN}')), errors.BadReply),
+        (say(http(b"[" * 100_000)), errors.BadReply),
+        (say(http(b'{"observation": 3}')), errors.BadReply),
+        (say(http(b'["observation"]')), errors.BadReply),
+        (say(http(b"\xff\xfe\xff")), errors.BadReply),
+        (say(http(b'{"error": ""}')), errors.EnvironmentFailed),
+        (say(http(b"", "302 Found", "Location: http://elsewhere.invalid/")), errors.BadReply),
+        (say(http(b"junk", "200 OK", "Content-Encoding: gzip")), errors.BadReply),
+        (say(b"not http at all\r\n\r\n", then="close"), errors.ConnectionLost),
+        (say(http(b'{"observation": "x"}')[:-5], then="close"), errors.ConnectionLost),
+        (say(then="close"), errors.ConnectionLost),
+        (hang, errors.ServerTimeout),
+        (drip, errors.ServerTimeout),
+    ],
+)
+def test_each_way_to_fail_is_a_fault_and_a_step_is_sent_once(serve, answer, fault):
+    server, driver = serve(answer, GOOD, timeout=0.4)
+    with pytest.raises(fault) as caught:
+        driver.run(call(server)).text("observation")
+    assert "/it" in str(caught.value)
+    assert len(server.requests) == 1
+    assert driver.run(call(server)).text("observation") == "x"  # and the next call is not disturbed
+
+
+def test_a_reply_that_is_too_large_is_not_read_to_its_end(serve, monkeypatch):
+    monkeypatch.setattr(client, "MAX_REPLY_BYTES", 1000)
+    server, driver = serve(say(http(b" " * 5000)))
+    with pytest.raises(errors.BadReply, match="1000 bytes"):
+        driver.run(call(server))
+
+
+def test_nobody_there(serve):
+    server, driver = serve(GOOD)
+    server.stop()
+    with pytest.raises(errors.ServerUnreachable, match="could not connect"):
+        driver.run(call(server))
+
+
+def test_a_lost_reset_is_sent_again(serve):
+    server, driver = serve(say(then="close"), say(then="close"), GOOD)
+    assert driver.run(call(server, "reset")).text("observation") == "x"
+    assert len(server.requests) == 3
+
+
+def test_a_lost_create_is_not(serve):
+    server, driver = serve(say(then="close"), GOOD)
+    with pytest.raises(errors.ConnectionLost):
+        driver.run(call(server, "create"))
+    assert len(server.requests) == 1
+
+
+def test_unavailable_is_tried_again_for_it_was_not_processed(serve):
+    server, driver = serve(say(http(b"", "503 Service Unavailable")), GOOD)
+    assert driver.run(call(server)).text("observation") == "x"
+    assert len(server.requests) == 2
+
+
+def test_unavailable_for_good_is_a_fault(serve):
+    server, driver = serve(say(http(b"", "503 Service Unavailable")))
+    with pytest.raises(errors.ServerError, match="503"):
+        driver.run(call(server))
+    assert len(server.requests) == 3
+
+
+def test_the_connection_is_dropped_after_an_error_of_the_server(serve):
+    server, driver = serve(say(http(b"", "500 Oops")), GOOD)
+    with pytest.raises(errors.ServerError):
+        driver.run(call(server))
+    driver.run(call(server))
+    assert server.connections == 2
+
+
+def test_a_password_is_not_told():
+    driver = SyncDriver(timeout=1)
+    with pytest.raises(errors.ServerUnreachable) as caught:
+        driver.run(at("http://me:secret@127.0.0.1:9", exchange(Call("close", "POST", "/close", {}))))
+    assert "secret" not in str(caught.value)
+    driver.close()
+
+
+def test_loopback_servers_are_not_looked_for_behind_a_proxy(serve, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    server, driver = serve(GOOD)
+    assert driver.run(call(server)).text("observation") == "x"
+
+
+def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
+    server, driver = serve(GOOD)
+    closed = []
+
+    def flow():
+        try:
+            yield Call("step", "POST", "/it", {}, server=server.url)
+        finally:
+            closed.append(True)
+
+    def interrupt(call):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver, "_exchange", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        driver.run(flow())
+    assert closed
+
+
+def test_what_may_be_repeated():
+    step, reset = Call("step", "POST", "/step"), Call("reset", "POST", "/reset")
+    assert may_repeat(step, errors.ServerUnreachable("x"))
+    assert not may_repeat(step, errors.ConnectionLost("x"))
+    assert may_repeat(reset, errors.ConnectionLost("x"))
+    assert not may_repeat(reset, errors.ServerTimeout("x"))
+    assert not may_repeat(reset, errors.BadReply("x"))
+
+
+def test_waits_grow():
+    assert 0.05 <= backoff(0) <= 0.15
+    assert 0.2 <= backoff(2) <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (http(b'"This is environment BabyAI."'), "BabyAI"),
+        (http(b"<html>hello"), "html"),
+        (http(b'{"detail": "Not Found"}', "404 Not Found"), "404"),
+    ],
+)
+def test_another_environment_is_named(serve, answer, found):
+    class Mine(Wire):
+        greeting = "This is environment Mine."
+        closes = False
+        create = reset = step = None  # type: ignore[assignment]
+
+    server, driver = serve(say(answer))
+    with pytest.raises(errors.WrongServer, match=found):
+        driver.run(at(server.url, Mine().identify()))

@@ -1,0 +1,387 @@
+"""The contract of every env, on a real server."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+import agentgym_gym
+from agentgym_gym import AgentGymEnv, Verbatim, errors
+from agentgym_gym.actions import Action
+from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
+
+FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}
+
+
+@pytest.fixture
+def env(textcraft_url):
+    made = AgentGymEnv("TextCraft", server=textcraft_url, render_mode="ansi")
+    yield made
+    made.close()
+
+
+def task_of(env: AgentGymEnv, goal: str) -> int:
+    """Find the task of a goal by looking."""
+    for task in env.tasks:
+        _, info = env.reset(options={"task_id": task})
+        if info["goal"] == goal:
+            return task
+    raise AssertionError(goal)
+
+
+@pytest.fixture
+def emerald(env):
+    """A task solved by two actions."""
+    return task_of(env, "emerald block")
+
+
+@pytest.mark.parametrize("render_mode", [None, "ansi"])
+def test_gymnasium_finds_nothing_to_complain_of(textcraft_url, render_mode):
+    env = gymnasium.make("agentgym/TextCraft-v0", server=textcraft_url, render_mode=render_mode)
+    check_env(env.unwrapped)  # any warning is an error here
+    env.close()
+
+
+def test_ids_are_registered_by_import_or_by_prefix(textcraft_url):
+    assert "agentgym/TextCraft-v0" in gymnasium.registry
+    env = gymnasium.make("agentgym_gym:agentgym/TextCraft-v0", server=textcraft_url)
+    assert isinstance(env.unwrapped, AgentGymEnv)
+
+
+def test_reset_tells_the_task(env):
+    observation, info = env.reset(options={"task_id": 0})
+    assert set(info) == FIXED_KEYS | {"goal"}
+    assert info["task_id"] == 0
+    assert observation.endswith(f"Goal: craft {info['goal']}.")
+    assert (info["turn"], info["score"], info["success"]) == (0, 0.0, False)
+
+
+def test_a_seed_draws_the_same_tasks(env):
+    def draw(seed):
+        return [env.reset(seed=seed)[1]["task_id"]] + [env.reset()[1]["task_id"] for _ in range(5)]
+
+    assert draw(7) == draw(7)
+    assert draw(7) != draw(8)
+
+
+def test_task_id_may_be_a_numpy_integer(env):
+    assert env.reset(options={"task_id": np.int64(3)})[1]["task_id"] == 3
+
+
+@pytest.mark.parametrize("options", [{"task_id": -1}, {"task_id": 544}, {"task_id": "3"}, {"task_id": True}])
+def test_a_task_that_does_not_exist_is_refused(env, options):
+    with pytest.raises(errors.BadOption, match="task"):
+        env.reset(options=options)
+
+
+def test_unknown_reset_options_are_refused(env):
+    with pytest.raises(errors.BadOption, match="taskid"):
+        env.reset(options={"taskid": 3})
+
+
+def test_a_solved_task(env, emerald):
+    env.reset(options={"task_id": emerald})
+    turn = env.step("Thought:\nI need nine.\n\nAction:\nget 9 emerald")
+    assert turn[0] == "Got 9 emerald"
+    assert turn[1:4] == (0.0, False, False)
+    observation, reward, terminated, truncated, info = env.step(
+        "Thought:\nNow craft.\n\nAction:\ncraft 1 emerald block using 9 emerald"
+    )
+    assert observation == "Crafted 1 minecraft:emerald_block"
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert type(reward) is float
+    assert info["action"] == "craft 1 emerald block using 9 emerald"
+    assert (info["score"], info["success"], info["raw_reward"], info["agentgym_score"]) == (
+        1.0,
+        True,
+        1.0,
+        1.0,
+    )
+
+
+def test_typed_actions_are_played(env, emerald):
+    env.reset(options={"task_id": emerald})
+    env.step(Get(9, "emerald"))
+    assert env.step(Inventory())[0] == "Inventory: [emerald] (9) "
+    assert env.step(Craft(1, "emerald block", (Ingredient(9, "emerald"),)))[2] is True
+
+
+def test_there_is_nothing_to_step_before_the_first_reset(textcraft_url):
+    with pytest.raises(ResetNeeded):
+        AgentGymEnv("TextCraft", server=textcraft_url).step("Action: inventory")
+
+
+def test_the_server_is_not_asked_after_the_end(env, emerald):
+    env.reset(options={"task_id": emerald})
+    env.step(Get(9, "emerald"))
+    env.step(Craft(1, "emerald block", (Ingredient(9, "emerald"),)))
+    with pytest.raises(ResetNeeded):
+        env.step("Action: inventory")
+    assert env.render().count("[agent]") == 2
+
+
+def test_turn_limit(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, max_turns=2)
+    env.reset(seed=1)
+    assert env.step("Action: inventory")[2:4] == (False, False)
+    assert env.step("no action, which costs a turn too")[2:4] == (False, True)
+    with pytest.raises(ResetNeeded):
+        env.step("Action: inventory")
+
+
+def test_winning_on_the_last_turn_is_no_truncation(textcraft_url, env, emerald):
+    last = AgentGymEnv("TextCraft", server=textcraft_url, max_turns=2)
+    last.reset(options={"task_id": emerald})
+    last.step(Get(9, "emerald"))
+    assert last.step(Craft(1, "emerald block", (Ingredient(9, "emerald"),)))[1:4] == (1.0, True, False)
+
+
+def test_no_turn_limit(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, max_turns=None)
+    env.reset(seed=1)
+    assert not any(env.step("Action: inventory")[3] for _ in range(60))
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("I do not know.", "NoAction"),
+        ("Action: get 1 stick\nAction: get 1 stick", "ManyActions"),
+        ("Action: get some sticks", "BadArguments"),
+        ("Action: get 99999999999999999999 stick", "BadArguments"),
+        ("Action: get 0 stick", "BadArguments"),
+        ("Action: " + "x" * 20_000, "BadArguments"),
+    ],
+)
+def test_a_reply_that_cannot_be_read_costs_a_turn_and_stays_here(env, reply, kind):
+    env.reset(options={"task_id": 0})
+    observation, reward, terminated, truncated, info = env.step(reply)
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert info["parse_error"] == kind
+    assert info["action"] is None
+    assert info["turn"] == 1
+    assert env.action_space.action_format.example(env.environment.grammar) in observation
+
+
+def test_an_unknown_action_is_forwarded_or_refused(textcraft_url):
+    forward = AgentGymEnv("TextCraft", server=textcraft_url, on_unknown="forward")
+    forward.reset(seed=0)
+    observation, *_, info = forward.step("Action: fly away")
+    assert observation == "Could not execute fly away"
+    assert info["action"] == "fly away"
+    refuse = AgentGymEnv("TextCraft", server=textcraft_url, on_unknown="refuse")
+    refuse.reset(seed=0)
+    assert refuse.step("Action: fly away")[4]["parse_error"] == "UnknownAction"
+    assert refuse.step(Verbatim("fly away"))[4]["parse_error"] == "UnknownAction"
+    assert refuse.step(Verbatim("inventory"))[4]["action"] == "inventory"
+
+
+def test_an_unknown_function_has_no_words_to_forward(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, action_format="function_calling")
+    env.reset(seed=0)
+    assert env.step('{"function_name": "fly", "arguments": {}}')[4]["parse_error"] == "UnknownAction"
+
+
+@pytest.mark.parametrize("action", [3, None, b"inventory", ["inventory"], object()])
+def test_step_takes_text_or_actions_of_its_own(env, action):
+    env.reset(options={"task_id": 0})
+    with pytest.raises(errors.BadOption, match="step takes text"):
+        env.step(action)
+
+
+def test_an_action_of_another_environment_is_refused(env):
+    class Other(Action):
+        template = "other"
+
+    env.reset(options={"task_id": 0})
+    with pytest.raises(errors.BadOption):
+        env.step(Other())
+
+
+def test_text_that_is_not_unicode_is_played_all_the_same(env):
+    env.reset(options={"task_id": 0})
+    observation, *_, info = env.step("Action: fly \ud800 away \x00")
+    assert "fault" not in info
+    assert observation.startswith("Could not execute fly ?")
+
+
+def test_a_thought_is_a_move_in_adapt(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, action_format="adapt")
+    env.reset(seed=0)
+    observation, *_, info = env.step("> think: let me see")
+    assert observation == "OK."
+    assert info["turn"] == 1
+    assert info["action"] is None
+    assert "parse_error" not in info
+
+
+def test_agentgyms_own_reading(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, parser="agentgym")
+    env.reset(seed=0)
+    assert env.step("I do not know.")[4]["action"] == ""
+    assert env.step("Action: get 1 minecraft:stick")[4]["action"] == "get 1 minecraftstick"
+    assert "Action:" in env.system_prompt
+
+
+def test_render_is_the_transcript(env, emerald):
+    observation, _ = env.reset(options={"task_id": emerald})
+    env.step("Action: inventory")
+    assert env.render() == (
+        f"[environment]\n{observation}\n\n[agent]\nAction: inventory\n\n"
+        "[environment]\nInventory: You are not carrying anything."
+    )
+
+
+def test_no_render_mode_renders_nothing(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url)
+    env.reset(seed=0)
+    assert env.render() is None
+
+
+def test_close_may_be_called_again_and_gives_the_environment_back(env, textcraft_url):
+    import httpx
+
+    env.reset(seed=0)
+    env_id = env._episode.lease.env_id
+    assert "error" not in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).text
+    env.close()
+    env.close()
+    assert "error" in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).json()
+    with pytest.raises(ResetNeeded):
+        env.step("Action: inventory")
+
+
+def test_reset_after_close_begins_anew(env):
+    env.reset(seed=0)
+    env.close()
+    assert env.reset(seed=0)[0]
+
+
+def test_a_dropped_environment_gives_back_what_it_held(textcraft_url):
+    import gc
+
+    import httpx
+
+    env = AgentGymEnv("TextCraft", server=textcraft_url)
+    env.reset(seed=0)
+    env_id = env._episode.lease.env_id
+    del env
+    gc.collect()
+    assert "error" in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).json()
+
+
+def test_two_envs_do_not_share_a_remote_environment(textcraft_url):
+    one, two = (AgentGymEnv("TextCraft", server=textcraft_url) for _ in range(2))
+    one.reset(options={"task_id": 0})
+    two.reset(options={"task_id": 0})
+    assert one._episode.lease.env_id != two._episode.lease.env_id
+    one.close()
+    assert "fault" not in two.step("Action: inventory")[4]
+    two.close()
+
+
+def test_one_thread_at_a_time(env):
+    env.reset(seed=0)
+    env._busy.acquire()
+    raised = []
+
+    def step():
+        try:
+            env.step("Action: inventory")
+        except errors.AgentGymError as error:
+            raised.append(str(error))
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    thread.join()
+    env._busy.release()
+    assert "another thread" in raised[0]
+
+
+def test_spec_round_trips(textcraft_url):
+    env = gymnasium.make("agentgym/TextCraft-v0", server=textcraft_url, action_format="tags", max_turns=None)
+    again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert repr(again.unwrapped.__class__.__name__) == repr(env.unwrapped.__class__.__name__)
+    assert again.spec == env.spec
+    assert again.unwrapped.action_space == env.unwrapped.action_space
+
+
+def test_repr_round_trips(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, action_format="tags", max_turns=None)
+    assert repr(eval(repr(env))) == repr(env)  # noqa: S307 - our own text
+    assert repr(AgentGymEnv("textcraft")) == "AgentGymEnv('TextCraft')"
+
+
+def test_repr_keeps_passwords_to_itself():
+    env = AgentGymEnv("TextCraft", server=["http://me:secret@127.0.0.1:1", "http://127.0.0.1:2"])
+    assert "secret" not in repr(env)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"action_format": "yaml"},
+        {"split": "test"},
+        {"parser": "mine"},
+        {"parser": "agentgym", "action_format": "tags"},
+        {"on_unknown": "guess"},
+        {"on_fault": "ignore"},
+        {"max_turns": 0},
+        {"max_turns": 2.5},
+        {"timeout": 0},
+        {"timeout": float("inf")},
+        {"timeout": "10"},
+        {"render_mode": "human"},
+        {"server": "localhost:8000"},
+        {"server": []},
+        {"server": ["http://127.0.0.1:1", "ftp://x"]},
+        {"server": 8000},
+    ],
+)
+def test_a_bad_option_is_named(option):
+    name = next(iter(option))
+    with pytest.raises(errors.BadOption, match=name):
+        AgentGymEnv("TextCraft", **option)
+
+
+def test_an_unknown_environment_is_named():
+    with pytest.raises(errors.UnknownEnvironment, match="TextCraft"):
+        AgentGymEnv("Textcraftt")
+
+
+def test_the_prompt_holds_rules_actions_and_format(env):
+    prompt = env.system_prompt
+    assert env.environment.rules in prompt
+    for example in env.environment.grammar.examples:
+        assert str(example) in prompt
+    assert env.action_space.action_format.example(env.environment.grammar) in prompt
+
+
+def test_tools_are_function_tools(env):
+    names = [tool["function"]["name"] for tool in env.tools]
+    assert names == ["get", "craft", "inventory"]
+    json.dumps(env.tools)
+
+
+def test_works_in_gymnasiums_vector_envs(textcraft_url):
+    vector = gymnasium.vector.SyncVectorEnv(
+        [lambda: gymnasium.make("agentgym/TextCraft-v0", server=textcraft_url)] * 2
+    )
+    observations, _ = vector.reset(seed=[1, 2])
+    assert len(observations) == 2
+    assert (
+        vector.step(("Action: inventory", "Action: inventory"))[0]
+        == ("Inventory: You are not carrying anything.",) * 2
+    )
+    vector.close()
+
+
+def test_everything_public_is_reachable_from_the_top():
+    assert agentgym_gym.find("agentgym/TextCraft-v0").name == "TextCraft"
+    assert [e.id for e in agentgym_gym.environments()][:1] == ["agentgym/TextCraft-v0"]

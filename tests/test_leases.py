@@ -1,0 +1,305 @@
+"""Leases and episodes as pure flows: no socket, no server, each reply written by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+from gymnasium.error import ResetNeeded
+
+from agentgym_gym import catalogue, errors
+from agentgym_gym.episode import Episode
+from agentgym_gym.formats import get_format
+from agentgym_gym.leases import LeasePool, pool_of
+from agentgym_gym.wire import Call, Outcome, Reply, Start, Wire, exchange
+
+GREETING = "This is environment Hand."
+
+
+class HandWire(Wire):
+    """A wire small enough to play by hand."""
+
+    greeting = GREETING
+    closes = True
+
+    def create(self):
+        return (yield from exchange(Call("create", "POST", "/create", {}))).integer("id")
+
+    def reset(self, env_id, task_id):
+        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "task": task_id}))
+        return Start(body.text("observation"))
+
+    def step(self, env_id, action):
+        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def close(self, env_id):
+        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+
+
+class Endless(HandWire):
+    """Cannot close."""
+
+    closes = False
+
+
+class Small(HandWire):
+    """Holds two, like a server with a cap."""
+
+    capacity = 2
+
+
+class Wrapping(HandWire):
+    """Hands out ids in use when it is full."""
+
+    reissues_ids = True
+    closes = False
+
+
+def make(wire: Wire) -> catalogue.Environment:
+    return replace(catalogue.find("TextCraft"), name="Hand", wire=wire)
+
+
+def play(flow, *answers):
+    """Drive a flow by a list of answers: (stage, JSON or fault). Returns its result and what was asked."""
+    answers, asked = list(answers), []
+    try:
+        call = next(flow)
+        while True:
+            asked.append(call)
+            assert answers, f"nothing was expected after {[c.stage for c in asked]}"
+            stage, answer = answers.pop(0)
+            assert call.stage == stage
+            if isinstance(answer, errors.Fault):
+                call = flow.throw(answer)
+            else:
+                call = flow.send(Reply(call, 200, json.dumps(answer).encode()))
+    except StopIteration as stop:
+        assert not answers, f"never asked for {answers}"
+        return stop.value, asked
+
+
+IDENTIFY = ("identify", GREETING)
+SEEN = {"observation": "seen"}
+STEPPED = {"observation": "on", "reward": 0, "done": False}
+DOWN = errors.ServerUnreachable("down")
+LOST = errors.ConnectionLost("lost")
+
+
+def created(env_id):
+    return ("create", {"id": env_id})
+
+
+@pytest.fixture
+def pool():
+    return LeasePool(make(HandWire()), "http://hand")
+
+
+def episode(wire: Wire, **options) -> Episode:
+    return Episode(
+        make(wire), action_format=get_format("bare"), on_unknown="forward", **{"max_turns": None, **options}
+    )
+
+
+def test_the_server_is_identified_once(pool):
+    play(pool.acquire(), IDENTIFY, created(0))
+    play(pool.acquire(), created(1))
+    assert pool.load == 2
+
+
+def test_calls_go_to_the_pools_server(pool):
+    lease, asked = play(pool.acquire(), IDENTIFY, created(0))
+    assert {call.server for call in asked} == {"http://hand"}
+    assert lease.env_id == 0
+
+
+def test_the_wrong_server_is_told_with_what_to_check(pool):
+    with pytest.raises(
+        errors.WrongServer, match=r"http://hand does not serve Hand.*BabyAI.*AGENTGYM_HAND_URL"
+    ):
+        play(pool.acquire(), ("identify", "This is environment BabyAI."))
+    assert pool.load == 0
+
+
+def test_released_environments_are_closed(pool):
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    _, asked = play(pool.release(lease), ("close", True))
+    assert asked[0].body == {"id": 0}
+    assert pool.load == 0
+
+
+def test_a_close_that_fails_troubles_nobody(pool):
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    play(pool.release(lease), ("close", LOST))
+    assert pool.load == 0
+
+
+def test_ids_are_used_again_where_nothing_can_be_closed():
+    pool = LeasePool(make(Endless()), "http://hand")
+    lease, _ = play(pool.acquire(), IDENTIFY, created(7))
+    play(pool.release(lease))
+    again, _ = play(pool.acquire())
+    assert (again.env_id, again.fresh) == (7, False)
+
+
+def test_a_pool_that_is_full_says_so():
+    pool = LeasePool(make(Small()), "http://hand")
+    first, _ = play(pool.acquire(), IDENTIFY, created(0))
+    play(pool.acquire(), created(1))
+    with pytest.raises(errors.ServerFull, match="at most 2"):
+        play(pool.acquire())
+    play(pool.release(first), ("close", True))
+    play(pool.acquire(), created(2))
+
+
+def test_a_failed_create_frees_its_place():
+    pool = LeasePool(make(Small()), "http://hand")
+    for _ in range(3):
+        with pytest.raises(errors.ConnectionLost):
+            play(pool.acquire(), *([] if pool._identified else [IDENTIFY]), ("create", LOST))
+    assert pool.load == 0
+
+
+def test_an_id_in_use_given_out_again_means_full():
+    pool = LeasePool(make(Wrapping()), "http://hand")
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    with pytest.raises(errors.ServerFull, match="in use"):
+        play(pool.acquire(), created(0))
+    lease.check()  # the holder is not disturbed
+
+
+def test_an_id_in_use_given_out_again_means_restarted_where_ids_only_grow(pool):
+    old, _ = play(pool.acquire(), IDENTIFY, created(0))
+    new, _ = play(pool.acquire(), created(0))
+    new.check()
+    with pytest.raises(errors.LeaseLost, match="restarted"):
+        old.check()
+    play(pool.release(old))  # nothing is closed: the id is another's now
+    assert pool.load == 1
+
+
+def test_nothing_is_closed_on_a_server_that_went_away(pool):
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    with pytest.raises(errors.ServerUnreachable):
+        play(pool.acquire(), ("create", DOWN))
+    play(pool.release(lease))
+    play(pool.acquire(), IDENTIFY, created(0))  # and it is identified anew
+
+
+def test_a_forked_child_holds_nothing(pool, monkeypatch):
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(errors.LeaseLost, match="another process"):
+        lease.check()
+    play(pool.release(lease))
+
+
+def test_one_pool_for_each_server():
+    environment = make(HandWire())
+    assert pool_of(environment, "http://a") is pool_of(environment, "http://a")
+    assert pool_of(environment, "http://a") is not pool_of(environment, "http://b")
+
+
+def test_an_episode_keeps_its_lease_from_task_to_task():
+    seat = episode(HandWire())
+    servers = ["http://one-lease"]
+    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    _, asked = play(seat.reset(4, servers), ("reset", SEEN))
+    assert asked[0].body == {"id": 0, "task": 4}
+    play(seat.close(), ("close", True))
+    play(seat.close())
+
+
+def test_a_spoilt_environment_is_replaced_at_reset():
+    seat = episode(HandWire())
+    servers = ["http://spoilt"]
+    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    play(
+        seat.reset(3, servers),
+        ("reset", errors.EnvironmentFailed("no such id")),
+        ("close", True),
+        created(1),
+        ("reset", SEEN),
+    )
+    assert seat.lease.env_id == 1
+
+
+def test_a_new_environment_that_cannot_be_reset_is_a_fault():
+    seat = episode(HandWire())
+    with pytest.raises(errors.EnvironmentFailed):
+        play(
+            seat.reset(3, ["http://broken"]),
+            IDENTIFY,
+            created(0),
+            ("reset", errors.EnvironmentFailed("boom")),
+            ("close", True),
+        )
+    assert seat.lease is None
+    with pytest.raises(ResetNeeded):
+        play(seat.step("inventory"))
+
+
+def test_the_least_loaded_server_is_used_and_a_dead_one_passed_over():
+    wire = HandWire()
+    environment = make(wire)
+    servers = ["http://first", "http://second"]
+    seats = [
+        Episode(environment, action_format=get_format("bare"), on_unknown="forward", max_turns=None)
+        for _ in range(3)
+    ]
+    play(seats[0].reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
+    play(seats[1].reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
+    assert [seat.lease.server for seat in seats[:2]] == servers
+    play(seats[0].close(), ("close", True))
+    play(seats[2].reset(0, servers), ("create", DOWN), created(1), ("reset", SEEN))
+    assert seats[2].lease.server == "http://second"
+
+
+@pytest.mark.parametrize("fault", [LOST, errors.ServerTimeout("late"), errors.BadReply("junk"), DOWN])
+def test_a_fault_ends_the_episode_and_the_next_reset_gets_a_clean_environment(fault):
+    seat = episode(HandWire())
+    servers = [f"http://fault-{fault.kind}"]
+    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    turn, _ = play(seat.step("inventory"), ("step", fault))
+    assert turn[1:4] == (0.0, False, True)
+    assert turn.info["fault"] == {"kind": fault.kind, "message": str(fault)}
+    assert turn.info["score"] == 0.0
+    with pytest.raises(ResetNeeded):
+        play(seat.step("inventory"))
+    if fault is DOWN:  # whoever came since may own our id on it
+        play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    else:
+        play(seat.reset(3, servers), ("close", True), created(1), ("reset", SEEN))
+
+
+def test_an_interrupted_step_ends_the_episode():
+    seat = episode(HandWire())
+    servers = ["http://interrupted"]
+    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    flow = seat.step("inventory")
+    next(flow)
+    flow.close()  # what a driver does on Ctrl-C
+    with pytest.raises(ResetNeeded):
+        play(seat.step("inventory"))
+    play(seat.reset(3, servers), ("close", True), created(1), ("reset", SEEN))
+
+
+def test_a_lease_lost_to_a_restart_is_a_fault_of_the_step():
+    environment = make(HandWire())
+    options = {"action_format": get_format("bare"), "on_unknown": "forward", "max_turns": None}
+    one, two = Episode(environment, **options), Episode(environment, **options)
+    play(one.reset(3, ["http://restarted"]), IDENTIFY, created(0), ("reset", SEEN))
+    play(two.reset(3, ["http://restarted"]), created(0), ("reset", SEEN))
+    turn, _ = play(one.step("inventory"))
+    assert turn.info["fault"]["kind"] == "LeaseLost"
+    turn, _ = play(two.step("inventory"), ("step", STEPPED))
+    assert "fault" not in turn.info
+
+
+def test_an_id_of_zero_is_an_id():
+    seat = episode(HandWire())
+    play(seat.reset(0, ["http://zero"]), IDENTIFY, created(0), ("reset", SEEN))
+    _, asked = play(seat.step("inventory"), ("step", STEPPED))
+    assert asked[0].body == {"id": 0, "action": "inventory"}
