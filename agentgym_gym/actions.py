@@ -20,11 +20,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from itertools import chain
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from agentgym_gym.arguments import Argument, Integer, Name, strategies
 from agentgym_gym.errors import ActionError, BadArguments, UnknownAction
+from agentgym_gym.text import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,12 +59,20 @@ class _Template:
     """
 
     def __init__(self, template: str) -> None:
+        self.source = template
         pieces = list(Formatter().parse(template))
         self.names = [name for _, name, _, _ in pieces if name is not None]
         literals = [literal for literal, name, _, _ in pieces if name is not None]
         self.head = literals[0] if literals else template
+        self._literals = literals
         self.tail = pieces[-1][0] if pieces[-1][1] is None and literals else ""
         self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
+
+    def join(self, written: Sequence[str]) -> str:
+        """Put the text of each field in its place."""
+        if not self.names:
+            return self.head
+        return "".join([*chain.from_iterable(zip(self._literals, written, strict=True)), self.tail])
 
     def split(self, text: str) -> list[str] | None:
         """Return the text of each field in order, or None where the template does not fit."""
@@ -93,14 +103,14 @@ class Phrase:
 
     Class attributes:
         template: How the phrase is written, with ``{field}`` in each field's place.
-        accepts: Other templates that are read as well; fields missing there take their defaults.
+        accepts: Other templates that are read as well, each with the values of the fields it leaves out.
 
     Raises:
         BadArguments: A field has a value its kind does not allow.
     """
 
     template: ClassVar[str]
-    accepts: ClassVar[Sequence[str]] = ()
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     def __post_init__(self) -> None:
         for field in _fields(type(self)):
@@ -108,15 +118,15 @@ class Phrase:
                 field.argument.check(getattr(self, field.name))
             except BadArguments as error:
                 raise BadArguments(f"{field.name}: {error}") from None
-        if _templates(type(self))[0].split(str(self)) != self._written():
-            raise BadArguments(f"{str(self)!r:.80} would be read as something else")
+        template, written = _templates(type(self))[0], self._written()
+        if template.split(template.join(written)) != written:
+            raise BadArguments(f"{shown(str(self))} would be read as something else")
 
     def _written(self) -> list[str]:
         return [f.argument.write(getattr(self, f.name)) for f in _fields(type(self))]
 
     def __str__(self) -> str:
-        values = dict(zip((f.name for f in _fields(type(self))), self._written(), strict=True))
-        return self.template.format_map(values)
+        return _templates(type(self))[0].join(self._written())
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -130,15 +140,16 @@ class Phrase:
             found = template.split(text)
             if found is None:
                 continue
-            by_name = dict(zip(template.names, found, strict=True))
+            arguments = {f.name: f.argument for f in _fields(cls)}
+            values = dict(cls.accepts.get(template.source, {}))
             try:
-                return cls(
-                    **{f.name: f.argument.read(by_name[f.name]) for f in _fields(cls) if f.name in by_name}
-                )
+                for name, written in zip(template.names, found, strict=True):
+                    values[name] = arguments[name].read(written)
+                return cls(**values)
             except BadArguments as error:
                 problem = problem or error
         because = f": {problem}" if problem else ""
-        raise BadArguments(f"expected {cls.usage()!r}, got {text!r:.80}{because}")
+        raise BadArguments(f"expected {cls.usage()!r}, got {shown(text)}{because}")
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
@@ -148,13 +159,13 @@ class Phrase:
             BadArguments: A field is missing, unknown, or has a value its kind does not allow.
         """
         if not isinstance(value, Mapping):
-            raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {value!r:.80}")
+            raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
         known = _fields(cls)
         unknown = [str(name) for name in value if name not in {f.name for f in known}]
         missing = [f.name for f in known if f.required and f.name not in value]
         if unknown or missing:
             names = ", ".join(f.name for f in known) or "none"
-            raise BadArguments(f"the arguments are: {names}; missing: {missing}; not known: {unknown!r:.80}")
+            raise BadArguments(f"the arguments are: {names}; missing: {missing}; not known: {shown(unknown)}")
         return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known if f.name in value})
 
     def to_json(self) -> dict[str, Any]:
@@ -284,11 +295,10 @@ class Grammar:
                 f"the action is {len(text)} characters long; at most {MAX_ACTION_CHARS} are read"
             )
         text = " ".join(text.split())
-        verb = re.match(r"\w*", text)[0].lower()  # type: ignore[index]
-        action = self._by_name.get(verb)
+        action = self._by_name.get(_verb(text))
         if action is None:
             raise UnknownAction(
-                f"{text!r:.80} is not one of the actions: {', '.join(self._by_name)}", text=text
+                f"{shown(text)} is not one of the actions: {', '.join(self._by_name)}", text=text
             )
         return action.parse(text)
 
@@ -299,6 +309,10 @@ class Grammar:
         except ActionError:
             return False
         return True
+
+    def names(self, text: str) -> bool:
+        """Return whether the text begins with the name of an action, whatever follows."""
+        return _verb(text) in self._by_name
 
     def from_call(self, name: str, arguments: Any) -> Action:
         """Make an action from a function call.
@@ -311,15 +325,22 @@ class Grammar:
             UnknownAction: There is no function of that name.
             BadArguments: The arguments do not fit.
         """
-        action = self._by_name.get(name)
-        if action is None:
-            raise UnknownAction(f"{name!r:.80} is not one of the functions: {', '.join(self._by_name)}")
-        return action.from_json(arguments)
+        return self._named(name).from_json(arguments)
 
     def signature(self, name: str) -> tuple[str, ...]:
-        """Return the argument names of a function in order; empty for a name that is not known."""
-        action = self._by_name.get(name)
-        return tuple(f.name for f in _fields(action)) if action else ()
+        """Return the argument names of a function in order.
+
+        Raises:
+            UnknownAction: There is no function of that name.
+        """
+        return tuple(field.name for field in _fields(self._named(name)))
+
+    def _named(self, name: str) -> type[Action]:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            known = ", ".join(self._by_name)
+            raise UnknownAction(f"{shown(name)} is not one of the functions: {known}") from None
 
     def lines(self) -> list[str]:
         """Return one line per action for a prompt: how it is written, what it does, an example."""
@@ -354,3 +375,8 @@ class Grammar:
 
     def __repr__(self) -> str:
         return f"Grammar({', '.join(self._by_name)})"
+
+
+def _verb(text: str) -> str:
+    match = re.match(r"\s*(\w*)", text)
+    return match[1].lower() if match else ""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from agentgym_gym.errors import BadOption, NoServer
 from agentgym_gym.servers import local
-from agentgym_gym.wire import redact
+from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment

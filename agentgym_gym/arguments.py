@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentgym_gym.errors import BadArguments, MissingExtra
+from agentgym_gym.text import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +66,7 @@ class Argument(ABC, Generic[T]):
             BadArguments: It passes none.
         """
         if not isinstance(value, str):
-            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         return self.read(value)
 
     def to_json(self, value: T) -> Any:
@@ -105,7 +106,7 @@ class Integer(Argument[int]):
         """Read decimal digits with an optional minus sign."""
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
-            raise BadArguments(f"expected {self.describe()}, got {text!r:.80}")
+            raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
         value = int(text)
         self.check(value)
         return value
@@ -113,7 +114,7 @@ class Integer(Argument[int]):
     def check(self, value: Any) -> None:
         """Accept integers in the range, but not True and False."""
         if isinstance(value, bool) or not isinstance(value, int):
-            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         if not self.minimum <= value <= self.maximum:
             raise BadArguments(f"expected {self.describe()}, got a number out of that range")
 
@@ -145,7 +146,7 @@ class Integer(Argument[int]):
 
 
 class Name(Argument[str]):
-    """The name of a thing: lower-case words and numbers, one blank between them.
+    """The name of a thing: a lower-case word, then words and numbers, one blank between them.
 
     Reading forgives what models often write and what can mean only one thing: capitals, underscores for
     blanks, a namespace such as ``minecraft:``, a full stop at the end.
@@ -157,7 +158,7 @@ class Name(Argument[str]):
         max_chars: Longest name, in characters.
     """
 
-    _words = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*", re.ASCII)
+    _words = re.compile(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*", re.ASCII)
 
     def __init__(
         self,
@@ -181,11 +182,14 @@ class Name(Argument[str]):
     def check(self, value: Any) -> None:
         """Accept lower-case words and numbers that are not reserved."""
         if not isinstance(value, str):
-            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         if len(value) > self.max_chars:
             raise BadArguments(f"expected {self.describe()}, got {len(value)} characters")
-        if not self._words.fullmatch(value) or not self.reserved.isdisjoint(value.split(" ")):
-            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+        if not self._fits(value):
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+
+    def _fits(self, value: str) -> bool:
+        return bool(self._words.fullmatch(value)) and self.reserved.isdisjoint(value.split(" "))
 
     def describe(self) -> str:
         """Show an example."""
@@ -199,8 +203,8 @@ class Name(Argument[str]):
         """Draw likely names and names of random words."""
         st = strategies()
         word = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=12)
-        invented = st.lists(word.filter(lambda w: w not in self.reserved), min_size=1, max_size=4)
-        return st.sampled_from(self.samples) | invented.map(" ".join)  # type: ignore[no-any-return]
+        invented = st.lists(word, min_size=1, max_size=4).map(" ".join).filter(self._fits)
+        return st.sampled_from(self.samples) | invented  # type: ignore[no-any-return]
 
     def sample(self, rng: np.random.Generator) -> str:
         """Draw one of the likely names."""
@@ -232,7 +236,7 @@ class ListOf(Argument[tuple[Any, ...]]):
     def check(self, value: Any) -> None:
         """Accept a tuple of phrases of the right type."""
         if not isinstance(value, tuple) or not all(type(part) is self.phrase for part in value):
-            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         if not 1 <= len(value) <= self.max_items:
             raise BadArguments(f"expected {self.describe()}, got {len(value)}")
 
@@ -241,7 +245,7 @@ class ListOf(Argument[tuple[Any, ...]]):
         if isinstance(value, str):
             return self.read(value)
         if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= self.max_items:
-            raise BadArguments(f"expected {self.describe()}, got {value!r:.80}")
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         return tuple(
             self.phrase.parse(part.strip()) if isinstance(part, str) else self.phrase.from_json(part)
             for part in value

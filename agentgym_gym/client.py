@@ -26,6 +26,7 @@ from agentgym_gym.errors import (
     ServerTimeout,
     ServerUnreachable,
 )
+from agentgym_gym.text import shown
 from agentgym_gym.wire import Call, Flow, Reply
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class SyncDriver:
             raise ConnectionLost(f"{call} lost its connection: {_reason(error)}") from error
         if response.is_redirect:
             target = response.headers.get("location", "nowhere")
-            raise BadReply(f"{call} was redirected to {target!r:.80}; redirects are not followed")
+            raise BadReply(f"{call} was redirected to {shown(target)}; redirects are not followed")
         return Reply(call, response.status_code, content)
 
     def _client(self, server: str) -> httpx.Client:

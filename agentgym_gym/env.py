@@ -20,7 +20,7 @@ from agentgym_gym.episode import Episode
 from agentgym_gym.errors import AgentGymError, BadOption
 from agentgym_gym.formats import AgentGymFormat, get_format
 from agentgym_gym.spaces import ReplySpace, TextSpace
-from agentgym_gym.wire import redact
+from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     import httpx

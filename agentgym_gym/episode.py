@@ -23,7 +23,8 @@ from agentgym_gym.errors import (
     UnknownAction,
 )
 from agentgym_gym.leases import Lease, pool_of
-from agentgym_gym.wire import Flow, Outcome, Start, at, scrub
+from agentgym_gym.text import scrub, shown
+from agentgym_gym.wire import Flow, Outcome, Start, at
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -145,7 +146,7 @@ class Episode:
             reply = scrub(reply)
         elif not isinstance(reply, (Verbatim, *self.environment.grammar.actions)):
             raise BadOption(
-                f"step takes text or an action of {self.environment.grammar!r}, not {reply!r:.80}"
+                f"step takes text or an action of {self.environment.grammar!r}, not {shown(reply)}"
             )
         self._turn += 1
         self.transcript.append(Message("agent", str(reply)))

@@ -20,7 +20,8 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     WrongServer,
 )
-from agentgym_gym.wire import Flow, at, redact
+from agentgym_gym.text import redact
+from agentgym_gym.wire import Flow, at
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment

@@ -20,9 +20,10 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import urlencode
 
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongServer
+from agentgym_gym.text import redact, scrub, shown
 
 __all__ = [
     "Body",
@@ -36,8 +37,6 @@ __all__ = [
     "Wire",
     "at",
     "exchange",
-    "redact",
-    "scrub",
 ]
 
 T = TypeVar("T")
@@ -178,41 +177,41 @@ class Body:
         """Return a string field as valid Unicode."""
         value = self._field(name)
         if not isinstance(value, str):
-            raise self._bad(f"{name!r} should be a string, got {value!r:.80}")
+            raise self._bad(f"{name!r} should be a string, got {shown(value)}")
         return scrub(value)
 
     def number(self, name: str) -> float:
         """Return a finite number field."""
         value = self._field(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._bad(f"{name!r} should be a number, got {value!r:.80}")
+            raise self._bad(f"{name!r} should be a number, got {shown(value)}")
         try:
             result = float(value)
         except OverflowError:
             result = math.inf
         if not math.isfinite(result):
-            raise self._bad(f"{name!r} should be a finite number, got {value!r:.80}")
+            raise self._bad(f"{name!r} should be a finite number, got {shown(value)}")
         return result
 
     def integer(self, name: str) -> int:
         """Return an integer field."""
         value = self._field(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self._bad(f"{name!r} should be an integer, got {value!r:.80}")
+            raise self._bad(f"{name!r} should be an integer, got {shown(value)}")
         return value
 
     def flag(self, name: str) -> bool:
         """Return a boolean field."""
         value = self._field(name)
         if not isinstance(value, bool):
-            raise self._bad(f"{name!r} should be true or false, got {value!r:.80}")
+            raise self._bad(f"{name!r} should be true or false, got {shown(value)}")
         return value
 
     def _field(self, name: str) -> Any:
         if not isinstance(self.value, dict):
-            raise self._bad(f"expected an object with {name!r}, got {self.value!r:.80}")
+            raise self._bad(f"expected an object with {name!r}, got {shown(self.value)}")
         if name not in self.value:
-            raise self._bad(f"{name!r} is missing; there are {sorted(self.value)!r:.80}")
+            raise self._bad(f"{name!r} is missing; there are {shown(sorted(self.value))}")
         return self.value[name]
 
     def _bad(self, what: str) -> BadReply:
@@ -233,21 +232,8 @@ def exchange(call: Call) -> Flow[Body]:
         raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
     value = reply.json()
     if isinstance(value, dict) and "error" in value:
-        raise EnvironmentFailed(f"{reply.call} answered an error: {str(value['error'])[:_SHOWN]!r}")
+        raise EnvironmentFailed(f"{reply.call} answered an error: {shown(value['error'])}")
     return Body(reply.call, value)
-
-
-def scrub(value: str) -> str:
-    """Replace lone surrogates, which JSON can carry but UTF-8, and so any file or tokenizer, cannot."""
-    return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
-
-
-def redact(url: str) -> str:
-    """Return a URL without the user name and password it may carry."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc="***@" + parts.netloc.rpartition("@")[2]))
 
 
 @dataclass(frozen=True)

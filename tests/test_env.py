@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 
 import gymnasium
+import httpx
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -245,8 +247,6 @@ def test_no_render_mode_renders_nothing(textcraft_url):
 
 
 def test_close_may_be_called_again_and_gives_the_environment_back(env, textcraft_url):
-    import httpx
-
     env.reset(seed=0)
     env_id = env._episode.lease.env_id
     assert "error" not in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).text
@@ -264,10 +264,6 @@ def test_reset_after_close_begins_anew(env):
 
 
 def test_a_dropped_environment_gives_back_what_it_held(textcraft_url):
-    import gc
-
-    import httpx
-
     env = AgentGymEnv("TextCraft", server=textcraft_url)
     env.reset(seed=0)
     env_id = env._episode.lease.env_id

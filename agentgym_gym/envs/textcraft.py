@@ -9,6 +9,7 @@ paying when a finished episode is stepped.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -59,7 +60,7 @@ class Craft(Action):
     """
 
     template: ClassVar[str] = "craft {count} {item} using {ingredients}"
-    accepts: ClassVar[tuple[str, ...]] = ("craft {item} using {ingredients}",)
+    accepts: ClassVar[Mapping[str, Mapping[str, int]]] = {"craft {item} using {ingredients}": {"count": 1}}
     count: _Count
     item: _Item
     ingredients: Annotated[tuple[Ingredient, ...], ListOf(Ingredient), "what is used up"]

@@ -1,0 +1,49 @@
+# The two commands of the README are `make demo` and `make test`. Both set up a virtual environment of their
+# own in .venv, from nothing but Python and pip.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check cov format docs clean
+
+help: ## list these targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.all ## play 50 TextCraft tasks by the oracle on a local server and print the table
+	rm -rf runs/demo
+	$(BIN)/agentgym eval TextCraft --agent oracle --tasks 0:50 --out runs/demo
+
+test: check cov ## everything: formatting, lint, types, all tests with coverage
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+cov: $(VENV)/.dev
+	$(BIN)/pytest --cov --cov-report=term
+
+format: $(VENV)/.dev ## format the code and repair what ruff can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
+	$(BIN)/python docs/generate.py
+
+clean: ## remove the virtual environment and all that was built or run
+	rm -rf $(VENV) runs build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+
+$(VENV)/.all: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.all

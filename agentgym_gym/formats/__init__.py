@@ -1,0 +1,47 @@
+"""How a model wraps an action in a reply: each format writes the instructions and reads the answers.
+
+The instructions, the example in them and the parser belong to one object and the list of actions comes from
+the grammar, so a prompt cannot teach a form that the parser does not read.
+
+Reading takes time that grows with the length of the reply and no faster, never runs what a model wrote, and
+raises nothing but the four :class:`~agentgym_gym.errors.ActionError` kinds.
+"""
+
+from __future__ import annotations
+
+from agentgym_gym.errors import BadOption
+from agentgym_gym.formats.agentgym import AgentGymFormat
+from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.called import CodeAsAction, FunctionCalling
+from agentgym_gym.formats.written import ADaPT, Bare, ReAct, Tags
+
+__all__ = [
+    "FORMATS",
+    "ADaPT",
+    "AgentGymFormat",
+    "Bare",
+    "CodeAsAction",
+    "Format",
+    "FunctionCalling",
+    "ReAct",
+    "Reading",
+    "Tags",
+    "get_format",
+]
+
+FORMATS: dict[str, Format] = {
+    f.name: f for f in (ReAct(), FunctionCalling(), CodeAsAction(), Tags(), ADaPT(), Bare())
+}
+"""All formats by name."""
+
+
+def get_format(name: str) -> Format:
+    """Return a format by its name.
+
+    Raises:
+        BadOption: There is none of that name.
+    """
+    try:
+        return FORMATS[name]
+    except (KeyError, TypeError):
+        raise BadOption(f"action_format={name!r} is not one of {sorted(FORMATS)}") from None

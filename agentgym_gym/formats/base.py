@@ -1,0 +1,168 @@
+"""What all formats share: the base class, and how a reply is cleaned before its action is looked for."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from typing import ClassVar, TypeAlias
+
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Thought, Verbatim
+from agentgym_gym.errors import ActionError, BadArguments, BadOption, ManyActions, NoAction
+from agentgym_gym.text import shown
+
+__all__ = ["Format", "Reading", "answer_of", "one_action"]
+
+Reading: TypeAlias = Action | Verbatim | Thought
+"""What a reply turns out to be."""
+
+_EXAMPLE_THOUGHT = "I know what to do next."
+
+# Markers that end a turn in the chat templates in use. What a model writes behind one is not its reply.
+_END_OF_TURN = re.compile(
+    r"<\|(?:im_end|endoftext|eot_id|end|end_of_text)\|>|<end_of_turn>|<｜end▁of▁sentence｜>"
+)
+_PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "*": "*"}
+_UNWRAP_ROUNDS = 4  # '**`"get 1 stick"`**' and no deeper
+
+
+class Format(ABC):
+    """One way of wrapping an action in a reply."""
+
+    name: ClassVar[str]
+
+    def instructions(self, grammar: Grammar) -> str:
+        """Return the part of a system prompt that lists the actions and says how to reply.
+
+        It holds :meth:`example` word for word.
+        """
+        return (
+            f"{self._actions(grammar)}\n\n{self._rule}\n\nAn example of a reply:\n\n{self.example(grammar)}"
+        )
+
+    def example(self, grammar: Grammar) -> str:
+        """Return a reply that :meth:`parse` reads as the grammar's first example."""
+        return self.render(grammar.examples[0], _EXAMPLE_THOUGHT)
+
+    def render(self, action: Action, thought: str = "") -> str:
+        """Return the reply by which a model would give an action.
+
+        Args:
+            action: The action.
+            thought: What the model thinks before it, where the format has a place for that.
+
+        Raises:
+            BadOption: The thought would be read as part of the action.
+        """
+        reply = self._wrap(action, thought.strip())
+        try:
+            same = self.parse(reply, Grammar([action])) == action
+        except ActionError:
+            same = False
+        if not same:
+            raise BadOption(f"in the format {self.name!r} this thought hides the action: {shown(thought)}")
+        return reply
+
+    @abstractmethod
+    def parse(self, reply: str, grammar: Grammar) -> Reading:
+        """Read a reply.
+
+        Args:
+            reply: All that the model wrote.
+            grammar: The actions it may name.
+
+        Raises:
+            NoAction: Nothing in the reply is marked as the action.
+            ManyActions: It holds more than one.
+            UnknownAction: It names an action that the grammar does not know.
+            BadArguments: It names a known action with arguments that do not fit.
+        """
+
+    @property
+    @abstractmethod
+    def _rule(self) -> str:
+        """The rule of the format, in a sentence or two."""
+
+    @abstractmethod
+    def _wrap(self, action: Action, thought: str) -> str:
+        """Put an action and a thought together."""
+
+    def _actions(self, grammar: Grammar) -> str:
+        return "The actions:\n" + "\n".join(f"- {line}" for line in grammar.lines())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def answer_of(reply: str) -> str:
+    """Return a reply up to its end mark, without its thinking blocks and the line ends of other systems.
+
+    Raises:
+        NoAction: There is nothing but thinking.
+    """
+    end = _END_OF_TURN.search(reply)
+    answer = _without_thinking(reply[: end.start()] if end else reply).replace("\r\n", "\n")
+    stop = len(answer.rstrip())
+    while answer.endswith("</s>", 0, stop):
+        stop -= len("</s>")
+        while stop and answer[stop - 1].isspace():
+            stop -= 1
+    return answer[:stop]
+
+
+def _without_thinking(reply: str) -> str:
+    """Return a reply without ``<think>…</think>``; chat templates often swallow the first ``<think>``."""
+    if "think>" not in reply:
+        return reply
+    first = reply.find("</think>")
+    if first >= 0 and "<think>" not in reply[:first]:
+        reply = reply[first + len("</think>") :]
+    kept, position = [], 0
+    while (start := reply.find("<think>", position)) >= 0:
+        kept.append(reply[position:start])
+        end = reply.find("</think>", start)
+        if end < 0:
+            if not "".join(kept).strip():
+                raise NoAction("the reply ends inside `<think>`")
+            return "".join(kept)
+        position = end + len("</think>")
+    return "".join([*kept, reply[position:]])
+
+
+def one_action(block: str, grammar: Grammar) -> Reading:
+    """Read the one action in a block of text.
+
+    It is the only line that is an action; lines around it are asides, unless the first one was meant as an
+    action too. Where no line is one, the error is that of the first line.
+
+    Raises:
+        ActionError: There is no action, or more than one.
+    """
+    if len(block) > MAX_ACTION_CHARS:
+        raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+    lines = [line for raw in block.splitlines() if (line := _line(raw, grammar))]
+    if not lines:
+        raise NoAction("the place for the action is empty")
+    known = [line for line in lines if grammar.knows(line)]
+    if not known:
+        return grammar.parse(lines[0])
+    if len(known) > 1 or (known[0] != lines[0] and grammar.names(lines[0])):
+        raise ManyActions("there is more than one action in the reply")
+    return grammar.parse(known[0])
+
+
+def _line(raw: str, grammar: Grammar) -> str:
+    """Return a line without the quotes, backticks or asterisks around it; nothing for a line of a fence."""
+    line = raw.strip()
+    if line.startswith("```"):
+        inside = line[3:]
+        word = inside.strip()
+        if not inside.endswith("```") and " " not in word and not grammar.knows(word):
+            return ""  # the fence itself, or with a language behind it
+        line = word
+    line = line.removesuffix("```")
+    for _ in range(_UNWRAP_ROUNDS):
+        line = line.strip()
+        if len(line) < 2 or _PAIRS.get(line[0]) != line[-1]:  # noqa: PLR2004 - a pair is two
+            break
+        line = line[1:-1]
+    return line.strip()

@@ -1,0 +1,205 @@
+"""The formats in which an action is a function call: JSON, and Python that is read and never run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
+from agentgym_gym.formats.base import Format, Reading, answer_of
+
+__all__ = ["CodeAsAction", "FunctionCalling"]
+
+_LOOK_AHEAD = 8  # objects looked at behind the call, so that a reply of a million braces is soon read
+_CODE_NAME = "<reply of a model>"  # what a warning about it names as its file
+
+
+class FunctionCalling(Format):
+    """One JSON object: AgentGym's, or the ``<tool_call>`` form that models are trained to emit."""
+
+    name = "function_calling"
+    _rule = (
+        "Reply with one JSON object and nothing else. It has three keys: `thought`, what you think; "
+        "`function_name`, the function to call; `arguments`, an object with its arguments."
+    )
+    _opened = "<tool_call>"
+
+    def _actions(self, grammar: Grammar) -> str:
+        tools = "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in grammar.tools())
+        return f"The functions, as JSON:\n{tools}"
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        call = {"thought": thought, "function_name": action.name(), "arguments": action.to_json()}
+        return json.dumps(call, ensure_ascii=False)
+
+    def parse(self, reply: str, grammar: Grammar) -> Reading:
+        """Read the one object that names a function."""
+        reply = answer_of(reply)
+        if reply.count(self._opened) > 1:
+            raise ManyActions("there is more than one `<tool_call>` in the reply")
+        start = reply.find("{", max(reply.find(self._opened), 0))
+        if start < 0:
+            raise NoAction("there is no JSON object in the reply")
+        found, end = _decode(reply, start)
+        if _another_call(reply, end):
+            raise ManyActions("there is more than one function call in the reply")
+        name, arguments = _function_of(found)
+        return grammar.from_call(name, arguments)
+
+
+def _decode(text: str, start: int) -> tuple[Any, int]:
+    try:
+        return _JSON.raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        raise BadArguments(f"the JSON cannot be read: {str(error)[:200]}") from None
+
+
+def _another_call(text: str, start: int) -> bool:
+    """Return whether one of the next few JSON objects names a function."""
+    for _ in range(_LOOK_AHEAD):
+        start = text.find("{", start)
+        if start < 0:
+            return False
+        try:
+            found, start = _decode(text, start)
+            _function_of(found)
+        except ActionError:
+            start += 1
+        else:
+            return True
+    return False
+
+
+def _function_of(found: Any) -> tuple[str, Any]:
+    """Return name and arguments from any of the shapes in use: AgentGym's, OpenAI's, the open models'."""
+    if isinstance(found, Mapping) and isinstance(found.get("function"), Mapping):
+        found = found["function"]
+    if not isinstance(found, Mapping):
+        raise NoAction("there is no JSON object in the reply")
+    name = found.get("function_name", found.get("name"))
+    if not isinstance(name, str):
+        raise NoAction("the JSON object has no `function_name`")
+    arguments = found.get("arguments", found.get("parameters", {}))
+    if isinstance(arguments, str):
+        arguments, _ = _decode(arguments, 0)
+    return name, arguments
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key is given twice")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+class _Call(NamedTuple):
+    """A call of a plain name, its arguments not yet looked at."""
+
+    name: str
+    args: list[ast.expr]
+    keywords: list[ast.keyword]
+
+
+class CodeAsAction(Format):
+    """One Python call, read with :mod:`ast` and never run."""
+
+    name = "code_as_action"
+    _rule = (
+        "Reply with one Python code block that calls exactly one of the functions once, with plain values as "
+        "arguments. Write what you think as a comment above the call."
+    )
+
+    def _actions(self, grammar: Grammar) -> str:
+        lines = []
+        for example in grammar.examples:
+            arguments = ", ".join(grammar.signature(example.name()))
+            lines.append(f"- {example.name()}({arguments}) - {example.doc()} Example: {_call(example)}")
+        return "The functions:\n" + "\n".join(lines)
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        comment = "".join(f"# {line}\n" for line in thought.splitlines())
+        return f"```python\n{comment}{_call(action)}\n```"
+
+    def parse(self, reply: str, grammar: Grammar) -> Reading:
+        """Read the one call in the code."""
+        code = _code_of(answer_of(reply))
+        if len(code) > MAX_ACTION_CHARS:
+            raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
+        call = _one_call(code)
+        return grammar.from_call(call.name, _literal_arguments(call, grammar.signature(call.name)))
+
+
+def _code_of(answer: str) -> str:
+    """Return what stands in the one code block, or the whole answer where there is none, without comments."""
+    _, fence, rest = answer.partition("```")
+    if fence:
+        answer, fence, after = rest.partition("```")
+        if not fence:
+            raise NoAction("the code block is not closed")
+        if "```" in after:
+            raise ManyActions("there is more than one code block in the reply")
+        language, newline, code = answer.partition("\n")
+        answer = code if newline and language.strip().lower() in {"", "py", "python", "python3"} else answer
+    return "\n".join(line for line in answer.splitlines() if _says(line))
+
+
+def _one_call(code: str) -> _Call:
+    """Return the one call in the code.
+
+    The code is read as an expression, not as a program: about an error in a program Python would look for a
+    file of the code's name. What is not one expression is read line by line, to tell two calls from none.
+    """
+    whole = _expression(code)
+    lines = [whole] if whole else [_expression(line) for line in re.split(r"[\n;]", code) if line.strip()]
+    found = [e for e in lines if not (isinstance(e, ast.Constant) and isinstance(e.value, str))]
+    if not found or None in found:
+        raise NoAction("the reply is not one call in Python")
+    if len(found) > 1:
+        raise ManyActions("there is more than one statement in the reply")
+    call = found[0]
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise NoAction("the reply is not a plain call of one of the functions")
+    return _Call(call.func.id, call.args, call.keywords)
+
+
+def _says(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _expression(code: str) -> ast.expr | None:
+    # A model's "\d" is no reason to print a warning on the user's terminal.
+    warnings.filterwarnings("ignore", module=re.escape(_CODE_NAME))
+    try:
+        return ast.parse(code.strip(), _CODE_NAME, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def _literal_arguments(call: _Call, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments of a call by name; only literals are values."""
+    if len(call.args) > len(names):
+        raise BadArguments(f"{len(call.args)} arguments were given, the function has {len(names)}.")
+    given = dict(zip(names, call.args, strict=False))
+    for keyword in call.keywords:
+        if keyword.arg is None or keyword.arg in given:
+            raise BadArguments("an argument is given twice, or unpacked")
+        given[keyword.arg] = keyword.value
+    try:
+        return {name: ast.literal_eval(node) for name, node in given.items()}
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        raise BadArguments("an argument is not a plain value") from None
+
+
+def _call(action: Action) -> str:
+    return f"{action.name()}({', '.join(f'{k}={v!r}' for k, v in action.to_json().items())})"

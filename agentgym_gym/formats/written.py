@@ -1,0 +1,138 @@
+"""The formats in which an action is written out in words."""
+
+from __future__ import annotations
+
+import re
+
+from agentgym_gym.actions import Action, Grammar, Thought
+from agentgym_gym.errors import ManyActions, NoAction
+from agentgym_gym.formats.base import Format, Reading, answer_of, one_action
+
+__all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
+
+
+class ReAct(Format):
+    """``Thought:`` and ``Action:`` paragraphs."""
+
+    name = "react"
+    _rule = (
+        "First write what you think below the word `Thought:`, then exactly one action below the word "
+        "`Action:`, and end your reply there."
+    )
+    _label = re.compile(r"^[ \t>#*_`-]*action[*_`]*[ \t]*[:：][*_]*", re.IGNORECASE | re.MULTILINE)
+    _inline = re.compile(r"\bAction[*_`]*[:：][*_]*")
+    _next = re.compile(r"^[ \t>#*_`-]*(?:observation|thought)[*_`]*[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        return f"Thought:\n{thought}\n\nAction:\n{action}"
+
+    def parse(self, reply: str, grammar: Grammar) -> Reading:
+        """Read what stands behind the one ``Action:``.
+
+        A label at the beginning of a line counts; one inside a line counts only where there is no other.
+        """
+        reply = answer_of(reply)
+        labels = _first_two(self._label, reply) or _first_two(self._inline, reply)
+        if not labels:
+            raise NoAction("there is no `Action:` in the reply")
+        if len(labels) > 1:
+            raise ManyActions("there is more than one `Action:` in the reply")
+        after = reply[labels[0].end() :]
+        following = self._next.search(after)
+        return one_action(after[: following.start()] if following else after, grammar)
+
+
+class Tags(Format):
+    """``<think>…</think><action>…</action>``."""
+
+    name = "tags"
+    _rule = (
+        "First write what you think between `<think>` and `</think>`, then exactly one action between "
+        "`<action>` and `</action>`."
+    )
+    _open = re.compile(r"<action>", re.IGNORECASE)
+    _close = re.compile(r"</action>", re.IGNORECASE)
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        return f"<think>{thought}</think>\n<action>{action}</action>"
+
+    def parse(self, reply: str, grammar: Grammar) -> Reading:
+        """Read what stands between the tags."""
+        reply = answer_of(reply)
+        opened = _first_two(self._open, reply)
+        if not opened:
+            raise NoAction("there is no `<action>` in the reply")
+        if len(opened) > 1:
+            raise ManyActions("there is more than one `<action>` in the reply")
+        closed = self._close.search(reply, opened[0].end())
+        if closed is None:
+            raise NoAction("the `<action>` is not closed by `</action>`")
+        return one_action(reply[opened[0].end() : closed.start()], grammar)
+
+
+class ADaPT(Format):
+    """``> think: …`` and ``> get 1 stick``, as in ADaPT (Prasad et al., 2024, arXiv:2311.05772).
+
+    A reply that only thinks is a move there: it costs a turn and is answered "OK.".
+    """
+
+    name = "adapt"
+    _rule = (
+        "Begin each line with `> `. A line `> think: ...` holds what you think; it may come before the "
+        "action or be a whole reply. Any other line is an action: write at most one in a reply."
+    )
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        think = f"> think: {' '.join(thought.split())}\n" if thought else ""
+        return f"{think}> {action}"
+
+    def parse(self, reply: str, grammar: Grammar) -> Reading:
+        """Read the one line that is neither a thought nor, lacking the ``>``, an aside.
+
+        Prompts in this format often end in ``>``, so the first line may lack it.
+        """
+        lines = [line.strip() for line in answer_of(reply).splitlines()]
+        lines = [line for line in lines if line]
+        marked = [line[1:].strip() for line in lines if line.startswith(">")]
+        if (
+            lines
+            and not lines[0].startswith(">")
+            and (not marked or _is_thought(lines[0]) or grammar.knows(lines[0]))
+        ):
+            marked.insert(0, lines[0])
+        commands = [line for line in marked if line and not _is_thought(line)]
+        if len(commands) > 1:
+            raise ManyActions("there is more than one action in the reply")
+        if commands:
+            return one_action(commands[0], grammar)
+        if marked and any(marked):
+            return Thought("\n".join(line.partition(":")[2].strip() for line in marked))
+        raise NoAction("there is no line that begins with `> ` in the reply")
+
+
+def _is_thought(line: str) -> bool:
+    return line[:6].lower() == "think:"
+
+
+class Bare(Format):
+    """The action and nothing else."""
+
+    name = "bare"
+    _rule = "Reply with exactly one action and nothing else."
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        return str(action)
+
+    def parse(self, reply: str, grammar: Grammar) -> Reading:
+        """Read the reply as it stands."""
+        return one_action(answer_of(reply), grammar)
+
+
+def _first_two(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """Return at most two matches: whether there is a second is all that is asked."""
+    found = []
+    for match in pattern.finditer(text):
+        found.append(match)
+        if len(found) > 1:
+            break
+    return found

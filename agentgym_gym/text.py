@@ -1,0 +1,35 @@
+"""Small things done to text that comes from elsewhere."""
+
+from __future__ import annotations
+
+import reprlib
+from urllib.parse import urlsplit, urlunsplit
+
+__all__ = ["redact", "scrub", "shown"]
+
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = 80
+
+
+def shown(value: object) -> str:
+    """Return a short ``repr`` of anything a model or a server may say, for an error message.
+
+    A plain ``repr`` may be megabytes long, and fails for integers of over 4,300 digits.
+    """
+    try:
+        return _repr.repr(value)
+    except (ValueError, RecursionError):
+        return f"<{type(value).__name__} too large to show>"
+
+
+def scrub(value: str) -> str:
+    """Replace lone surrogates, which JSON can carry but UTF-8, and so any file or tokenizer, cannot."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+
+
+def redact(url: str) -> str:
+    """Return a URL without the user name and password it may carry."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc="***@" + parts.netloc.rpartition("@")[2]))

@@ -1,0 +1,97 @@
+"""What the documents say is true."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_first_block_is_the_two_commands_that_set_all_up():
+    assert blocks("console")[0].split("\n")[:-1] == ["make demo", "make test"]
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert re.search(r"^demo:", makefile, re.MULTILINE)
+    assert re.search(r"^test:", makefile, re.MULTILINE)
+
+
+def test_the_python_block_runs(tmp_path):
+    (code,) = blocks("python")
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "Goal: craft " in run.stdout
+    assert "Inventory: You are not carrying anything. 0.0 1" in run.stdout
+    assert run.stdout.rstrip().endswith("None None")
+
+
+def test_the_commands_run(tmp_path):
+    """All of them, in a folder of their own and on a free port, the server first."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    lines = [line.partition("#")[0].replace("36001", port) for line in blocks("console")[1].splitlines()]
+    commands = {words[1]: words[1:] for words in map(shlex.split, lines)}
+    assert set(commands) == {"envs", "doctor", "serve", "play", "eval"}
+    agentgym = [sys.executable, "-m", "agentgym_gym"]
+    env = {**os.environ, "COLUMNS": "120"}
+    server = subprocess.Popen([*agentgym, *commands.pop("serve")], cwd=tmp_path, stdout=subprocess.PIPE, env=env)
+    try:
+        assert port.encode() in server.stdout.readline()
+        printed = {
+            name: subprocess.run(
+                [*agentgym, *words], cwd=tmp_path, input="quit\n", env=env, capture_output=True, text=True, check=True
+            ).stdout
+            for name, words in commands.items()
+        }
+    finally:
+        server.terminate()
+        server.wait(10)
+        server.stdout.close()
+    assert "agentgym/TextCraft-v0" in printed["envs"]
+    assert "TextCraft" in printed["doctor"]
+    assert "Goal: craft" in printed["play"]
+    assert "1.00" in printed["eval"]
+    assert (tmp_path / "runs/oracle/summary.json").exists()
+
+
+@pytest.mark.parametrize("page", ["cli.md", "environment.md"])
+def test_generated_pages_are_up_to_date(page):
+    path = ROOT / "docs" / page
+    wanted = {made.name: text for made, text in generator().pages().items()}[page]
+    assert path.read_text("utf-8") == wanted, "run `make docs`"
+
+
+def test_links_between_documents_lead_somewhere():
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8")):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_licence_is_the_one_named():
+    assert "Apache License" in (ROOT / "LICENSE").read_text("utf-8")
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
+def test_examples_run(example, tmp_path):
+    run = subprocess.run([sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout
