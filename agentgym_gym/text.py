@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
-from urllib.parse import urlsplit, urlunsplit
 
 __all__ = ["redact", "scrub", "shown"]
+
+_USER = re.compile(r"^(\s*[a-z]*://)?[^/?#]*@", re.IGNORECASE)
 
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = 80
@@ -28,8 +30,5 @@ def scrub(value: str) -> str:
 
 
 def redact(url: str) -> str:
-    """Return a URL without the user name and password it may carry."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc="***@" + parts.netloc.rpartition("@")[2]))
+    """Return a URL, or what was given for one, without the user name and password it may carry."""
+    return _USER.sub(r"\1***@", url)

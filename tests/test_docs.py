@@ -37,7 +37,9 @@ def test_the_first_block_is_the_two_commands_that_set_all_up():
 
 def test_the_python_block_runs(tmp_path):
     (code,) = blocks("python")
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     assert "Goal: craft " in run.stdout
     assert "Inventory: You are not carrying anything. 0.0 1" in run.stdout
@@ -53,12 +55,20 @@ def test_the_commands_run(tmp_path):
     assert set(commands) == {"envs", "doctor", "serve", "play", "eval"}
     agentgym = [sys.executable, "-m", "agentgym_gym"]
     env = {**os.environ, "COLUMNS": "120"}
-    server = subprocess.Popen([*agentgym, *commands.pop("serve")], cwd=tmp_path, stdout=subprocess.PIPE, env=env)
+    server = subprocess.Popen(
+        [*agentgym, *commands.pop("serve")], cwd=tmp_path, stdout=subprocess.PIPE, env=env
+    )
     try:
         assert port.encode() in server.stdout.readline()
         printed = {
             name: subprocess.run(
-                [*agentgym, *words], cwd=tmp_path, input="quit\n", env=env, capture_output=True, text=True, check=True
+                [*agentgym, *words],
+                cwd=tmp_path,
+                input="quit\n",
+                env=env,
+                capture_output=True,
+                text=True,
+                check=True,
             ).stdout
             for name, words in commands.items()
         }
@@ -92,6 +102,8 @@ def test_the_licence_is_the_one_named():
 
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
 def test_examples_run(example, tmp_path):
-    run = subprocess.run([sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout

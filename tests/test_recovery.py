@@ -1,0 +1,137 @@
+"""A server that dies in the middle of an episode, over a real socket."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym.servers import local
+from agentgym_gym.servers.local import LocalServer
+
+
+@pytest.fixture
+def server():
+    started = LocalServer("textcraft")
+    started.start()
+    yield started
+    started.stop()
+
+
+def restart(server: LocalServer) -> LocalServer:
+    again = LocalServer("textcraft", port=int(server.url.rpartition(":")[2]))
+    again.start()
+    return again
+
+
+def test_a_killed_server_is_a_fault_and_not_a_zero(server):
+    env = AgentGymEnv("TextCraft", server=server.url)
+    env.reset(options={"task_id": 0})
+    env.step("Action: inventory")
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait()
+    observation, reward, terminated, truncated, info = env.step("Action: inventory")
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert info["fault"]["kind"] in {"ServerUnreachable", "ConnectionLost"}
+    assert observation in env.observation_space
+    with pytest.raises(errors.ServerUnreachable):
+        env.reset(options={"task_id": 0})
+    again = restart(server)
+    _, info = env.reset(options={"task_id": 0})
+    assert info["task_id"] == 0
+    assert "fault" not in env.step("Action: inventory")[4]
+    env.close()
+    again.stop()
+
+
+def test_on_fault_raise_raises_it(server):
+    env = AgentGymEnv("TextCraft", server=server.url, on_fault="raise")
+    env.reset(options={"task_id": 0})
+    server.stop()
+    with pytest.raises(errors.Fault):
+        env.step("Action: inventory")
+    env.close()
+
+
+def test_a_restart_between_two_steps_is_not_taken_for_a_failure_of_the_agent(server):
+    """The new server has never heard of our environment."""
+    env = AgentGymEnv("TextCraft", server=server.url)
+    env.reset(options={"task_id": 0})
+    server.stop()
+    again = restart(server)
+    *_, truncated, info = env.step("Action: inventory")
+    assert truncated
+    assert info["fault"]["kind"] in {"EnvironmentFailed", "ConnectionLost"}
+    env.reset(options={"task_id": 0})
+    assert "fault" not in env.step("Action: inventory")[4]
+    env.close()
+    again.stop()
+
+
+def test_a_replica_that_is_down_is_passed_over(server, textcraft_url):
+    server.stop()
+    env = AgentGymEnv("TextCraft", server=[server.url, textcraft_url])
+    env.reset(seed=0)
+    assert env._episode.lease.server == textcraft_url
+    env.close()
+
+
+def test_the_shared_local_server_is_started_when_needed_and_again_when_it_died():
+    env = AgentGymEnv("TextCraft")
+    env.reset(seed=0)
+    first = local._servers["textcraft"].process
+    first.kill()
+    first.wait()
+    assert "fault" in env.step("Action: inventory")[4]
+    env.reset(seed=0)
+    assert local._servers["textcraft"].process.pid != first.pid
+    assert "fault" not in env.step("Action: inventory")[4]
+    env.close()
+
+
+def test_at_exit_environments_are_given_back_before_the_local_server_stops(textcraft_url):
+    """A program that never calls close() leaves nothing on a server that outlives it."""
+    code = f"""
+        import gymnasium, agentgym_gym
+        local = gymnasium.make("agentgym/TextCraft-v0")
+        local.reset(seed=0)
+        env = gymnasium.make("agentgym/TextCraft-v0", server={textcraft_url!r})
+        env.reset(seed=0)
+        print(env.unwrapped._episode.lease.env_id)
+    """
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stderr == ""
+    env = AgentGymEnv("TextCraft", server=textcraft_url)
+    env.reset(seed=0)
+    env._episode.lease.env_id = int(run.stdout)  # theirs
+    assert env.step("Action: inventory")[4]["fault"]["kind"] == "EnvironmentFailed"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_does_not_use_what_it_inherits(textcraft_url):
+    code = f"""
+        import os, sys, gymnasium, agentgym_gym
+        env = gymnasium.make("agentgym/TextCraft-v0", server={textcraft_url!r})
+        env.reset(seed=0)
+        if os.fork() == 0:
+            *_, info = env.step("Action: inventory")
+            assert info["fault"]["kind"] == "LeaseLost", info
+            env.reset(seed=0)
+            assert "fault" not in env.step("Action: inventory")[4]
+            env.close()
+            sys.exit(0)
+        assert os.wait()[1] == 0
+        assert "fault" not in env.step("Action: inventory")[4]
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
