@@ -38,7 +38,7 @@ def test_what_is_not_the_url_of_a_server_is_refused(url):
 
 def test_a_variable_that_is_not_a_url_is_named(monkeypatch):
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", "nonsense")
-    with pytest.raises(errors.BadOption, match="AGENTGYM_TEXTCRAFT_URL='?nonsense"):
+    with pytest.raises(errors.BadOption, match="AGENTGYM_TEXTCRAFT_URL='nonsense'"):
         AgentGymEnv("TextCraft").reset()
 
 

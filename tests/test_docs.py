@@ -38,7 +38,7 @@ def test_the_first_block_is_the_two_commands_that_set_all_up():
 def test_the_python_block_runs(tmp_path):
     (code,) = blocks("python")
     run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
     assert "Goal: craft " in run.stdout
@@ -103,7 +103,11 @@ def test_the_licence_is_the_one_named():
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
 def test_examples_run(example, tmp_path):
     run = subprocess.run(
-        [sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout

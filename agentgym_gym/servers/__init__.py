@@ -1,0 +1,119 @@
+"""Servers of this project's own that speak AgentGym's protocol, for people without an AgentGym checkout.
+
+`serve` runs one in the foreground; `agentgym_gym.servers.local` runs one behind the scenes. They need the
+extra ``servers``; importing this package does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.errors import MissingExtra, UnknownEnvironment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastapi import FastAPI
+
+__all__ = ["SERVERS", "ServerKind", "serve", "server_kind"]
+
+
+@dataclass(frozen=True)
+class ServerKind:
+    """A server that can be started here.
+
+    Attributes:
+        title: The environment's name as it is written.
+        module: The module whose ``create_app`` builds the server; imported when it is first needed.
+        needs: The modules it cannot run without, which an extra brings.
+        extra: The extra.
+    """
+
+    title: str
+    module: str
+    needs: tuple[str, ...]
+    extra: str = "servers"
+
+    def create_app(self, **options: Any) -> FastAPI:
+        """Build the server.
+
+        Args:
+            options: What the module's ``create_app`` takes.
+
+        Raises:
+            MissingExtra: Something it needs is not installed.
+        """
+        missing = self.missing()
+        if missing is not None:
+            raise missing
+        app: FastAPI = importlib.import_module(self.module).create_app(**options)
+        return app
+
+    def missing(self) -> MissingExtra | None:
+        """Return the error that starting it would meet, None where all it needs is here. Imports nothing."""
+        for module in self.needs:
+            if importlib.util.find_spec(module) is None:
+                return MissingExtra(f"the local {self.title} server", extra=self.extra, module=module)
+        return None
+
+
+SERVERS: Mapping[str, ServerKind] = {
+    "textcraft": ServerKind(
+        title="TextCraft",
+        module="agentgym_gym.servers.textcraft",
+        needs=("fastapi", "uvicorn", "textcraft"),
+    ),
+}
+"""The servers there are, by the lower-case name of their environment."""
+
+
+def server_kind(name: str) -> ServerKind:
+    """Return a server by name.
+
+    Args:
+        name: The environment's name, in any case.
+
+    Raises:
+        UnknownEnvironment: This project has no server of that name; the message lists those it has.
+    """
+    kind = SERVERS.get(name.lower())
+    if kind is None:
+        raise UnknownEnvironment(f"there is no server named {name!r} here; there is: {', '.join(SERVERS)}")
+    return kind
+
+
+def serve(
+    name: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    exit_with_parent: bool = False,
+    max_envs: int | None = None,
+) -> None:
+    """Run a server until SIGINT or SIGTERM; then let requests in progress end, and return.
+
+    Once connections are accepted, prints one line, ``serving TextCraft on http://127.0.0.1:PORT``.
+
+    Args:
+        name: The environment's name, in any case.
+        host: The address to listen on: one that names this machine, IPv4 or IPv6.
+        port: The port to listen on; 0 takes any free one.
+        exit_with_parent: Whether to stop when standard input ends, too. A parent that holds the other end of
+            a pipe then leaves no orphan, even if it is killed with no time to clean up.
+        max_envs: How many environments the server holds at a time; None for the server's own limit.
+
+    Raises:
+        UnknownEnvironment: This project has no server of that name.
+        MissingExtra: Something the server needs is not installed.
+        BadOption: The port is in use, the host is not this machine's, or a number is out of range.
+    """
+    kind = server_kind(name)
+    app = kind.create_app(**({} if max_envs is None else {"max_envs": max_envs}))
+    # Only now, because it imports uvicorn, which comes with the extra.
+    from agentgym_gym.servers.serving import listen, run_until_told  # noqa: PLC0415
+
+    with listen(host, port) as listener:
+        run_until_told(app, listener, title=kind.title, exit_with_parent=exit_with_parent)

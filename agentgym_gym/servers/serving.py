@@ -1,0 +1,132 @@
+"""Running an application with uvicorn: where it listens, what it prints, when it stops."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from agentgym_gym.errors import BadOption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fastapi import FastAPI
+
+__all__ = ["listen", "run_until_told", "url_of"]
+
+MAX_PORT = 65_535
+
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection is kept: longer than a language model takes to think of the next step."""
+
+GRACE_SECONDS = 2
+"""How long requests in progress may take to end once the server has been told to stop."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Args:
+        host: A name or address of this machine.
+        port: A port number; 0 for any free one.
+
+    Raises:
+        BadOption: The port is in use or out of range, or the host is not this machine's.
+    """
+    if not 0 <= port <= MAX_PORT:
+        raise BadOption(
+            f"port {port} is out of range; it must be from 0, which takes any free one, to {MAX_PORT}"
+        )
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise BadOption(
+                f"port {port} of {host} is in use; stop what listens there, or choose another port "
+                "(0 takes any free one)"
+            ) from error
+        raise BadOption(f"cannot listen on port {port} of {host}: {error.strerror or error}") from error
+    # Named as TCP, or else asyncio would not turn off Nagle's algorithm, and each step would take 40 ms.
+    return socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
+
+
+def url_of(listener: socket.socket) -> str:
+    """Return the URL that reaches a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
+
+
+def run_until_told(app: FastAPI, listener: socket.socket, *, title: str, exit_with_parent: bool) -> None:
+    """Serve until SIGINT, SIGTERM or, where asked for, the end of standard input.
+
+    Args:
+        app: What to serve.
+        listener: A listening socket; the caller closes it.
+        title: What to call it in the line that says where it is served.
+        exit_with_parent: Whether to stop at the end of standard input, too.
+    """
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = _Announcing(config, f"serving {title} on {url_of(listener)}")
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
+    if exit_with_parent:
+        threading.Thread(target=_at_end_of_input, args=(stop,), name="exit-with-parent", daemon=True).start()
+    with _on_signals(stop):
+        server.run(sockets=[listener])
+
+
+class _Announcing(uvicorn.Server):
+    """Prints a line when it has begun to accept connections."""
+
+    def __init__(self, config: uvicorn.Config, line: str) -> None:
+        super().__init__(config)
+        self._line = line
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        print(self._line, flush=True)  # noqa: T201 - a parent waits for this line
+
+
+def _at_end_of_input(stop: Callable[[], None]) -> None:
+    # Not through `sys.stdin`: Python aborts if its buffer's lock is held by a thread at exit.
+    with contextlib.suppress(OSError):  # no standard input at all counts as its end
+        while os.read(0, 4096):
+            pass
+    stop()
+
+
+@contextlib.contextmanager
+def _on_signals(stop: Callable[..., None]) -> Iterator[None]:
+    """Have SIGINT and SIGTERM call `stop` and nothing else.
+
+    uvicorn handles them by itself, but once it has stopped it raises them again for whoever handled them
+    before. By default that is to die of them, which tells a supervisor that something went wrong.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

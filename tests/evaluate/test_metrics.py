@@ -1,0 +1,48 @@
+"""What is counted over episodes."""
+
+import math
+
+import pytest
+
+from agentgym_gym.evaluate import summarise
+
+
+def test_a_fault_is_not_averaged_in(record):
+    without = [record(i, score=float(i % 2)) for i in range(4)]
+    faulted = [
+        record(7, fault="ServerTimeout"),
+        record(8, fault="ConnectionLost"),
+        record(9, fault="ServerTimeout"),
+    ]
+    alone, together = summarise(without), summarise([*faulted, *without])
+    assert (together.episodes, together.scored, together.faulted) == (7, 4, 3)
+    assert together.faults == {"ConnectionLost": 1, "ServerTimeout": 2}
+    for name in ("mean_score", "success_rate", "success_stderr", "mean_turns", "parse_error_share"):
+        assert getattr(together, name) == getattr(alone, name)
+    assert together.success_rate == 0.5
+
+
+def test_the_standard_error(record):
+    summary = summarise(record(i, score=float(i < 3)) for i in range(10))
+    assert summary.success_stderr == pytest.approx(math.sqrt(0.3 * 0.7 / 9))
+    assert summarise([record()]).success_stderr is None
+    assert summarise([record(), record()]).success_stderr == 0.0
+
+
+def test_success_is_not_score(record):
+    summary = summarise([record(score=0.5, success=False), record()])
+    assert (summary.mean_score, summary.success_rate) == (0.75, 0.5)
+
+
+def test_unreadable_replies_are_a_share_of_all(record):
+    half = record(turns=4, parse_errors={"NoAction": 1, "BadArguments": 1})
+    assert summarise([half, record(turns=6)]).parse_error_share == 0.2
+
+
+@pytest.mark.parametrize("faults", [0, 2])
+def test_over_nothing_there_is_no_average(record, faults):
+    summary = summarise([record(fault="ServerFull")] * faults)
+    assert summary.episodes == faults
+    assert summary.scored == 0
+    assert summary.to_json()["mean_score"] is summary.success_rate is summary.mean_turns is None
+    assert summary.parse_error_share is summary.success_stderr is None

@@ -1,0 +1,192 @@
+"""Playing tasks on a real server."""
+
+import itertools
+
+import pytest
+
+from agentgym_gym import oracles
+from agentgym_gym.env import AgentGymEnv
+from agentgym_gym.envs.textcraft import Inventory
+from agentgym_gym.errors import BadOption, WrongServer
+from agentgym_gym.evaluate import (
+    RandomAgent,
+    ReplayAgent,
+    RunFolder,
+    agent_from,
+    evaluate,
+    play_episode,
+    summarise,
+)
+
+
+class Scripted:
+    """Says the same words in every episode, then gives up."""
+
+    name = "scripted"
+
+    def __init__(self, *replies):
+        self.replies = replies
+
+    def reset(self, env, observation, info):
+        self.left = iter(self.replies)
+
+    def act(self, observation, info):
+        return next(self.left, None)
+
+
+class Then:
+    """Plays as another agent does, and does something before a given turn of a given episode."""
+
+    name = "then"
+
+    def __init__(self, agent, episode, turn, do):
+        self.agent, self.moment, self.do = agent, (episode, turn), do
+        self.episode = -1
+
+    def reset(self, env, observation, info):
+        self.episode, self.turn = self.episode + 1, 0
+        self.agent.reset(env, observation, info)
+
+    def act(self, observation, info):
+        if (self.episode, self.turn) == self.moment:
+            self.do()
+        self.turn += 1
+        return self.agent.act(observation, info)
+
+
+def oracle(env):
+    return oracles.load(env.environment)
+
+
+def test_a_record_holds_the_episode(env):
+    record = play_episode(env, oracle(env), 3)
+    assert (record.env_id, record.agent, record.task_id) == ("agentgym/TextCraft-v0", "oracle", 3)
+    assert record.goal in record.messages[0]["content"]
+    assert (record.score, record.success, record.return_) == (1.0, True, 1.0)
+    assert (record.terminated, record.truncated, record.fault) == (True, False, None)
+    assert record.turns == len(record.rewards) == len(record.replies)
+    assert [m["role"] for m in record.messages] == ["user", *["assistant", "user"] * record.turns]
+    assert all(env.system_prompt not in m["content"] for m in record.messages)
+    assert record.seconds > 0
+
+
+def test_what_is_recorded_is_what_was_played(env):
+    record = play_episode(env, Scripted(Inventory(), "Action: inventory"), 0)
+    assert record.replies == (env.action_space.action_format.render(Inventory()), "Action: inventory")
+    assert record.messages[2] == record.messages[4]
+
+
+def test_unreadable_replies_are_counted_by_kind(env):
+    record = play_episode(env, Scripted("hm", "Action: get some", "Action: inventory", "\ud800"), 0)
+    assert record.parse_errors == {"NoAction": 2, "BadArguments": 1}
+    assert record.replies[-1] == "?"
+
+
+def test_who_gives_up_has_failed(env):
+    record = play_episode(env, Scripted("Action: inventory"), 0)
+    assert (record.score, record.success, record.turns) == (0.0, False, 1)
+    assert (record.terminated, record.truncated) == (False, False)
+
+
+def test_each_episode_is_told_as_it_ends(env):
+    told = []
+    records = evaluate(env, oracle(env), [4, 2], on_episode=told.append)
+    assert records == told
+    assert [record.task_id for record in told] == [4, 2]
+
+
+def test_a_server_killed_between_episodes_gives_faults_and_not_zeros(mortal):
+    server, env = mortal
+    ended = itertools.count(1)
+    records = evaluate(
+        env, oracle(env), range(4), on_episode=lambda _: server.stop() if next(ended) == 2 else None
+    )
+    assert [record.fault and record.fault["kind"] for record in records] == [
+        None,
+        None,
+        *["ServerUnreachable"] * 2,
+    ]
+    assert [record.score for record in records] == [1.0, 1.0, None, None]
+    assert records[3].messages == ()
+    summary = summarise(records)
+    assert (summary.success_rate, summary.mean_score, summary.faults) == (1.0, 1.0, {"ServerUnreachable": 2})
+
+
+@pytest.mark.parametrize("on_fault", ["truncate", "raise"])
+def test_a_server_killed_within_an_episode(mortal, on_fault):
+    server, env = mortal
+    env.on_fault = on_fault
+    agent = Then(oracle(env), episode=1, turn=1, do=server.stop)
+    (fine, faulted) = evaluate(env, agent, range(2))
+    assert fine.score == 1.0
+    assert faulted.fault["kind"] in {"ServerUnreachable", "ConnectionLost"}
+    assert (faulted.score, faulted.success, faulted.return_) == (None, None, 0.0)
+    assert (faulted.terminated, faulted.truncated) == (False, True)
+    assert len(faulted.replies) == 2
+    server.start()
+    assert play_episode(env, oracle(env), 1).score == 1.0
+
+
+def test_a_mistake_in_the_set_up_ends_the_run(env, textcraft_url):
+    with pytest.raises(BadOption, match="no task 999"):
+        evaluate(env, oracle(env), [999])
+    elsewhere = AgentGymEnv("TextCraft", server=f"{textcraft_url}/elsewhere")
+    with pytest.raises(WrongServer):
+        evaluate(elsewhere, oracle(env), [0])
+
+
+def test_random_plays_a_task_alike_whatever_came_before(env):
+    def replies(seed, tasks):
+        return {r.task_id: r.replies for r in evaluate(env, RandomAgent(seed), tasks)}
+
+    first, again = replies(1, [5, 6]), replies(1, [6, 5])
+    assert first == again
+    assert first[5] != first[6]
+    assert first[5] != replies(2, [5])[5]
+    assert all(len(said) == env.environment.max_turns for said in first.values())
+
+
+def test_replay_of_a_run_gives_the_same_scores(env, tmp_path):
+    with RunFolder(tmp_path, {}) as folder:
+        evaluate(env, oracle(env), range(40, 50), on_episode=folder.add)
+        evaluate(env, Scripted("Action: inventory"), [50], on_episode=folder.add)
+    again = evaluate(env, ReplayAgent(tmp_path / "episodes.jsonl"), range(40, 51))
+    assert [(r.score, r.rewards, r.messages) for r in again] == [
+        (r.score, r.rewards, r.messages) for r in folder.records
+    ]
+
+
+def test_replay_goes_by_the_goal(env, tmp_path, record):
+    _, info = env.reset(options={"task_id": 1})
+    with RunFolder(tmp_path, {}) as folder:
+        folder.add(record(99, goal=info["goal"]))
+        folder.add(record(1, goal="something else"))
+        folder.add(record(2, fault="ServerFull"))
+    agent = ReplayAgent(tmp_path / "episodes.jsonl")
+    assert play_episode(env, agent, 1).replies == ("get 1 stick",)
+    with pytest.raises(BadOption, match=r"no whole episode .* \(task 2\)"):
+        play_episode(env, agent, 2)
+
+
+def test_replay_goes_by_the_task_where_there_is_no_goal(env, tmp_path, record):
+    with RunFolder(tmp_path, {}) as folder:
+        folder.add(record(7, goal=None))
+    agent = ReplayAgent(tmp_path / "episodes.jsonl")
+    agent.reset(env, "", {"task_id": 7})
+    assert [agent.act("", {}), agent.act("", {})] == ["get 1 stick", None]
+    with pytest.raises(BadOption, match="task 8"):
+        agent.reset(env, "", {"task_id": 8})
+
+
+@pytest.mark.parametrize("spec", ["", "orakel", "replay", "replay:", "oracle:x"])
+def test_agents_that_there_are_not(env, spec):
+    with pytest.raises(BadOption, match="is not one of"):
+        agent_from(spec, env.environment)
+
+
+def test_agents_that_there_are(env, tmp_path):
+    (tmp_path / "e.jsonl").touch()
+    specs = ["oracle", "random", f"replay:{tmp_path / 'e.jsonl'}"]
+    assert [agent_from(spec, env.environment, 3).name for spec in specs] == ["oracle", "random", "replay"]
+    with pytest.raises(BadOption, match="seed=-1"):
+        agent_from("random", env.environment, -1)

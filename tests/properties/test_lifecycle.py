@@ -1,0 +1,315 @@
+"""Reset, step and close in any order, on a server that may fail at any moment: what holds all the same."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+import weakref
+
+import gymnasium.error
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from agentgym_gym import AgentGymEnv, Verbatim, errors
+from agentgym_gym import env as env_module
+from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
+from agentgym_gym.text import scrub
+
+FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}
+OTHER_KEYS = {"goal", "available_actions", "parse_error", "fault"}
+ATTEMPTS = 3
+
+GET = "Thought: I need wood.\nAction: get 1 oak logs"
+CRAFT = "Thought: Now.\nAction: craft 4 oak planks using 1 oak logs"
+
+# What an agent may do, and whether anything of it is sent.
+SENT = [
+    GET,
+    CRAFT,
+    Get(1, "oak logs"),
+    Craft(4, "oak planks", (Ingredient(1, "oak logs"),)),
+    Inventory(),
+    Verbatim("get 1 oak logs"),
+    Verbatim("\ud800 \x00"),
+    "Action: dance wildly \ud800",
+    "Action: id 0",
+]
+NOT_SENT = [
+    "",
+    "\ud800",
+    "I do not know.",
+    "Action: get",
+    f"{GET}\n{CRAFT}",
+    "Action: get 0 oak logs",
+    "Action:",
+]
+
+
+# How a server tells that it was restarted and knows an environment no more.
+LOST = {"EnvironmentFailed", "ServerError"}
+
+
+class Seat:
+    """One env, and what must be true of it."""
+
+    def __init__(self, world, **options) -> None:
+        self.options = options
+        self.env = AgentGymEnv(world.environment, server=world.url, transport=world.transport, **options)
+        self.playing = False
+        self.turn = 0
+        self.earned = 0.0
+
+    @property
+    def lease(self):
+        return self.env._episode.lease
+
+
+def recipe_for(observation: str) -> list[str] | None:
+    """Return the actions that make a goal from what can simply be got; None where it takes more."""
+    commands, _, goal = observation.rpartition("Goal: craft ")
+    made = {}
+    for line in commands.splitlines():
+        if line.startswith("craft "):
+            result, _, ingredients = line.removeprefix("craft ").partition(" using ")
+            made[result.partition(" ")[2]] = (line, ingredients.split(", "))
+    if goal.rstrip(".") not in made:
+        return None
+    line, ingredients = made[goal.rstrip(".")]
+    if any(ingredient.partition(" ")[2] in made for ingredient in ingredients):
+        return None
+    return [f"Action: get {ingredient}" for ingredient in ingredients] + [f"Action: {line}"]
+
+
+class Lifecycle(RuleBasedStateMachine):
+    """Two envs on one server, both used in one thread.
+
+    Args:
+        world: The server and the way to it.
+    """
+
+    def __init__(self, world) -> None:
+        super().__init__()
+        self.world = world
+        self.seats: list[Seat] = []
+
+    # One call in two goes right; of the others, each of the first few requests may break.
+    some_breaks = st.runner().flatmap(
+        lambda self: (
+            st.just([]) | st.lists(st.none() | st.sampled_from(sorted(self.world.breaks)), max_size=6)
+        )
+    )
+    a_seat = st.runner().flatmap(lambda self: st.sampled_from(self.seats))
+
+    @initialize(
+        on_fault=st.lists(st.sampled_from(["truncate", "raise"]), min_size=2, max_size=2),
+        max_turns=st.lists(st.sampled_from([None, 3, 8]), min_size=2, max_size=2),
+    )
+    def make(self, on_fault, max_turns):
+        for fault, turns in zip(on_fault, max_turns, strict=True):
+            self.seats.append(Seat(self.world, on_fault=fault, max_turns=turns))
+
+    def begin(self, seat, breaks=()):
+        self.world.transport.begin(seat, breaks)
+        self.epoch = self.world.pool.epoch
+        self.before = set(self.world.transport.open)
+
+    def end(self):
+        """Check what holds after any call."""
+        transport = self.world.transport
+        assert transport.steps <= 1, "a step was played twice"
+        if self.world.pool.epoch != self.epoch:
+            # The server was not there, and so may have been restarted: what it held then is given up, since
+            # to close it now might be to close what is another's.
+            kept = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
+            transport.excused |= transport.open - kept
+
+    @rule(seat=a_seat, breaks=some_breaks, task=st.integers(0, 543))
+    def reset(self, seat, breaks, task):
+        self.begin(seat, breaks)
+        try:
+            observation, info = seat.env.reset(options={"task_id": task})
+        except (errors.Fault, errors.WrongServer) as error:
+            self.check_reset_failed(seat, error, breaks)
+        else:
+            seat.playing, seat.turn, seat.earned = True, 0, 0.0
+            self.check(seat, observation, info)
+            assert info["task_id"] == task
+            assert "fault" not in info
+        self.end()
+
+    @rule(seat=a_seat, breaks=some_breaks, action=st.sampled_from(SENT))
+    def step(self, seat, breaks, action):
+        lease, playing = seat.lease, seat.playing
+        self.begin(seat, breaks)
+        if not playing:
+            with pytest.raises(gymnasium.error.ResetNeeded):
+                seat.env.step(action)
+            assert self.world.transport.seen == []
+            return
+        expected = self.expected(lease, breaks)
+        try:
+            turn = seat.env.step(action)
+        except errors.Fault as fault:
+            self.check_raised(seat, fault, expected)
+        else:
+            self.check_turn(seat, turn, expected)
+            turn[4]["action"].encode()  # no lone surrogates
+        self.end()
+
+    @rule(seat=a_seat, action=st.sampled_from(NOT_SENT))
+    def step_without_action(self, seat, action):
+        self.begin(seat, ["refused"] * 5)
+        if not seat.playing:
+            with pytest.raises(gymnasium.error.ResetNeeded):
+                seat.env.step(action)
+        else:
+            observation, reward, terminated, _, info = turn = seat.env.step(action)
+            self.check_turn(seat, turn, None)
+            assert (reward, terminated, info["raw_reward"], info["action"]) == (0.0, False, 0.0, None)
+            assert info["parse_error"] in {"NoAction", "ManyActions", "UnknownAction", "BadArguments"}
+            assert seat.env._episode.action_format.example(seat.env.environment.grammar) in observation
+        assert self.world.transport.seen == []
+
+    @rule(seat=a_seat, action=st.sampled_from([None, 1, b"get", ["get"], "".join]))
+    def step_of_a_wrong_type(self, seat, action):
+        self.begin(seat)
+        with pytest.raises(errors.BadOption if seat.playing else gymnasium.error.ResetNeeded):
+            seat.env.step(action)
+        assert self.world.transport.seen == []
+
+    @rule(seat=a_seat, breaks=some_breaks)
+    def close(self, seat, breaks):
+        self.begin(seat, breaks)
+        seat.env.close()
+        seat.playing = False
+        self.end()
+        self.begin(seat)
+        seat.env.close()
+        assert self.world.transport.seen == []
+
+    @precondition(lambda self: self.world.restart)
+    @rule()
+    def server_restarts(self):
+        self.world.restart()
+
+    @rule(seat=a_seat, task=st.integers(0, 20))
+    def all_is_well_again(self, seat, task):
+        """Nothing that went wrong before is in the way of an episode from beginning to end."""
+        self.reset(seat, [], task)
+        assert seat.playing
+        actions = recipe_for(seat.env._episode.transcript[0].text)
+        if actions is None or len(actions) > (seat.options["max_turns"] or 100):
+            return
+        for number, action in enumerate(actions):
+            self.begin(seat)
+            turn = seat.env.step(action)
+            assert turn[2] == (number == len(actions) - 1), turn
+            self.check_turn(seat, turn, None)
+        assert (seat.earned, turn[4]["score"], turn[4]["success"]) == (1.0, 1.0, True)
+
+    @invariant()
+    def nothing_is_lost(self):
+        """Whatever is open on the server is held here, or was lost by no fault of ours."""
+        transport, pool = self.world.transport, self.world.pool
+        held = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
+        kept = held | set(pool._free)
+        assert transport.open - transport.excused <= kept
+        assert {id(lease) for lease in pool._held.values()} <= {id(seat.lease) for seat in self.seats}
+        assert pool.load <= len(self.seats)
+        assert held.isdisjoint(pool._free)
+        assert len(pool._free) == len(set(pool._free))
+
+    def expected(self, lease, breaks):
+        """Return the kind of fault that a step must end with; None where there is no telling, or none."""
+        if lease._taken:
+            return "LeaseLost"
+        for attempt in range(ATTEMPTS):
+            broken = self.world.breaks.get(breaks[attempt]) if attempt < len(breaks) else None
+            if broken is None or not broken.again or attempt == ATTEMPTS - 1:
+                return broken and broken.kind
+        raise AssertionError
+
+    def check_reset_failed(self, seat, error, breaks):
+        """A reset fails for nothing but what was broken."""
+        seat.playing = False
+        assert breaks, f"nothing was broken, and yet: {error!r}"
+
+    def check_raised(self, seat, fault, expected):
+        """A step raises what it would otherwise tell."""
+        seat.playing = False
+        assert seat.options["on_fault"] == "raise"
+        assert fault.kind == expected if expected else fault.kind in LOST
+
+    def check_turn(self, seat, turn, expected):
+        observation, reward, terminated, truncated, info = turn
+        assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
+        seat.turn += 1
+        seat.earned += reward
+        self.check(seat, observation, info)
+        if "fault" in info:
+            assert set(info["fault"]) == {"kind", "message"}
+            assert all(isinstance(value, str) and value for value in info["fault"].values())
+            assert (reward, terminated, truncated) == (0.0, False, True)
+            assert (info["success"], info["raw_reward"]) == (False, 0.0)
+            assert seat.options["on_fault"] == "truncate"
+            kind = info["fault"]["kind"]
+            assert kind == expected if expected else kind in LOST
+        else:
+            assert expected is None
+            limit = seat.options["max_turns"]
+            assert truncated == (not terminated and seat.turn == limit)
+            if self.world.transport.told:
+                [told] = self.world.transport.told
+                assert observation == scrub(told["observation"])
+                assert (info["raw_reward"], terminated) == (told["reward"], told["done"])
+                assert reward == (1.0 if told["done"] and told["reward"] > 0 else 0.0)
+                assert info["success"] == (reward > 0)
+        seat.playing = not (terminated or truncated)
+
+    def check(self, seat, observation, info):
+        assert observation in seat.env.observation_space
+        observation.encode()  # no lone surrogates
+        assert set(info) >= FIXED_KEYS
+        assert set(info) <= FIXED_KEYS | OTHER_KEYS
+        assert info["turn"] == seat.turn
+        assert info["score"] == seat.earned
+        assert 0.0 <= info["score"] <= 1.0
+        assert type(info["score"]) is type(info["raw_reward"]) is type(info["agentgym_score"]) is float
+        assert type(info["success"]) is bool
+        json.dumps(info)
+
+    def teardown(self):
+        for seat in self.seats:
+            self.begin(seat)
+            seat.env.close()
+            self.end()
+        self.nothing_is_lost()
+        if self.world.pool.environment.wire.closes:
+            assert self.world.transport.open <= self.world.transport.excused
+        assert self.world.pool.load == 0
+
+
+def run(new_world, **options):
+    run_state_machine_as_test(lambda: Lifecycle(new_world()), settings=settings(**options))
+
+
+def test_lifecycle(new_world):
+    run(new_world, max_examples=settings.default.max_examples, stateful_step_count=40)
+
+
+def test_lifecycle_without_close(new_world_without_close):
+    run(new_world_without_close, max_examples=settings.default.max_examples, stateful_step_count=30)
+
+
+def test_lifecycle_on_the_local_server(new_real_world):
+    run(new_real_world, max_examples=max(15, settings.default.max_examples // 10), stateful_step_count=20)
