@@ -32,12 +32,9 @@ from agentgym_gym.wire import Call, Flow, Reply
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CONNECT_TIMEOUT", "DEFAULT_TIMEOUT", "MAX_REPLY_BYTES", "SyncDriver"]
+__all__ = ["CONNECT_TIMEOUT", "MAX_REPLY_BYTES", "SyncDriver", "backoff", "may_repeat"]
 
 T = TypeVar("T")
-
-DEFAULT_TIMEOUT = 300.0
-"""Seconds allowed for a reply, the figure of AgentGym's own client."""
 
 CONNECT_TIMEOUT = 10.0
 """Seconds allowed for a connection."""
@@ -69,9 +66,7 @@ class SyncDriver:
         BadOption: The time limit is not a positive number of seconds.
     """
 
-    def __init__(
-        self, *, timeout: float = DEFAULT_TIMEOUT, transport: httpx.BaseTransport | None = None
-    ) -> None:
+    def __init__(self, *, timeout: float, transport: httpx.BaseTransport | None = None) -> None:
         if (
             isinstance(timeout, bool)
             or not isinstance(timeout, (int, float))

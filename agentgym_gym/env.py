@@ -15,7 +15,6 @@ import gymnasium
 from agentgym_gym import catalogue
 from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.addresses import addresses, parse_urls
-from agentgym_gym.client import DEFAULT_TIMEOUT, SyncDriver
 from agentgym_gym.episode import Episode
 from agentgym_gym.errors import AgentGymError, BadOption
 from agentgym_gym.formats import AgentGymFormat, get_format
@@ -26,13 +25,17 @@ if TYPE_CHECKING:
     import httpx
 
     from agentgym_gym.catalogue import OnUnknown
+    from agentgym_gym.client import SyncDriver
     from agentgym_gym.wire import Flow
 
-__all__ = ["AgentGymEnv"]
+__all__ = ["DEFAULT_TIMEOUT", "AgentGymEnv"]
 
 T = TypeVar("T")
 
 _NOT_GIVEN: Any = object()
+
+DEFAULT_TIMEOUT = 300.0
+"""Seconds allowed for a reply, the figure of AgentGym's own client."""
 
 
 class AgentGymEnv(gymnasium.Env[str, str | Action]):
@@ -125,6 +128,10 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
             on_unknown=on_unknown or self.environment.on_unknown,
             max_turns=max_turns,
         )
+        # Not before it is needed, because httpx imports its own command line, and with it rich and click,
+        # wherever these are installed.
+        from agentgym_gym.client import SyncDriver  # noqa: PLC0415
+
         self._driver = SyncDriver(timeout=timeout, transport=transport)
         self._busy = threading.Lock()
         # An environment that is dropped without close() still gives back what it holds.

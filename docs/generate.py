@@ -23,7 +23,9 @@ def cli_page() -> str:
     parts = ["# The command line\n\nWhat `agentgym --help` and the help of each command say.\n"]
     for command in COMMANDS:
         arguments = [*command.split(), "--help"]
-        parts.append(f"\n## agentgym {command}".rstrip() + f"\n\n```console\n$ agentgym {' '.join(arguments)}\n")
+        parts.append(
+            f"\n## agentgym {command}".rstrip() + f"\n\n```console\n$ agentgym {' '.join(arguments)}\n"
+        )
         parts.append(f"{_help(arguments)}\n```\n")
     return "".join(parts)
 
@@ -31,7 +33,7 @@ def cli_page() -> str:
 def formats_section() -> str:
     """Return the table of formats in docs/environment.md."""
     grammar = agentgym_gym.find("TextCraft").grammar
-    return "\n".join(f"`{name}`:\n\n```text\n{f.example(grammar)}\n```\n" for name, f in FORMATS.items())
+    return "\n".join(f"`{name}`:\n\n````text\n{f.example(grammar)}\n````\n" for name, f in FORMATS.items())
 
 
 def with_section(page: str, name: str, text: str) -> str:

@@ -1,0 +1,34 @@
+"""Playing many tasks and keeping score: agents, the runner, the log of episodes and what is counted of them.
+
+A run is a folder with ``episodes.jsonl``, one line for each episode as it ends, and ``summary.json``::
+
+    with RunFolder(Path("runs/oracle"), {"seed": 0}) as folder:
+        evaluate(env, agent_from("oracle", env.unwrapped.environment), range(50), on_episode=folder.add)
+    print(folder.summary.success_rate)
+
+An episode that a fault ended says nothing about the agent. It is counted, and enters no average.
+"""
+
+from __future__ import annotations
+
+from agentgym_gym.evaluate.agents import Agent, RandomAgent, ReplayAgent, agent_from
+from agentgym_gym.evaluate.folder import RunFolder
+from agentgym_gym.evaluate.metrics import Summary, summarise
+from agentgym_gym.evaluate.records import EpisodeRecord, read_records
+from agentgym_gym.evaluate.runner import evaluate, play_episode
+from agentgym_gym.evaluate.tasks import parse_tasks
+
+__all__ = [
+    "Agent",
+    "EpisodeRecord",
+    "RandomAgent",
+    "ReplayAgent",
+    "RunFolder",
+    "Summary",
+    "agent_from",
+    "evaluate",
+    "parse_tasks",
+    "play_episode",
+    "read_records",
+    "summarise",
+]

@@ -1,8 +1,7 @@
-"""The command line."""
+"""The command line as a whole, and all commands but `eval`."""
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,30 +10,12 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from typer.testing import CliRunner
 
 import agentgym_gym
-from agentgym_gym import oracles
-from agentgym_gym.cli import app
 from agentgym_gym.cli.console import clean
-from agentgym_gym.oracles.textcraft import TextCraftOracle
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.servers import local
 
 NASTY = "\x1b[31m[red]made :smile: up[/red]\x1b]0;title\x07\x00 [/nothing]\r\n"
-
-
-@pytest.fixture
-def run(monkeypatch):
-    """Runs a command in this process."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def invoke(*arguments, **options):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return invoke
 
 
 @pytest.fixture
@@ -84,16 +65,6 @@ def agentgym(*arguments, **options):
         timeout=60,
         **options,
     )
-
-
-def table(result):
-    """Return the row of an eval's table by its headings."""
-    lines = [line.split("  ") for line in result.stdout.splitlines()]
-    lines = [[cell.strip() for cell in line if cell.strip()] for line in lines]
-    at = next(i for i, line in enumerate(lines) if line and line[0].startswith("episodes"))
-    headings = " ".join(lines[at]).replace("mean ", "mean_").split()
-    values = " ".join(lines[at + 2]).replace(" ± ", "±").split()
-    return dict(zip(headings, values, strict=True))
 
 
 # Of the whole
@@ -161,6 +132,9 @@ def test_envs_says_where_the_server_comes_from(run, monkeypatch):
     said = run("envs").stdout
     assert "http://***@10.0.0.1:1" in said
     assert "secret" not in said
+    monkeypatch.delenv("AGENTGYM_TEXTCRAFT_URL")
+    monkeypatch.setattr(local, "available", lambda _: "fastapi is not there")
+    assert "none; set AGENTGYM_TEXTCRAFT_URL. fastapi is not there" in run("envs").stdout
 
 
 def test_doctor_knows_the_right_server(run, textcraft_url):
@@ -189,7 +163,7 @@ def test_doctor_tells_what_is_wrong(run, nasty, textcraft_url):
     assert no_url.stderr.startswith("error: URL='localhost:36001' is not the URL of a server")
 
 
-def test_doctor_looks_around(run, monkeypatch, textcraft_url):
+def test_doctor_looks_around(run, monkeypatch, textcraft_url, nasty):
     result = run("doctor")
     assert result.exit_code == 0
     assert "gymnasium" in result.stdout
@@ -201,6 +175,8 @@ def test_doctor_looks_around(run, monkeypatch, textcraft_url):
     assert found.exit_code == 1
     (environment,) = (e for e in json.loads(found.stdout)["environments"] if "TextCraft" in e["id"])
     assert [each["ok"] for each in environment["probes"]] == [True, False]
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", f"{nasty}/elsewhere")
+    assert "not TextCraft: it says [red]made" in run("doctor").stdout
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", "nonsense")
     assert run("doctor").exit_code == 1
 
@@ -233,9 +209,13 @@ def test_serve_until_told(run):
             assert process.wait(10) == 0
 
 
-@pytest.mark.parametrize("name", ["Nope", "wordle"])
-def test_serve_of_what_is_not_served(run, name):
-    assert run("serve", name).exit_code == 2
+@pytest.mark.parametrize(
+    "options", [["Nope"], ["textcraft", "--port", "99999"], ["textcraft", "--host", "192.0.2.1"]]
+)
+def test_serve_what_cannot_be_served(run, options):
+    result = run("serve", *options)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
 
 
 @pytest.mark.parametrize("name", ["TextCraft", "textcraft", "agentgym/TextCraft-v0"])
@@ -268,145 +248,3 @@ def test_play_without_a_server(run):
     result = run("play", "textcraft", "--server", "http://127.0.0.1:9")
     assert result.exit_code == 2
     assert "could not connect" in result.stderr
-
-
-# eval
-
-
-def evaluate(run, out, *more, agent="oracle", tasks="0:10"):
-    return run("eval", "TextCraft", "--agent", agent, "--tasks", tasks, "--out", out, *more)
-
-
-def test_eval(run, tmp_path, textcraft_url):
-    out = tmp_path / "run"
-    result = evaluate(run, out, "--server", textcraft_url)
-    assert result.exit_code == 0
-    assert result.stderr == ""
-    row = table(result)
-    assert (row["episodes"], row["faulted"], row["success"], row["mean_score"]) == (
-        "10",
-        "0",
-        "1.00±0.00",
-        "1.00",
-    )
-    assert row["unreadable"] == "0.0%"
-    assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
-    run_ = json.loads((out / "summary.json").read_text("utf-8"))["run"]
-    assert run_["server"] == [textcraft_url]
-    assert run_["options"]["max_turns"] == 20
-    assert (run_["agent"], run_["seed"], run_["tasks"]) == ("oracle", 0, "0:10")
-
-
-def test_eval_replays_an_eval(run, tmp_path, textcraft_url):
-    first = evaluate(run, tmp_path / "a", "--server", textcraft_url, "--action-format", "tags")
-    again = evaluate(
-        run,
-        tmp_path / "b",
-        *("--server", textcraft_url, "--action-format", "tags"),
-        agent=f"replay:{tmp_path / 'a' / 'episodes.jsonl'}",
-    )
-    assert {**table(first), "seconds": ""} == {**table(again), "seconds": ""}
-
-
-def test_eval_by_chance(run, tmp_path, textcraft_url):
-    options = ("--server", textcraft_url, "--max-turns", 3, "--seed", 4)
-    result = evaluate(run, tmp_path, *options, agent="random", tasks="7")
-    assert result.exit_code == 0
-    assert (table(result)["success"], table(result)["mean_turns"]) == ("0.00", "3.00")
-
-
-def test_eval_goes_on_after_the_server_was_gone(run, tmp_path):
-    server = LocalServer("textcraft")
-    gone = server.start()
-    server.stop()
-    result = evaluate(run, tmp_path, "--server", gone, tasks="0:2")
-    assert result.exit_code == 1
-    assert (table(result)["faulted"], table(result)["success"], table(result)["mean_score"]) == (
-        "2",
-        "-",
-        "-",
-    )
-    assert "2 ended by ServerUnreachable; not scored." in result.stdout
-    assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
-    url = server.start()
-    try:
-        result = evaluate(run, tmp_path, "--server", url, "--resume", tasks="0:4")
-    finally:
-        server.stop()
-    assert result.exit_code == 0
-    assert (table(result)["episodes"], table(result)["faulted"]) == ("4", "0")
-    assert len((tmp_path / "episodes.jsonl").read_text("utf-8").splitlines()) == 6
-
-
-def test_eval_does_not_overwrite(run, tmp_path, textcraft_url):
-    assert evaluate(run, tmp_path, "--server", textcraft_url, tasks="0").exit_code == 0
-    result = evaluate(run, tmp_path, "--server", textcraft_url, tasks="0")
-    assert result.exit_code == 2
-    assert "--resume" in result.stderr
-    assert evaluate(run, tmp_path, "--server", textcraft_url, "--resume", tasks="0,1").exit_code == 0
-
-
-def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
-    class Impatient(TextCraftOracle):
-        def reset(self, env, observation, info):
-            if info["task_id"] == 2:
-                raise KeyboardInterrupt
-            super().reset(env, observation, info)
-
-    monkeypatch.setattr(oracles, "load", lambda _: Impatient())
-    result = evaluate(run, tmp_path, "--server", textcraft_url)
-    assert result.exit_code == 130
-    assert table(result)["episodes"] == "2"
-    assert "--resume goes on from here" in result.stderr
-    assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["run"]["finished"] is False
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--tasks", "540:600"], "0 to 543"),
-        (["--tasks", "some"], "they look like"),
-        (["--agent", "nobody"], "is not one of 'oracle'"),
-        (["--agent", "replay:none.jsonl"], "cannot read none.jsonl"),
-        (["--action-format", "xml"], "action_format='xml'"),
-        (["--parser", "mine"], "parser='mine'"),
-        (["--on-unknown", "cry"], "on_unknown='cry'"),
-        (["--split", "test"], "split='test'"),
-        (["--timeout", "0"], "timeout=0"),
-        (["--server", "here"], "server='here'"),
-    ],
-)
-def test_eval_tells_a_wrong_option(run, tmp_path, textcraft_url, options, told):
-    result = evaluate(run, tmp_path / "run", "--server", textcraft_url, *options)
-    assert result.exit_code == 2
-    assert told in result.stderr
-    assert not (tmp_path / "run" / "episodes.jsonl").exists()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals to a process")
-def test_eval_interrupted_from_outside(tmp_path, textcraft_url):
-    command = [
-        sys.executable,
-        "-m",
-        "agentgym_gym",
-        "eval",
-        "TextCraft",
-        "--agent",
-        "oracle",
-        "--tasks",
-        "all",
-    ]
-    command += ["--out", str(tmp_path / "run"), "--server", textcraft_url]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    episodes = tmp_path / "run" / "episodes.jsonl"
-    while not (episodes.exists() and episodes.stat().st_size):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert "Traceback" not in errors
-    counted = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["episodes"]
-    assert 0 < counted < 544
-    assert counted == len(episodes.read_text("utf-8").splitlines())
-    assert str(counted) in said

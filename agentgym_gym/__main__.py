@@ -1,0 +1,33 @@
+"""The console script ``agentgym``, also ``python -m agentgym_gym``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+
+from agentgym_gym.errors import MissingExtra
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; it ends the process with an exit status."""
+    try:
+        from agentgym_gym.cli import app  # noqa: PLC0415 - an optional dependency
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in {"typer", "rich"}:
+            raise
+        sys.stderr.write(f"error: {MissingExtra('The command line', extra='cli', module=module)}\n")
+        sys.exit(2)
+    # A terminal that lacks a character shows a question mark for it and not a traceback.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+    app(prog_name="agentgym")
+
+
+if __name__ == "__main__":
+    main()

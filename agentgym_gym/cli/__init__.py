@@ -1,0 +1,42 @@
+"""The command line ``agentgym``: one module for each command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import agentgym_gym
+from agentgym_gym.cli import doctor, envs, evaluate, play, serve
+from agentgym_gym.cli.console import Group
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    cls=Group,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the same at every width and in every version of typer
+)
+app.command("envs")(envs.envs)
+app.command("doctor")(doctor.doctor)
+app.command("serve")(serve.serve)
+app.command("play")(play.play)
+app.command("eval")(evaluate.evaluate)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"agentgym-gym {agentgym_gym.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _agentgym(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Play AgentGym's environments, or let an agent play them and keep its score."""

@@ -1,0 +1,148 @@
+"""``agentgym doctor``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from agentgym_gym.addresses import parse_urls
+from agentgym_gym.catalogue import environments
+from agentgym_gym.cli.console import clean, out, print_json
+from agentgym_gym.cli.sources import Probe, Source, probe, source_of
+from agentgym_gym.evaluate.folder import versions
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["doctor"]
+
+_REQUIREMENT = re.compile(r"""([\w.-]+).*\bextra\s*==\s*["']([\w-]+)["']""")
+_GATHERED = frozenset({"all", "dev"})  # extras that are made of others
+
+
+def doctor(
+    url: Annotated[
+        str | None, typer.Argument(metavar="[URL]", help="A server to look at; by default the whole set-up.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Tell what answers at a URL, or how things stand here.
+
+    Without a URL: what is installed, and for each environment where its server comes from and, where one is
+    configured, whether it is the right one. Exits with 1 if something is not as it should be.
+    """
+    healthy = _look_at(parse_urls(url, "URL"), as_json=as_json) if url else _look_around(as_json=as_json)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _look_at(urls: tuple[str, ...], *, as_json: bool) -> bool:
+    probes = [probe(url) for url in urls]
+    if as_json:
+        found = [_probe_json(each) for each in probes]
+        print_json(found[0] if len(found) == 1 else found)
+    else:
+        for each in probes:
+            _print_probe(each)
+    return all(each.problem is None for each in probes)
+
+
+def _print_probe(found: Probe) -> None:
+    table = Table(box=None, show_header=False)
+    table.add_row("server", found.url)
+    if found.answers is not None:
+        table.add_row("says", clean(found.answers))
+        table.add_row("serves", ", ".join(found.environments) or "nothing known here")
+        table.add_row("round trip", f"{found.round_trip_ms:.1f} ms")
+    table.add_row("verdict", clean(_verdict(found)))
+    out.print(table)
+
+
+def _verdict(found: Probe) -> str:
+    return found.problem or f"well; use it by --server {found.url}"
+
+
+def _probe_json(found: Probe) -> dict[str, Any]:
+    return {
+        "url": found.url,
+        "answers": found.answers,
+        "environments": list(found.environments),
+        "round_trip_ms": found.round_trip_ms,
+        "ok": found.problem is None,
+        "problem": found.problem,
+    }
+
+
+def _look_around(*, as_json: bool) -> bool:
+    extras = _extras()
+    installed = versions(*extras)
+    findings = [_Finding.of(environment) for environment in environments()]
+    healthy = all(finding.healthy for finding in findings)
+    if as_json:
+        print_json(
+            {"versions": installed, "environments": [each.to_json() for each in findings], "ok": healthy}
+        )
+        return healthy
+    table = Table("package", "version", box=box.SIMPLE_HEAD)
+    for package, version in installed.items():
+        extra = extras.get(package, "all")
+        table.add_row(package, version or f"not installed (pip install 'agentgym-gym[{extra}]')")
+    out.print(table)
+    table = Table("environment", "variable", "server", box=box.SIMPLE_HEAD)
+    for each in findings:
+        table.add_row(each.environment.id, each.environment.variable, "\n".join(each.lines()))
+    out.print(table)
+    return healthy
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """One environment, where its server comes from, and what answers at each URL that is configured."""
+
+    environment: Environment
+    source: Source
+    probes: tuple[Probe, ...]
+
+    @classmethod
+    def of(cls, environment: Environment) -> _Finding:
+        source = source_of(environment)
+        return cls(environment, source, tuple(probe(url, environment) for url in source.urls))
+
+    @property
+    def healthy(self) -> bool:
+        return self.source.kind != "invalid" and all(found.problem is None for found in self.probes)
+
+    def lines(self) -> list[str]:
+        if not self.probes:
+            return [clean(self.source.note)]
+        said = [found.problem or f"well, {found.round_trip_ms:.1f} ms" for found in self.probes]
+        return [f"{found.url}: {clean(text)}" for found, text in zip(self.probes, said, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.environment.id,
+            "variable": self.environment.variable,
+            "server": self.source.kind,
+            "server_note": self.source.note,
+            "probes": [_probe_json(found) for found in self.probes],
+        }
+
+
+def _extras() -> dict[str, str]:
+    """Return each optional package with the extra that brings it, as this library's metadata say."""
+    try:
+        requirements = metadata.requires("agentgym-gym") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    matches = [match for match in map(_REQUIREMENT.match, requirements) if match is not None]
+    found: dict[str, str] = {}
+    for package, extra in (match.groups() for match in matches):
+        if extra not in _GATHERED and package != "agentgym-gym":
+            found.setdefault(package, extra)
+    return found

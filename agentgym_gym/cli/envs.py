@@ -1,0 +1,52 @@
+"""``agentgym envs``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from agentgym_gym.catalogue import environments
+from agentgym_gym.cli.console import out, print_json
+from agentgym_gym.cli.sources import source_of
+from agentgym_gym.formats import FORMATS
+
+__all__ = ["envs"]
+
+
+def envs(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the environments and where their servers come from."""
+    found = [(environment, source_of(environment)) for environment in environments()]
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": environment.id,
+                    "tasks": {name: len(tasks) for name, tasks in environment.splits.items()},
+                    "max_turns": environment.max_turns,
+                    "score_range": list(environment.score_range),
+                    "formats": list(FORMATS),
+                    "variable": environment.variable,
+                    "server": source.kind,
+                    "server_note": source.note,
+                }
+                for environment, source in found
+            ]
+        )
+        return
+    table = Table("id", box=box.SIMPLE_HEAD)
+    for heading in ("tasks", "turn limit", "score"):
+        table.add_column(heading, justify="right")
+    table.add_column("server")
+    for environment, source in found:
+        low, high = environment.score_range
+        tasks = sum(map(len, environment.splits.values()))
+        table.add_row(
+            environment.id, f"{tasks:,}", str(environment.max_turns), f"{low:g} to {high:g}", source.note
+        )
+    out.print(table)
+    out.print(f"Action formats of each: {', '.join(FORMATS)}.")

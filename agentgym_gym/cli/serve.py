@@ -1,0 +1,28 @@
+"""``agentgym serve``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentgym_gym import servers
+from agentgym_gym.catalogue import find
+from agentgym_gym.errors import BadOption
+
+__all__ = ["serve"]
+
+
+def serve(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which environment, such as textcraft.")],
+    host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 takes any free one.")] = 0,
+) -> None:
+    """Serve an environment from here until Ctrl-C.
+
+    Prints where it serves once it does. Anybody who can reach the address can play.
+    """
+    environment = find(name)
+    if environment.local_server is None:
+        raise BadOption(f"this project has no server of its own for {environment.name}")
+    servers.serve(environment.local_server, host=host, port=port)

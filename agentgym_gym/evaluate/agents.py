@@ -1,0 +1,150 @@
+"""Agents: whoever writes the replies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from agentgym_gym import oracles
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate.records import EpisodeRecord, read_records
+from agentgym_gym.evaluate.runner import env_id
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from agentgym_gym.actions import Action
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["Agent", "RandomAgent", "ReplayAgent", "agent_from"]
+
+
+class Agent(Protocol):
+    """Plays one episode after another.
+
+    Attributes:
+        name: What to call it in a log.
+    """
+
+    name: str
+
+    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+        """Begin an episode.
+
+        Args:
+            env: The environment, to be asked for its ``system_prompt`` or its spaces; not to be stepped.
+            observation: What ``env.reset`` returned.
+            info: Likewise.
+
+        Raises:
+            SetupError: The agent cannot play this task; the whole run ends.
+        """
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
+        """Return the next reply: text, a typed action, or None to give up.
+
+        Args:
+            observation: What the environment said last.
+            info: Likewise.
+        """
+
+
+class RandomAgent:
+    """Samples the action space.
+
+    What it does in a task follows from its seed and the task alone, whatever was played before.
+
+    Args:
+        seed: Any whole number from 0.
+
+    Raises:
+        BadOption: The seed is negative.
+    """
+
+    name = "random"
+
+    def __init__(self, seed: int = 0) -> None:
+        if seed < 0:
+            raise BadOption(f"seed={seed} should not be negative")
+        self.seed = seed
+
+    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+        """Begin an episode with a generator of its own."""
+        self._space = copy.deepcopy(env.action_space)  # seeding the environment's would meddle with it
+        self._space.seed(int(np.random.SeedSequence([self.seed, info["task_id"]]).generate_state(1)[0]))
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
+        """Return a sample."""
+        reply: str | Action = self._space.sample()
+        return reply
+
+
+class ReplayAgent:
+    """Says again what an agent said in an earlier run, and gives up where that run went no further.
+
+    A task is looked up by its goal where it has one, since two servers may number the same goals differently;
+    else by its id. Episodes that a fault ended are passed over, because they are not whole.
+
+    Args:
+        path: The ``episodes.jsonl`` of the earlier run.
+
+    Raises:
+        BadOption: The file cannot be read; the message names the line.
+    """
+
+    name = "replay"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        records, _ = read_records(path)
+        self._by_goal: dict[tuple[str, str], EpisodeRecord] = {}
+        self._by_task: dict[tuple[str, int], EpisodeRecord] = {}
+        for record in records:
+            if record.fault is not None:
+                continue
+            self._by_task[record.env_id, record.task_id] = record
+            if record.goal is not None:
+                self._by_goal[record.env_id, record.goal] = record
+        self._replies: Iterator[str] = iter(())
+
+    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+        """Look the task up.
+
+        Raises:
+            BadOption: The file holds no whole episode of it.
+        """
+        where, task_id, goal = env_id(env), info["task_id"], info.get("goal")
+        record = self._by_task.get((where, task_id)) if goal is None else self._by_goal.get((where, goal))
+        if record is None:
+            task = f"task {task_id}" if goal is None else f"the goal {goal!r:.80} (task {task_id})"
+            raise BadOption(f"{self.path} holds no whole episode of {where} with {task}")
+        self._replies = iter(record.replies)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
+        """Return the next reply, None when there is none."""
+        return next(self._replies, None)
+
+
+def agent_from(spec: str, environment: Environment, seed: int = 0) -> Agent:
+    """Return an agent from a few words.
+
+    Args:
+        spec: ``oracle``, ``random`` or ``replay:FILE``.
+        environment: What it is to play.
+        seed: Seed of an agent that draws.
+
+    Raises:
+        BadOption: The words name no agent, the environment has no oracle, or the file cannot be read.
+    """
+    kind, _, file = spec.partition(":")
+    if spec == "oracle":
+        return oracles.load(environment)
+    if spec == "random":
+        return RandomAgent(seed)
+    if kind == "replay" and file:
+        return ReplayAgent(Path(file))
+    raise BadOption(f"agent {spec!r:.80} is not one of 'oracle', 'random' and 'replay:FILE'")

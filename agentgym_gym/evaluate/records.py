@@ -1,0 +1,169 @@
+"""What is kept of an episode, and the file of one JSON line each that it is kept in."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from agentgym_gym.errors import BadOption
+from agentgym_gym.text import shown
+
+__all__ = ["EpisodeRecord", "read_records"]
+
+T = TypeVar("T")
+
+_Check: TypeAlias = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """One episode, whole.
+
+    Attributes:
+        env_id: The environment's gymnasium id.
+        agent: The agent's name.
+        task_id: Which task.
+        goal: The task in a few words, where the server states one.
+        score: The final score; None where a fault ended the episode, which therefore has none.
+        success: Whether the task was solved; None where a fault ended the episode.
+        return_: The sum of the rewards; ``return`` in JSON.
+        turns: Turns played.
+        terminated: Whether the environment ended the episode.
+        truncated: Whether the turn limit or a fault did. Where neither is true, the agent gave up.
+        parse_errors: How many replies could not be read, by kind.
+        fault: Kind and message of the fault that ended the episode, or None.
+        seconds: Wall-clock seconds, the agent's thinking included.
+        rewards: The reward of each turn.
+        messages: The observations (role ``user``) and replies (``assistant``) in order. The system prompt is
+            the same for all episodes of a run and is not among them.
+    """
+
+    env_id: str
+    agent: str
+    task_id: int
+    goal: str | None
+    score: float | None
+    success: bool | None
+    return_: float
+    turns: int
+    terminated: bool
+    truncated: bool
+    parse_errors: Mapping[str, int]
+    fault: Mapping[str, str] | None
+    seconds: float
+    rewards: tuple[float, ...]
+    messages: tuple[Mapping[str, str], ...]
+
+    @property
+    def replies(self) -> tuple[str, ...]:
+        """What the agent wrote, turn by turn."""
+        return tuple(message["content"] for message in self.messages if message["role"] == "assistant")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object; :meth:`from_json` undoes it."""
+        return {name.rstrip("_"): _plain(getattr(self, name)) for name in _CHECKS}
+
+    @classmethod
+    def from_json(cls, value: Any) -> EpisodeRecord:
+        """Read a record; keys that are not known are passed over.
+
+        Raises:
+            BadOption: The value is not the record of an episode.
+        """
+        if not isinstance(value, dict):
+            raise BadOption(f"an episode should be a JSON object, not {shown(value)}")
+        fields: dict[str, Any] = {}
+        for name, check in _CHECKS.items():
+            key = name.rstrip("_")
+            if key not in value:
+                raise BadOption(f"the episode lacks {key!r}")
+            if not check(value[key]):
+                raise BadOption(f"{key!r} cannot be {shown(value[key])}")
+            fields[name] = tuple(value[key]) if isinstance(value[key], list) else value[key]
+        return cls(**fields)
+
+
+def read_records(path: Path, *, torn_end: bool = False) -> tuple[list[EpisodeRecord], int]:
+    """Read a file of episodes.
+
+    Args:
+        path: The file.
+        torn_end: Whether to leave out a last line that was not written to its end: the mark of a run that was
+            killed. Otherwise such a line is an error like any other.
+
+    Returns:
+        The episodes, and how many bytes of the file hold them.
+
+    Raises:
+        BadOption: The file cannot be read, or a line of it is not an episode; the message names the line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
+    whole = content.rfind(b"\n") + 1 if torn_end else len(content)
+    records = []
+    for number, line in enumerate(content[:whole].split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            records.append(EpisodeRecord.from_json(json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            raise BadOption(f"{path}, line {number}: {error}") from None
+    return records, whole
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _is(*types: type) -> _Check:
+    return lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool))
+
+
+def _number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def _or_none(check: _Check) -> _Check:
+    return lambda value: value is None or check(value)
+
+
+def _each(check: _Check) -> _Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def _values(check: _Check) -> _Check:
+    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+
+
+def _message(value: Any) -> bool:
+    return _values(_is(str))(value) and {"role", "content"} <= set(value)
+
+
+_CHECKS: dict[str, _Check] = {
+    "env_id": _is(str),
+    "agent": _is(str),
+    "task_id": _is(int),
+    "goal": _or_none(_is(str)),
+    "score": _or_none(_number),
+    "success": _or_none(_is(bool)),
+    "return_": _number,
+    "turns": _is(int),
+    "terminated": _is(bool),
+    "truncated": _is(bool),
+    "parse_errors": _values(_is(int)),
+    "fault": _or_none(_values(_is(str))),
+    "seconds": _number,
+    "rewards": _each(_number),
+    "messages": _each(_message),
+}
+"""What each field of a record may hold in JSON."""

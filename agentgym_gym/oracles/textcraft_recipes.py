@@ -1,0 +1,120 @@
+"""What an observation of TextCraft tells of its recipes, and what is found out while playing.
+
+An ingredient may be the name of a *kind*: ``planks`` stands for oak planks, birch planks and so on, and the
+observation does not say which names are kinds. This module makes the guesses; a wrong one is told by the game
+and noted here, so that it is not made twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from agentgym_gym.envs.textcraft import Craft
+from agentgym_gym.errors import ActionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+__all__ = ["Knowledge", "Serve", "Take", "Way"]
+
+
+@dataclass(frozen=True)
+class Take:
+    """Take it from the world."""
+
+
+@dataclass(frozen=True)
+class Serve:
+    """Let an item serve as a member of the kind."""
+
+    member: str
+
+
+Way: TypeAlias = Craft | Take | Serve
+"""How something can be come by. A :class:`Craft` is a recipe, with the numbers of one batch."""
+
+
+class Knowledge:
+    """The recipes shown, and what the game has said about names.
+
+    Args:
+        recipes: The recipes shown.
+    """
+
+    def __init__(self, recipes: Iterable[Craft]) -> None:
+        self._makers: dict[str, list[Craft]] = {}
+        for recipe in recipes:
+            self._makers.setdefault(recipe.item, []).append(recipe)
+        self._origins = {item: self._made_from(item) for item in self._makers}
+        self._not_there: set[str] = set()
+        self._serves: dict[tuple[str, str], bool] = {}  # whether a member is one of a kind, where known
+        self._refused: set[Craft] = set()
+
+    @classmethod
+    def of(cls, observation: str) -> Knowledge:
+        """Read the first observation of a task; lines that show no recipe are passed over."""
+        recipes = []
+        for line in observation.splitlines():
+            try:
+                recipes.append(Craft.parse(line))
+            except ActionError:
+                continue
+        return cls(recipes)
+
+    @property
+    def names(self) -> set[str]:
+        """Every name that a recipe shown makes or uses."""
+        return set(self._makers).union(*self._origins.values())
+
+    def ways(self, name: str) -> list[Way]:
+        """Return the ways to come by something: of those not known to fail, the likeliest sort."""
+        crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._refused]
+        if name in self._makers:
+            return crafts  # what a recipe makes cannot be taken
+        alike = self._members(name, lambda item: item.endswith(f" {name}"))
+        takes: list[Way] = [] if name in self._not_there else [Take()]
+        if alike or takes:
+            return alike or takes
+        words = set(map(_stem, name.split()))
+        return self._members(name, lambda item: not words.isdisjoint(map(_stem, item.split()))) or (
+            self._members(name, lambda _: True)
+        )
+
+    def not_there(self, name: str) -> None:
+        """Note that something cannot be taken."""
+        self._not_there.add(name)
+
+    def worked(self, served: Sequence[tuple[str, str]]) -> None:
+        """Note that a recipe took these members for these kinds."""
+        self._serves.update(dict.fromkeys(served, True))
+
+    def failed(self, recipe: Craft, served: Sequence[tuple[str, str]]) -> None:
+        """Note that a recipe did not take these members for these kinds."""
+        doubtful = [pair for pair in served if pair not in self._serves]
+        self._serves.update(dict.fromkeys(doubtful, False))
+        if not doubtful:
+            self._refused.add(recipe)
+
+    def _members(self, kind: str, fits: Callable[[str], bool]) -> list[Way]:
+        """Return the items that may be of a kind: made here, and not out of what bears the kind's name."""
+        return [
+            Serve(item)
+            for item in self._makers
+            if fits(item) and kind not in self._origins[item] and self._serves.get((kind, item), True)
+        ]
+
+    def _made_from(self, item: str) -> set[str]:
+        """Return all that may go into an item, at any remove."""
+        found: set[str] = set()
+        names = [item]
+        while names:
+            for recipe in self._makers.get(names.pop(), ()):
+                new = {part.item for part in recipe.ingredients} - found
+                found |= new
+                names += new
+        return found
+
+
+def _stem(word: str) -> str:
+    return word.removesuffix("s")

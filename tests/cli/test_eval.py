@@ -1,0 +1,163 @@
+"""`agentgym eval`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from agentgym_gym import oracles
+from agentgym_gym.oracles.textcraft import TextCraftOracle
+from agentgym_gym.servers.local import LocalServer
+
+
+def table(result):
+    """Return the row of an eval's table by its headings."""
+    lines = [line.split("  ") for line in result.stdout.splitlines()]
+    lines = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    at = next(i for i, line in enumerate(lines) if line and line[0].startswith("episodes"))
+    headings = " ".join(lines[at]).replace("mean ", "mean_").split()
+    values = " ".join(lines[at + 2]).replace(" ± ", "±").split()
+    return dict(zip(headings, values, strict=True))
+
+
+def evaluate(run, out, *more, agent="oracle", tasks="0:10"):
+    return run("eval", "TextCraft", "--agent", agent, "--tasks", tasks, "--out", out, *more)
+
+
+def test_eval(run, tmp_path, textcraft_url):
+    out = tmp_path / "run"
+    result = evaluate(run, out, "--server", textcraft_url)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    row = table(result)
+    assert (row["episodes"], row["faulted"], row["success"], row["mean_score"]) == (
+        "10",
+        "0",
+        "1.00±0.00",
+        "1.00",
+    )
+    assert row["unreadable"] == "0.0%"
+    assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
+    run_ = json.loads((out / "summary.json").read_text("utf-8"))["run"]
+    assert run_["server"] == [textcraft_url]
+    assert run_["options"]["max_turns"] == 20
+    assert (run_["agent"], run_["seed"], run_["tasks"]) == ("oracle", 0, "0:10")
+
+
+def test_eval_replays_an_eval(run, tmp_path, textcraft_url):
+    first = evaluate(run, tmp_path / "a", "--server", textcraft_url, "--action-format", "tags")
+    again = evaluate(
+        run,
+        tmp_path / "b",
+        *("--server", textcraft_url, "--action-format", "tags"),
+        agent=f"replay:{tmp_path / 'a' / 'episodes.jsonl'}",
+    )
+    assert {**table(first), "seconds": ""} == {**table(again), "seconds": ""}
+
+
+def test_eval_by_chance(run, tmp_path, textcraft_url):
+    options = ("--server", textcraft_url, "--max-turns", 3, "--seed", 4)
+    result = evaluate(run, tmp_path, *options, agent="random", tasks="7")
+    assert result.exit_code == 0
+    assert (table(result)["success"], table(result)["mean_turns"]) == ("0.00", "3.00")
+
+
+def test_eval_goes_on_after_the_server_was_gone(run, tmp_path):
+    server = LocalServer("textcraft")
+    gone = server.start()
+    server.stop()
+    result = evaluate(run, tmp_path, "--server", gone, tasks="0:2")
+    assert result.exit_code == 1
+    assert (table(result)["faulted"], table(result)["success"], table(result)["mean_score"]) == (
+        "2",
+        "-",
+        "-",
+    )
+    assert "2 ended by ServerUnreachable; not scored." in result.stdout
+    assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
+    url = server.start()
+    try:
+        result = evaluate(run, tmp_path, "--server", url, "--resume", tasks="0:4")
+    finally:
+        server.stop()
+    assert result.exit_code == 0
+    assert (table(result)["episodes"], table(result)["faulted"]) == ("4", "0")
+    assert len((tmp_path / "episodes.jsonl").read_text("utf-8").splitlines()) == 6
+
+
+def test_eval_does_not_overwrite(run, tmp_path, textcraft_url):
+    assert evaluate(run, tmp_path, "--server", textcraft_url, tasks="0").exit_code == 0
+    result = evaluate(run, tmp_path, "--server", textcraft_url, tasks="0")
+    assert result.exit_code == 2
+    assert "--resume" in result.stderr
+    assert evaluate(run, tmp_path, "--server", textcraft_url, "--resume", tasks="0,1").exit_code == 0
+
+
+def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
+    class Impatient(TextCraftOracle):
+        def reset(self, env, observation, info):
+            if info["task_id"] == 2:
+                raise KeyboardInterrupt
+            super().reset(env, observation, info)
+
+    monkeypatch.setattr(oracles, "load", lambda _: Impatient())
+    result = evaluate(run, tmp_path, "--server", textcraft_url)
+    assert result.exit_code == 130
+    assert table(result)["episodes"] == "2"
+    assert "--resume goes on from here" in result.stderr
+    assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["run"]["finished"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--tasks", "540:600"], "0 to 543"),
+        (["--tasks", "some"], "they look like"),
+        (["--agent", "nobody"], "is not one of 'oracle'"),
+        (["--agent", "replay:none.jsonl"], "cannot read none.jsonl"),
+        (["--action-format", "xml"], "action_format='xml'"),
+        (["--parser", "mine"], "parser='mine'"),
+        (["--on-unknown", "cry"], "on_unknown='cry'"),
+        (["--split", "test"], "split='test'"),
+        (["--timeout", "0"], "timeout=0"),
+        (["--server", "here"], "server='here'"),
+    ],
+)
+def test_eval_tells_a_wrong_option(run, tmp_path, textcraft_url, options, told):
+    result = evaluate(run, tmp_path / "run", "--server", textcraft_url, *options)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert not (tmp_path / "run" / "episodes.jsonl").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals to a process")
+def test_eval_interrupted_from_outside(tmp_path, textcraft_url):
+    command = [
+        sys.executable,
+        "-m",
+        "agentgym_gym",
+        "eval",
+        "TextCraft",
+        "--agent",
+        "oracle",
+        "--tasks",
+        "all",
+    ]
+    command += ["--out", str(tmp_path / "run"), "--server", textcraft_url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    episodes = tmp_path / "run" / "episodes.jsonl"
+    while not (episodes.exists() and episodes.stat().st_size):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    counted = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["episodes"]
+    assert 0 < counted < 544
+    assert counted == len(episodes.read_text("utf-8").splitlines())
+    assert str(counted) in said
