@@ -17,7 +17,10 @@ from agentgym_gym.errors import (
     ActionError,
     BadArguments,
     BadOption,
+    BadReply,
+    EnvironmentFailed,
     Fault,
+    ServerError,
     ServerTimeout,
     ServerUnreachable,
     UnknownAction,
@@ -144,7 +147,9 @@ class Episode:
             raise ResetNeeded("the episode is over, or none was begun: call reset() before step()")
         if isinstance(reply, str):
             reply = scrub(reply)
-        elif not isinstance(reply, (Verbatim, *self.environment.grammar.actions)):
+        elif isinstance(reply, Verbatim):
+            reply = Verbatim(scrub(reply.text))
+        elif not isinstance(reply, self.environment.grammar.actions):
             raise BadOption(
                 f"step takes text or an action of {self.environment.grammar!r}, not {shown(reply)}"
             )
@@ -168,23 +173,28 @@ class Episode:
         yield from self._give_back()
 
     def _start_task(self, task_id: int, servers: Sequence[str]) -> Flow[Start]:
-        """Reset the remote environment we hold; where it turns out to be spoilt, a new one."""
-        while True:
-            lease = self.lease = self.lease or (yield from _acquire(self.environment, servers))
-            lease.in_doubt = True
+        """Reset the remote environment we hold, or a free one; where that proves spoilt, a new one."""
+        lease = self.lease = self.lease or (yield from _acquire(self.environment, servers))
+        if not lease.fresh:
             try:
-                lease.check()
-                start = yield from at(lease.server, self.environment.wire.reset(lease.env_id, task_id))
-            except Fault as fault:
-                fresh = lease.fresh
-                yield from self._give_back(fault)
-                # What spoilt a used environment may lie in its past. A new one has none, and a time-out has
-                # cost all the time there was.
-                if fresh or isinstance(fault, ServerTimeout):
-                    raise
-            else:
-                lease.in_doubt = lease.fresh = False
-                return start
+                return (yield from self._reset_remote(lease, task_id))
+            except ServerTimeout:
+                raise  # it has cost all the time there was
+            except Fault:  # what spoilt it may lie in its past, and a new one has none
+                lease = self.lease = yield from _acquire(self.environment, servers, fresh=True)
+        return (yield from self._reset_remote(lease, task_id))
+
+    def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
+        try:
+            lease.check()
+            lease.in_doubt = True
+            start = yield from at(lease.server, self.environment.wire.reset(lease.env_id, task_id))
+        except Fault as fault:
+            lease.spoilt = isinstance(fault, (EnvironmentFailed, ServerError, BadReply))
+            yield from self._give_back(fault)
+            raise
+        lease.in_doubt = lease.fresh = False
+        return start
 
     def _send(self, lease: Lease, action: str) -> Flow[Outcome]:
         lease.check()
@@ -271,12 +281,12 @@ class Episode:
         return {name: value for name, value in info.items() if value is not None or name not in optional}
 
 
-def _acquire(environment: Environment, servers: Sequence[str]) -> Flow[Lease]:
+def _acquire(environment: Environment, servers: Sequence[str], *, fresh: bool = False) -> Flow[Lease]:
     """Take a lease on the least loaded server that can be reached."""
     pools = sorted((pool_of(environment, server) for server in servers), key=lambda pool: pool.load)
     for pool in pools[:-1]:
         try:
-            return (yield from pool.acquire())
+            return (yield from pool.acquire(fresh=fresh))
         except ServerUnreachable:
             continue
-    return (yield from pools[-1].acquire())
+    return (yield from pools[-1].acquire(fresh=fresh))

@@ -13,7 +13,6 @@ import threading
 from typing import TYPE_CHECKING
 
 from agentgym_gym.errors import (
-    EnvironmentFailed,
     Fault,
     LeaseLost,
     ServerFull,
@@ -39,6 +38,7 @@ class Lease:
         env_id: The id on the server.
         fresh: Whether the environment was made for this lease and has not been played.
         in_doubt: Whether a request may still be running in the remote environment.
+        spoilt: Whether the remote environment could not be reset, and so is of no use to anyone.
     """
 
     def __init__(self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool) -> None:
@@ -46,6 +46,7 @@ class Lease:
         self.env_id = env_id
         self.fresh = fresh
         self.in_doubt = False
+        self.spoilt = False
         self._epoch = epoch
         self._pid = os.getpid()
         self._taken = False
@@ -108,8 +109,11 @@ class LeasePool:
         with self._lock:
             return len(self._held) + self._pending
 
-    def acquire(self) -> Flow[Lease]:
+    def acquire(self, *, fresh: bool = False) -> Flow[Lease]:
         """Take a remote environment: a free one of ours, else a new one.
+
+        Args:
+            fresh: Whether only a new one will do.
 
         Raises:
             WrongServer: Another environment answers at the address.
@@ -118,7 +122,7 @@ class LeasePool:
         """
         try:
             yield from self._identify()
-            reused = self._reserve()
+            reused = self._reserve(fresh=fresh)
             if reused is not None:
                 return reused
             try:
@@ -149,8 +153,7 @@ class LeasePool:
         if not current:
             return  # the id may be someone else's by now
         if not self.environment.wire.closes:
-            # An id that the server itself no longer knows is of no use to anyone.
-            if not isinstance(fault, EnvironmentFailed):
+            if not lease.spoilt:
                 with self._lock:
                     self._free.append(lease.env_id)
             return
@@ -179,11 +182,11 @@ class LeasePool:
             ) from None
         self._identified = True
 
-    def _reserve(self) -> Lease | None:
+    def _reserve(self, *, fresh: bool) -> Lease | None:
         """Return a lease on a free id, or make room for one that is to be created."""
         capacity = self.environment.wire.capacity
         with self._lock:
-            if self._free:
+            if self._free and not fresh:
                 return self._enter(self._free.pop(), fresh=False)
             if capacity is not None and len(self._held) + self._pending >= capacity:
                 raise ServerFull(

@@ -231,6 +231,14 @@ def test_agentgyms_own_reading(textcraft_url):
     assert "Action:" in env.system_prompt
 
 
+def test_a_number_the_server_would_fail_on_is_refused(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, parser="agentgym")
+    env.reset(seed=0)
+    *_, info = env.step(f"Action: get {'9' * 5000} bamboo")
+    assert info["parse_error"] == "BadArguments"
+    assert "fault" not in info
+
+
 def test_render_is_the_transcript(env, emerald):
     observation, _ = env.reset(options={"task_id": emerald})
     env.step("Action: inventory")

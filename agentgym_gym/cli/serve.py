@@ -17,6 +17,9 @@ def serve(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Which environment, such as textcraft.")],
     host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 takes any free one.")] = 0,
+    max_envs: Annotated[
+        int | None, typer.Option(min=1, help="How many environments to hold at a time; by default 4096.")
+    ] = None,
 ) -> None:
     """Serve an environment from here until Ctrl-C.
 
@@ -25,4 +28,4 @@ def serve(
     environment = find(name)
     if environment.local_server is None:
         raise BadOption(f"this project has no server of its own for {environment.name}")
-    servers.serve(environment.local_server, host=host, port=port)
+    servers.serve(environment.local_server, host=host, port=port, max_envs=max_envs)

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar
 from agentgym_gym.actions import Action, Grammar, Phrase
 from agentgym_gym.arguments import Integer, ListOf, Name
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.errors import ManyActions
+from agentgym_gym.errors import BadArguments, ManyActions
 from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
 
 __all__ = ["TEXTCRAFT", "Craft", "Get", "Ingredient", "Inventory", "TextCraftWire"]
@@ -92,6 +92,9 @@ ingredients. All other ingredients can be taken.
 item, such as planks, any item of that kind will do, such as dark oak planks.
 - To make an item several times over, give the command several times."""
 
+# Python reads no number of more than 4,300 digits, or 640 where it is set up so, and sums grow.
+_ENDLESS_NUMBER = re.compile(r"[0-9]{601}")
+
 _GOAL = re.compile(r"^Goal: craft (.+?)\.?$", re.MULTILINE)
 
 
@@ -128,11 +131,16 @@ def _read_as_agentgym(reply: str) -> str:
 
     It takes each ``Action:`` with the rest of its line, or of the next line that is not blank; refuses two;
     and keeps nothing but ASCII letters, digits, commas and blanks. Without an ``Action:`` it sends "".
+
+    One thing is refused that it would send: a number so long that AgentGym's server fails on it, since the
+    agent's doing must not pass for a fault of the environment.
     """
     found = re.findall(r"Action:\s*([^\n]*)", reply)
     if len(found) > 1:
         raise ManyActions("There is more than one `Action:` in the reply.")
     kept = re.sub(r"[^A-Za-z0-9, ]", "", found[0]) if found else ""
+    if _ENDLESS_NUMBER.search(kept):
+        raise BadArguments("no number may have more than 600 digits")
     return " ".join(kept.split())
 
 
