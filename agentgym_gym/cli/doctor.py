@@ -65,7 +65,7 @@ def _print_probe(found: Probe) -> None:
 
 
 def _verdict(found: Probe) -> str:
-    return found.problem or f"well; use it by --server {found.url}"
+    return found.problem or f"ok; use it by --server {found.url}"
 
 
 def _probe_json(found: Probe) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class _Finding:
     def lines(self) -> list[str]:
         if not self.probes:
             return [clean(self.source.note)]
-        said = [found.problem or f"well, {found.round_trip_ms:.1f} ms" for found in self.probes]
+        said = [found.problem or f"ok, {found.round_trip_ms:.1f} ms" for found in self.probes]
         return [f"{found.url}: {clean(text)}" for found, text in zip(self.probes, said, strict=True)]
 
     def to_json(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Ingredient(Phrase):
 
 @dataclass(frozen=True)
 class Get(Action):
-    """Take an item that no recipe makes from the world."""
+    """Take from the world an item that no recipe makes."""
 
     template: ClassVar[str] = "get {count} {item}"
     count: _Count
