@@ -160,6 +160,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         super().reset(seed=seed)
         task_id = self._choose_task(options or {})
         servers = addresses(self.environment, self._server)
+        _open.add(self)  # again, if it was closed
         return self._run(self._episode.reset(task_id, servers))
 
     def step(self, action: str | Action | Verbatim) -> tuple[str, float, bool, bool, dict[str, Any]]:

@@ -8,7 +8,7 @@ its siblings only drive them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from gymnasium.error import ResetNeeded
 
@@ -17,10 +17,8 @@ from agentgym_gym.errors import (
     ActionError,
     BadArguments,
     BadOption,
-    BadReply,
-    EnvironmentFailed,
+    ConnectionLost,
     Fault,
-    ServerError,
     ServerTimeout,
     ServerUnreachable,
     UnknownAction,
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from agentgym_gym.formats import Format, Reading
 
 __all__ = ["Episode", "Message", "Turn"]
+
+T = TypeVar("T")
 
 
 class Turn(NamedTuple):
@@ -119,9 +119,9 @@ class Episode:
                 raised here, whatever is done with those of a step.
         """
         self._playing = False
+        if self.lease is not None and (self.fault or self.lease.in_doubt or not self.lease.current):
+            yield from self._give_back(self.fault)
         self.fault = None
-        if self.lease is not None and (self.lease.in_doubt or not self.lease.current):
-            yield from self._give_back()
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
         self._turn, self._score, self._agentgym_score = 0, 0.0, 0.0
@@ -162,7 +162,8 @@ class Episode:
         if isinstance(action, Thought):
             return self._answer("OK.")
         try:
-            outcome = yield from self._send(self.lease, str(action))
+            step = self.environment.wire.step(self.lease.env_id, str(action))
+            outcome = yield from self._ask(self.lease, step)
         except Fault as fault:
             return self._end_by(fault, str(action))
         return self._judge(outcome, str(action))
@@ -186,24 +187,27 @@ class Episode:
 
     def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
         try:
-            lease.check()
-            lease.in_doubt = True
-            start = yield from at(lease.server, self.environment.wire.reset(lease.env_id, task_id))
+            start = yield from self._ask(lease, self.environment.wire.reset(lease.env_id, task_id))
         except Fault as fault:
-            lease.spoilt = isinstance(fault, (EnvironmentFailed, ServerError, BadReply))
+            lease.spoilt = not lease.in_doubt
             yield from self._give_back(fault)
             raise
-        lease.in_doubt = lease.fresh = False
+        lease.fresh = False
         return start
 
-    def _send(self, lease: Lease, action: str) -> Flow[Outcome]:
+    def _ask(self, lease: Lease, flow: Flow[T]) -> Flow[T]:
+        """Run a flow on the server of a lease that is still ours."""
         lease.check()
-        # Until the reply is in, nobody knows what the server did: an interrupt here must not leave an
+        # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
         # episode that looks as if it could go on.
         self._playing, lease.in_doubt = False, True
-        outcome = yield from at(lease.server, self.environment.wire.step(lease.env_id, action))
-        self._playing, lease.in_doubt = True, False
-        return outcome
+        try:
+            answer = yield from at(lease.server, flow)
+        except Fault as fault:
+            lease.in_doubt = isinstance(fault, (ServerTimeout, ConnectionLost))
+            raise
+        lease.in_doubt = False
+        return answer
 
     def _give_back(self, fault: Fault | None = None) -> Flow[None]:
         lease, self.lease = self.lease, None

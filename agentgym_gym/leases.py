@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from agentgym_gym.errors import (
@@ -25,7 +27,10 @@ from agentgym_gym.wire import Flow, at
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Lease", "LeasePool", "pool_of"]
+__all__ = ["REST_SECONDS", "Lease", "LeasePool", "pool_of"]
+
+REST_SECONDS = 300.0
+"""How long an id is left alone in which a request may still be running, where it cannot be closed."""
 
 _log = logging.getLogger(__name__)
 
@@ -99,9 +104,11 @@ class LeasePool:
         self.epoch = 0
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
+        self._resting: deque[tuple[float, int]] = deque()
         self._pending = 0
         self._identified = False
-        self._lock = threading.Lock()
+        # Reentrant, because the garbage collector may run in the midst of it and give a lease back.
+        self._lock = threading.RLock()
 
     @property
     def load(self) -> int:
@@ -153,8 +160,10 @@ class LeasePool:
         if not current:
             return  # the id may be someone else's by now
         if not self.environment.wire.closes:
-            if not lease.spoilt:
-                with self._lock:
+            with self._lock:
+                if lease.in_doubt:
+                    self._resting.append((time.monotonic() + REST_SECONDS, lease.env_id))
+                elif not lease.spoilt:
                     self._free.append(lease.env_id)
             return
         try:
@@ -168,6 +177,7 @@ class LeasePool:
             self.epoch += 1
             self._identified = False
             self._free.clear()
+            self._resting.clear()
 
     def _identify(self) -> Flow[None]:
         if self._identified:
@@ -186,6 +196,8 @@ class LeasePool:
         """Return a lease on a free id, or make room for one that is to be created."""
         capacity = self.environment.wire.capacity
         with self._lock:
+            while self._resting and self._resting[0][0] <= time.monotonic():
+                self._free.append(self._resting.popleft()[1])
             if self._free and not fresh:
                 return self._enter(self._free.pop(), fresh=False)
             if capacity is not None and len(self._held) + self._pending >= capacity:
