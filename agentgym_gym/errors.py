@@ -34,7 +34,8 @@ call. An ``ActionError`` is for the agent: an episode turns it into an observati
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import gymnasium.error
 
@@ -92,6 +93,11 @@ class MissingExtra(SetupError):
             f"{what} needs the package {module!r}, which is not installed. "
             f"Install it with: pip install 'agentgym-gym[{extra}]'"
         )
+        self._made_of = (what, extra, module)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        what, extra, module = self._made_of  # else a copy in another process would be made of the message
+        return partial(type(self), extra=extra, module=module), (what,)
 
 
 class UnknownEnvironment(SetupError):

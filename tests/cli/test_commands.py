@@ -169,7 +169,7 @@ def test_doctor_looks_around(run, monkeypatch, textcraft_url, nasty):
     assert "gymnasium" in result.stdout
     assert "typer" in result.stdout
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
-    assert f"{textcraft_url}: well, " in run("doctor").stdout
+    assert f"{textcraft_url}: ok, " in run("doctor").stdout
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", f"{textcraft_url},http://127.0.0.1:9")
     found = run("doctor", "--json")
     assert found.exit_code == 1

@@ -116,30 +116,30 @@ class _Broken(httpx.SyncByteStream):
         raise self._error
 
 
-def _respond(status: int, content: bytes, **headers: str) -> Callable[..., httpx.Response]:
+def _respond(status: int, content: bytes, **headers: str) -> Callable[..., httpx.Response | None]:
     return lambda value, _: httpx.Response(status, content=content, headers=headers)
 
 
-def _change(**fields: Any) -> Callable[..., httpx.Response]:
+def _change(**fields: Any) -> Callable[..., httpx.Response | None]:
     """Return what changes fields of a reply that is an object; `...` takes a field out."""
 
-    def changed(value: Any, content: bytes) -> httpx.Response:
+    def changed(value: Any, content: bytes) -> httpx.Response | None:
         if not isinstance(value, dict):
-            return httpx.Response(200, content=content)
+            return None
         value = {k: v for k, v in {**value, **fields}.items() if v is not ...}
         return httpx.Response(200, content=json.dumps(value).encode())
 
     return changed
 
 
-def _raise(error: type[httpx.TransportError]) -> Callable[..., httpx.Response]:
+def _raise(error: type[httpx.TransportError]) -> Callable[..., httpx.Response | None]:
     def raised(value: Any, content: bytes) -> httpx.Response:
         raise error("injected")
 
     return raised
 
 
-def _stop(error: type[httpx.TransportError]) -> Callable[..., httpx.Response]:
+def _stop(error: type[httpx.TransportError]) -> Callable[..., httpx.Response | None]:
     return lambda value, content: httpx.Response(200, stream=_Broken(content, error("injected")))
 
 
@@ -148,13 +148,13 @@ class Break(NamedTuple):
 
     Attributes:
         ran: Whether the server carries the request out.
-        reply: What comes back in place of the reply: made of its JSON and its bytes.
+        reply: What comes back in its place, made of its JSON and its bytes; None for the reply itself.
         kind: The fault that a step ends with when this happens to it; None where all is well with it.
         again: Whether the call is repeated, whatever it is.
     """
 
     ran: bool
-    reply: Callable[[Any, bytes], httpx.Response]
+    reply: Callable[[Any, bytes], httpx.Response | None]
     kind: str | None
     again: bool = False
 
@@ -284,13 +284,8 @@ class BreakingTransport(httpx.BaseTransport):
             assert path == "/close" or env_id not in self.busy, f"{path} while environment {env_id} is busy"
         name = self.breaks.popleft() if self.breaks else None
         broken = BREAKS[name] if name else Break(True, lambda value, content: None, None)
-        if broken.kind and env_id is not None:
-            # What cannot be closed may be given up after any fault; it may be spoilt.
-            self.excused |= set() if self._frees else {env_id}
-            self.busy |= {env_id} if broken.kind == "ServerTimeout" else set()
+        self._account_for_break(path, env_id, broken)
         if not broken.ran:
-            if path == "/close":
-                self.excused.add(env_id)
             return broken.reply(None, b"")
         answer = self._server.handle_request(request)
         content = answer.read()
@@ -301,6 +296,15 @@ class BreakingTransport(httpx.BaseTransport):
 
         self._account(path, env_id, value, _heard(reply))
         return reply()
+
+    def _account_for_break(self, path: str, env_id: int | None, broken: Break) -> None:
+        if env_id not in self.open or not broken.kind:
+            return
+        # What was never asked to close stays; and what cannot be closed may be given up after any fault.
+        if not self._frees or (path == "/close" and not broken.ran):
+            self.excused.add(env_id)
+        if broken.kind == "ServerTimeout":
+            self.busy.add(env_id)
 
     def _account(self, path: str, env_id: int | None, value: Any, heard: Any) -> None:
         """Note what the server did, and what of it the client will know."""

@@ -234,7 +234,7 @@ def test_samples_are_members_and_readable(environment, action_format):
 
 @each_pair
 def test_any_text_is_read_or_refused(environment, action_format):
-    @settings(max_examples=3 * settings.default.max_examples)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(ANY_TEXT | soups(environment))
     def check(text):
         read(action_format, text, environment.grammar)
@@ -244,7 +244,7 @@ def test_any_text_is_read_or_refused(environment, action_format):
 
 @each_pair
 def test_a_spoilt_reply_is_read_or_refused(environment, action_format):
-    @settings(max_examples=3 * settings.default.max_examples)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(spoilt(environment, action_format))
     def check(text):
         read(action_format, text, environment.grammar)
@@ -263,7 +263,7 @@ def test_any_call_is_read_or_refused(environment):
     names = [a.name() for a in environment.grammar.actions]
     arguments = sorted({name for n in names for name in environment.grammar.signature(n)})
 
-    @settings(max_examples=3 * settings.default.max_examples)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(
         st.sampled_from(names) | st.text(),
         st.dictionaries(st.sampled_from([*arguments, "no such argument"]), values) | values,
@@ -468,6 +468,7 @@ def test_no_reply_makes_anything_happen(tmp_path):
     program = textwrap.dedent(
         """
         import json, sys
+        import unicodedata  # which CPython imports to read "\\N{...}"
         import agentgym_gym
         from agentgym_gym import FORMATS, errors
 
@@ -507,7 +508,9 @@ def test_no_reply_makes_anything_happen(tmp_path):
     )
     replies = []
     for environment in ENVIRONMENTS:
-        for code in evil_codes(environment):
+        for code in dict.fromkeys(evil_codes(environment)):
+            if len(code) > 1_000:
+                continue  # tried above, and too long for this many ways
             replies += [code, f"```python\n{code}\n```", f"Thought:\n{code}\n\nAction:\n{code}", f"> {code}"]
             replies += [f"<think>{code}</think><action>{code}</action>", f"<action>{code}</action>"]
             replies.append(json.dumps({"function_name": code, "arguments": code}))
@@ -620,7 +623,8 @@ def test_reading_takes_linear_time(environment, action_format):
             return [everywhere(size)[number % 6]]
 
         assert_linear(parse, everywhere, family, sizes=small)
-        assert_linear(parse, somewhere, family, sizes=large)
+        if environment is ENVIRONMENTS[0]:  # a grammar is never given as much
+            assert_linear(parse, somewhere, family, sizes=large)
 
 
 @each_environment
