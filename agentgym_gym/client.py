@@ -6,33 +6,25 @@ connection in a shared one takes longer the more there are; they share the TLS c
 
 from __future__ import annotations
 
-import ipaddress
 import logging
+import os
 import random
-import ssl
 import time
-from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from agentgym_gym.errors import (
-    BadOption,
-    BadReply,
-    ConnectionLost,
-    Fault,
-    ServerTimeout,
-    ServerUnreachable,
-)
+from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 from agentgym_gym.text import shown
+from agentgym_gym.transport import DeadlineTransport, authorization
 from agentgym_gym.wire import Call, Flow, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CONNECT_TIMEOUT", "MAX_REPLY_BYTES", "SyncDriver", "backoff", "may_repeat"]
+__all__ = ["CLOSE_TIMEOUT", "CONNECT_TIMEOUT", "MAX_REPLY_BYTES", "SyncDriver", "backoff", "may_repeat"]
 
 T = TypeVar("T")
 
@@ -42,13 +34,11 @@ CONNECT_TIMEOUT = 10.0
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Largest reply read, in bytes."""
 
-_CLOSE_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 5.0
+"""Seconds allowed for giving an environment back; it is not worth a longer wait."""
+
 _RETRIES = 2
 _BACKOFF = 0.1  # seconds before the first retry, doubled for each further one
-
-# uvicorn closes a connection that was idle for 5 seconds. A request sent just then is lost, and a lost step
-# cannot be repeated, so a connection is given up before the server does it.
-_KEEPALIVE_EXPIRY = 4.0
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
 
@@ -59,7 +49,7 @@ class SyncDriver:
     """Runs flows, one at a time.
 
     Args:
-        timeout: Seconds allowed for each reply, from the connection made to its last byte.
+        timeout: Seconds allowed for each reply to its last byte, connecting and trying again included.
         transport: Moves the requests in place of a network connection, for tests.
 
     Raises:
@@ -67,15 +57,13 @@ class SyncDriver:
     """
 
     def __init__(self, *, timeout: float, transport: httpx.BaseTransport | None = None) -> None:
-        if (
-            isinstance(timeout, bool)
-            or not isinstance(timeout, (int, float))
-            or not 0 < timeout < float("inf")
-        ):
+        given: object = timeout
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < float("inf"):
             raise BadOption(f"timeout={timeout!r} should be a positive number of seconds")
         self.timeout = float(timeout)
         self._transport = transport
-        self._clients: dict[str, httpx.Client] = {}
+        self._connections: dict[str, httpx.BaseTransport] = {}
+        self._pid = os.getpid()
 
     def run(self, flow: Flow[T]) -> T:
         """Carry out a flow's calls and return its result.
@@ -101,15 +89,18 @@ class SyncDriver:
 
     def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
-        while self._clients:
-            self._clients.popitem()[1].close()
+        self._let_go_of_the_parents()
+        while self._connections:
+            self._connections.popitem()[1].close()
 
     def _deliver(self, call: Call) -> Reply:
-        """Get a reply, trying again where that can do no harm."""
+        """Get a reply, trying again where that can do no harm, all within one time limit."""
+        seconds = min(self.timeout, CLOSE_TIMEOUT) if call.stage == "close" else self.timeout
+        deadline = time.monotonic() + seconds
         for attempt in range(_RETRIES + 1):
             last = attempt == _RETRIES or call.stage == "close"
             try:
-                reply = self._exchange(call)
+                reply = self._exchange(call, deadline)
             except Fault as fault:
                 self._drop_connection(call)
                 if last or not may_repeat(call, fault):
@@ -122,29 +113,32 @@ class SyncDriver:
                 if reply.status != HTTPStatus.SERVICE_UNAVAILABLE or last:
                     return reply
                 _log.info("%s answered HTTP 503; trying again", call)
-            time.sleep(backoff(attempt))
+            time.sleep(min(backoff(attempt), max(0.0, deadline - time.monotonic())))
         raise AssertionError("the last attempt returns or raises")
 
-    def _exchange(self, call: Call) -> Reply:
-        seconds = min(self.timeout, _CLOSE_TIMEOUT) if call.stage == "close" else self.timeout
-        deadline = time.monotonic() + seconds
+    def _exchange(self, call: Call, deadline: float) -> Reply:
+        left = max(0.001, deadline - time.monotonic())
+        limits = {"connect": min(left, CONNECT_TIMEOUT), "read": left, "write": left, "pool": left}
         try:
-            request = self._client(call.server).build_request(
+            request = httpx.Request(
                 call.method,
                 call.url,
+                headers={**_HEADERS, **authorization(call.server)},
                 content=call.content,
-                headers=_HEADERS,
-                timeout=httpx.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT)),
+                extensions={"timeout": limits, "deadline": deadline},
             )
-            response = self._client(call.server).send(request, stream=True)
+            response = self._connection(call.server).handle_request(request)
             try:
+                response.request = request
                 content = b"".join(_limited(response.iter_bytes(), call, deadline))
             finally:
                 response.close()
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+        except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise ServerUnreachable(f"{call} could not connect: {_reason(error)}") from error
+        except httpx.ConnectError as error:
+            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}", refused=True) from error
         except httpx.TimeoutException as error:
-            raise ServerTimeout(f"{call} had no whole reply after {seconds:g} s") from error
+            raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except httpx.DecodingError as error:
             raise BadReply(f"{call} answered in an encoding that cannot be read: {_reason(error)}") from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
@@ -156,26 +150,27 @@ class SyncDriver:
             raise BadReply(f"{call} was redirected to {shown(target)}; redirects are not followed")
         return Reply(call, response.status_code, content)
 
-    def _client(self, server: str) -> httpx.Client:
-        client = self._clients.get(server)
-        if client is None:
-            client = self._clients[server] = httpx.Client(
-                transport=self._transport,
-                # No context is made for plain HTTP, where none is needed.
-                verify=_tls_context() if server.startswith("https:") else False,
-                limits=httpx.Limits(
-                    max_connections=1, max_keepalive_connections=1, keepalive_expiry=_KEEPALIVE_EXPIRY
-                ),
-                # A proxy for the outer world cannot reach a server on this machine.
-                trust_env=not _is_loopback(server),
-                follow_redirects=False,
-            )
-        return client
+    def _connection(self, server: str) -> httpx.BaseTransport:
+        if self._transport is not None:
+            return self._transport
+        self._let_go_of_the_parents()
+        if server not in self._connections:
+            self._connections[server] = DeadlineTransport(server)
+        return self._connections[server]
 
     def _drop_connection(self, call: Call) -> None:
-        client = self._clients.pop(call.server, None)
-        if client is not None and self._transport is None:
-            client.close()
+        connection = self._connections.pop(call.server, None)
+        if connection is not None:
+            connection.close()
+
+    def _let_go_of_the_parents(self) -> None:
+        """Forget, after a fork, the connections of the parent: neither speak on them nor close them."""
+        if self._pid != os.getpid():
+            _inherited.append(self._connections)
+            self._connections, self._pid = {}, os.getpid()
+
+
+_inherited: list[Any] = []  # held for ever, or else the garbage collector would close them
 
 
 def may_repeat(call: Call, fault: Fault) -> bool:
@@ -195,10 +190,7 @@ def backoff(attempt: int) -> float:
 
 
 def _limited(chunks: Iterator[bytes], call: Call, deadline: float) -> Iterator[bytes]:
-    """Pass on the chunks of a body until it is too long or too late.
-
-    httpx limits the wait for each chunk, and a server that sends a byte now and then never reaches that.
-    """
+    """Pass on the chunks of a body until it is too long or too late."""
     size = 0
     for chunk in chunks:
         size += len(chunk)
@@ -211,16 +203,3 @@ def _limited(chunks: Iterator[bytes], call: Call, deadline: float) -> Iterator[b
 
 def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-def _is_loopback(server: str) -> bool:
-    host = urlsplit(server).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-@lru_cache(maxsize=1)
-def _tls_context() -> ssl.SSLContext:
-    return httpx.create_ssl_context()

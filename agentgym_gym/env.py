@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import operator
 import threading
+import time
 import weakref
 from collections.abc import Sequence
+from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import gymnasium
@@ -16,7 +18,7 @@ from agentgym_gym import catalogue
 from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.addresses import addresses, parse_urls
 from agentgym_gym.episode import Episode
-from agentgym_gym.errors import AgentGymError, BadOption
+from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.formats import AgentGymFormat, get_format
 from agentgym_gym.spaces import ReplySpace, TextSpace
 from agentgym_gym.text import redact
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from agentgym_gym.client import SyncDriver
     from agentgym_gym.wire import Flow
 
-__all__ = ["DEFAULT_TIMEOUT", "AgentGymEnv"]
+__all__ = ["DEFAULT_TIMEOUT", "EXIT_SECONDS", "AgentGymEnv"]
 
 T = TypeVar("T")
 
@@ -36,6 +38,9 @@ _NOT_GIVEN: Any = object()
 
 DEFAULT_TIMEOUT = 300.0
 """Seconds allowed for a reply, the figure of AgentGym's own client."""
+
+EXIT_SECONDS = 10.0
+"""Seconds that giving all environments back may take when the program ends."""
 
 
 class AgentGymEnv(gymnasium.Env[str, str | Action]):
@@ -90,7 +95,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.environment = catalogue.find(environment)
-        options = {
+        options: dict[str, Any] = {
             "server": server,
             "split": split,
             "action_format": action_format,
@@ -101,14 +106,12 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
             "timeout": timeout,
             "render_mode": render_mode,
         }
-        self._options = {k: v for k, v in options.items() if v != _DEFAULTS[k]}
+        self._options: dict[str, Any] = {k: v for k, v in options.items() if v != _DEFAULTS[k]}
         if server is not None:
             parse_urls(server, "server")  # a typing mistake is told here, not at the first reset
         if max_turns is _NOT_GIVEN:
             max_turns = self.environment.max_turns
-        if max_turns is not None and (
-            isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1
-        ):
+        if max_turns is not None and not (_is_whole(max_turns) and max_turns >= 1):
             raise BadOption(
                 f"max_turns={max_turns!r} should be a positive number of turns, or None for no limit"
             )
@@ -133,6 +136,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         from agentgym_gym.client import SyncDriver  # noqa: PLC0415
 
         self._driver = SyncDriver(timeout=timeout, transport=transport)
+        self._transport = transport
         self._busy = threading.Lock()
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)
@@ -189,10 +193,18 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         return "\n\n".join(f"[{message.role}]\n{message.text}" for message in self._episode.transcript)
 
     def close(self) -> None:
-        """Give back the remote environment and close the connection. May be called again."""
+        """Give back the remote environment and close the connection. May be called again.
+
+        Raises:
+            InUse: Another thread is in the midst of a reset or a step.
+        """
         with self._alone():
             _close(self._episode, self._driver)
         _open.discard(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy by making anew, by the same options, an environment that holds nothing yet."""
+        return partial(type(self), self.environment.name, **self._options), ()
 
     @property
     def system_prompt(self) -> str:
@@ -230,9 +242,9 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         task_id = options.get("task_id")
         if task_id is None:
             return int(self._tasks[int(self.np_random.integers(len(self._tasks)))])
-        if isinstance(task_id, bool) or not hasattr(task_id, "__index__"):
+        if not _is_whole(task_id):
             raise BadOption(f"task_id={task_id!r} should be an integer")
-        task_id = operator.index(task_id)
+        task_id = int(task_id)
         if not self.environment.has_task(task_id):
             splits = {name: f"{min(ids)}..{max(ids)}" for name, ids in self.environment.splits.items()}
             raise BadOption(f"{self.environment.name} has no task {task_id}; its tasks are {splits}")
@@ -249,6 +261,16 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
             )
         return AgentGymFormat(get_format(action_format), reader)
 
+    def _leave(self) -> bool:
+        """Give everything back at exit; return whether the server did its part."""
+        driver = type(self._driver)(timeout=EXIT_SECONDS / 5, transport=self._transport)
+        try:
+            return driver.run(self._episode.close())
+        finally:
+            driver.close()
+            if self._busy.acquire(blocking=False):
+                self._driver.close()
+
     def _run(self, flow: Flow[T]) -> T:
         with self._alone():
             return self._driver.run(flow)
@@ -256,7 +278,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
     @contextlib.contextmanager
     def _alone(self) -> Any:
         if not self._busy.acquire(blocking=False):
-            raise AgentGymError("this environment is in use by another thread; make one for each thread")
+            raise InUse("this environment is in use by another thread; make one for each thread")
         try:
             yield
         finally:
@@ -266,6 +288,10 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
 _DEFAULTS: dict[str, Any] = AgentGymEnv.__init__.__kwdefaults__ or {}
 
 _open: weakref.WeakSet[AgentGymEnv] = weakref.WeakSet()
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -283,6 +309,17 @@ def _close(episode: Episode, driver: SyncDriver) -> None:
 # Registered after `servers.local` was imported, and so run before it stops the local servers.
 @atexit.register
 def _close_all() -> None:
+    """Give back what is still held, by drivers of its own: a thread may be using the environment's.
+
+    A server that does not answer is asked once, and all of it ends in time: nobody waits for an exit.
+    """
+    deadline = time.monotonic() + EXIT_SECONDS
+    silent: set[str] = set()
     for env in list(_open):
+        lease = env._episode.lease  # noqa: SLF001 - our own
+        server = lease.server if lease else ""
+        if server in silent or time.monotonic() > deadline:
+            continue
         with contextlib.suppress(Exception):
-            env.close()
+            if not env._leave():  # noqa: SLF001 - our own
+                silent.add(server)

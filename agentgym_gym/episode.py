@@ -120,7 +120,7 @@ class Episode:
         """
         self._playing = False
         if self.lease is not None and (self.fault or self.lease.in_doubt or not self.lease.current):
-            yield from self._give_back(self.fault)
+            yield from self._give_back()
         self.fault = None
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
@@ -168,10 +168,14 @@ class Episode:
             return self._end_by(fault, str(action))
         return self._judge(outcome, str(action))
 
-    def close(self) -> Flow[None]:
-        """Give the remote environment back. May be called again."""
+    def close(self) -> Flow[bool]:
+        """Give the remote environment back. May be called again.
+
+        Returns:
+            Whether the server did its part, if it had one.
+        """
         self._playing = False
-        yield from self._give_back()
+        return (yield from self._give_back())
 
     def _start_task(self, task_id: int, servers: Sequence[str]) -> Flow[Start]:
         """Reset the remote environment we hold, or a free one; where that proves spoilt, a new one."""
@@ -188,9 +192,9 @@ class Episode:
     def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
         try:
             start = yield from self._ask(lease, self.environment.wire.reset(lease.env_id, task_id))
-        except Fault as fault:
+        except Fault:
             lease.spoilt = not lease.in_doubt
-            yield from self._give_back(fault)
+            yield from self._give_back()
             raise
         lease.fresh = False
         return start
@@ -205,14 +209,14 @@ class Episode:
             answer = yield from at(lease.server, flow)
         except Fault as fault:
             lease.in_doubt = isinstance(fault, (ServerTimeout, ConnectionLost))
+            lease.pool.note(fault)
             raise
         lease.in_doubt = False
         return answer
 
-    def _give_back(self, fault: Fault | None = None) -> Flow[None]:
+    def _give_back(self) -> Flow[bool]:
         lease, self.lease = self.lease, None
-        if lease is not None:
-            yield from lease.pool.release(lease, fault)
+        return True if lease is None else (yield from lease.pool.release(lease))
 
     def _read(self, reply: str | Action | Verbatim) -> Reading:
         try:
@@ -259,8 +263,6 @@ class Episode:
     def _end_by(self, fault: Fault, action: str) -> Turn:
         self._playing = False
         self.fault = fault
-        if isinstance(fault, ServerUnreachable) and self.lease is not None:
-            self.lease.pool.server_gone()
         observation = f"The environment failed and the episode ends here ({fault.kind})."
         self.transcript.append(Message("environment", observation))
         told = {"kind": fault.kind, "message": str(fault)}

@@ -9,6 +9,7 @@
         │   ├── WrongServer            another environment answers at that address
         │   ├── MissingExtra           an optional dependency is not installed
         │   ├── UnknownEnvironment     no environment of that name is registered
+        │   ├── InUse                  another thread is using the environment
         │   └── BadOption              an argument has a value outside its documented range
         ├── ActionError                the agent's reply holds no action to send
         │   ├── NoAction               nothing in the reply is marked as the action
@@ -48,6 +49,7 @@ __all__ = [
     "ConnectionLost",
     "EnvironmentFailed",
     "Fault",
+    "InUse",
     "LeaseLost",
     "ManyActions",
     "MissingExtra",
@@ -91,7 +93,7 @@ class MissingExtra(SetupError):
     def __init__(self, what: str, *, extra: str, module: str) -> None:
         super().__init__(
             f"{what} needs the package {module!r}, which is not installed. "
-            f"Install it with: pip install 'agentgym-gym[{extra}]'"
+            f"Install it with: pip install 'agentgym-gym[{extra}]', or in a clone: pip install '.[{extra}]'"
         )
         self._made_of = (what, extra, module)
 
@@ -102,6 +104,10 @@ class MissingExtra(SetupError):
 
 class UnknownEnvironment(SetupError):
     """No environment of that name is registered."""
+
+
+class InUse(SetupError):
+    """Another thread is using the environment; each thread needs one of its own."""
 
 
 class BadOption(SetupError, ValueError):
@@ -148,9 +154,18 @@ class Fault(AgentGymError):
 
 
 class ServerUnreachable(Fault):
-    """No connection could be made, so the request never reached the server."""
+    """No connection could be made, so the request never reached the server.
+
+    Attributes:
+        refused: Whether there was nobody to connect to, and not just no answer in time: a server that is
+            not there may come back without what we hold on it.
+    """
 
     was_sent = False
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
 
 
 class ServerTimeout(Fault):

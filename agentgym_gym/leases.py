@@ -83,7 +83,7 @@ class Lease:
         """
         if not self.ours:
             raise LeaseLost("this environment was made in another process; make one in each process")
-        if self._taken:
+        if not self.current:
             raise LeaseLost(f"{redact(self.server)} was restarted and lost remote environment {self.env_id}")
 
     def __repr__(self) -> str:
@@ -138,41 +138,45 @@ class LeasePool:
             finally:
                 with self._lock:
                     self._pending -= 1
-        except ServerUnreachable:
-            self.server_gone()
+        except ServerUnreachable as fault:
+            self.note(fault)
             raise
 
-    def release(self, lease: Lease, fault: Fault | None = None) -> Flow[None]:
+    def release(self, lease: Lease) -> Flow[bool]:
         """Give a remote environment back: close it where the server can, else keep its id for later.
 
         Never raises a fault: there is nobody left to whom it would matter.
 
         Args:
             lease: The lease; must not be used afterwards.
-            fault: What went wrong with it, if anything did.
+
+        Returns:
+            Whether the server did its part, if it had one.
         """
-        if isinstance(fault, ServerUnreachable):
-            self.server_gone()
         current = lease.current
         with self._lock:
             if self._held.get(lease.env_id) is lease:
                 del self._held[lease.env_id]
         if not current:
-            return  # the id may be someone else's by now
+            return True  # the id may be someone else's by now
         if not self.environment.wire.closes:
             with self._lock:
                 if lease.in_doubt:
                     self._resting.append((time.monotonic() + REST_SECONDS, lease.env_id))
                 elif not lease.spoilt:
                     self._free.append(lease.env_id)
-            return
+            return True
         try:
             yield from at(self.server, self.environment.wire.close(lease.env_id))
         except Fault as error:
             _log.debug("could not close %r: %s", lease, error)
+            return False
+        return True
 
-    def server_gone(self) -> None:
-        """Note that the server was not there: what we held on it may be gone, or another's."""
+    def note(self, fault: Fault) -> None:
+        """Take note of a fault: where there was no server, what we held on it may be gone, or another's."""
+        if not (isinstance(fault, ServerUnreachable) and fault.refused):
+            return
         with self._lock:
             self.epoch += 1
             self._identified = False
@@ -200,7 +204,8 @@ class LeasePool:
                 self._free.append(self._resting.popleft()[1])
             if self._free and not fresh:
                 return self._enter(self._free.pop(), fresh=False)
-            if capacity is not None and len(self._held) + self._pending >= capacity:
+            used = len(self._held) + self._pending + len(self._free) + len(self._resting)
+            if capacity is not None and used >= capacity:
                 raise ServerFull(
                     f"{redact(self.server)} holds at most {capacity} {self.environment.name} environments; "
                     "close some, or spread over more servers with server=[URL, URL, ...]"

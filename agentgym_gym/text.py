@@ -30,5 +30,5 @@ def scrub(value: str) -> str:
 
 
 def redact(url: str) -> str:
-    """Return a URL, or what was given for one, without the user name and password it may carry."""
-    return _USER.sub(r"\1***@", url)
+    """Return a URL, or several with commas between them, without user names and passwords."""
+    return ",".join(_USER.sub(r"\1***@", part) for part in url.split(","))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 import time
+import warnings
 
 import pytest
 
-from agentgym_gym import client, errors
+from agentgym_gym import client, errors, transport
 from agentgym_gym.client import SyncDriver, backoff, may_repeat
 from agentgym_gym.wire import Call, Wire, at, exchange
 
@@ -162,6 +164,64 @@ def test_each_way_to_fail_is_a_fault_and_a_step_is_sent_once(serve, answer, faul
     assert driver.run(call(server)).text("observation") == "x"  # and the next call is not disturbed
 
 
+def drip_headers(connection):
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    for _ in range(40):
+        connection.sendall(b"X-Slow: yes\r\n")
+        time.sleep(0.05)
+    return "close"
+
+
+def continue_for_ever(connection):
+    for _ in range(40):
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        time.sleep(0.05)
+    return "close"
+
+
+@pytest.mark.parametrize("answer", [drip, drip_headers, continue_for_ever])
+@pytest.mark.parametrize("stage", ["step", "reset"])
+def test_no_server_can_stretch_the_time_limit(serve, answer, stage):
+    server, driver = serve(answer, timeout=0.3)
+    began = time.monotonic()
+    with pytest.raises(errors.ServerTimeout):
+        driver.run(call(server, stage))
+    assert time.monotonic() - began < 1.5  # each of these would go on for two seconds
+    assert len(server.requests) == 1
+
+
+def test_a_connection_that_was_idle_for_long_is_not_trusted(serve, monkeypatch):
+    monkeypatch.setattr(transport, "KEEPALIVE_EXPIRY", 0.05)
+    server, driver = serve(GOOD)
+    driver.run(call(server))
+    time.sleep(0.1)
+    driver.run(call(server))
+    assert server.connections == 2
+
+
+def test_a_user_name_in_the_url_is_sent(serve):
+    server, driver = serve(GOOD)
+    url = server.url.replace("http://", "http://me:p%40ss@")
+    driver.run(at(url, exchange(Call("step", "POST", "/it", {}))))
+    assert b"authorization: basic bwu6cebzcw==" in server.requests[0].lower()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_does_not_speak_on_its_parents_connection(serve):
+    server, driver = serve(GOOD)
+    driver.run(call(server))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the scripted server is a thread of this process
+        child = os.fork()
+    if child == 0:
+        driver.run(call(server))
+        driver.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    driver.run(call(server))
+    assert server.connections == 2  # the parent's, still in use, and the child's own
+
+
 def test_a_reply_that_is_too_large_is_not_read_to_its_end(serve, monkeypatch):
     monkeypatch.setattr(client, "MAX_REPLY_BYTES", 1000)
     server, driver = serve(say(http(b" " * 5000)))
@@ -234,7 +294,7 @@ def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
         finally:
             closed.append(True)
 
-    def interrupt(call):
+    def interrupt(call, deadline):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(driver, "_exchange", interrupt)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
+import pickle
 import threading
 
 import gymnasium
@@ -323,8 +325,11 @@ def test_repr_round_trips(textcraft_url):
 
 
 def test_repr_keeps_passwords_to_itself():
-    env = AgentGymEnv("TextCraft", server=["http://me:secret@127.0.0.1:1", "http://127.0.0.1:2"])
-    assert "secret" not in repr(env)
+    for server in (
+        ["http://127.0.0.1:2", "http://me:secret@127.0.0.1:1"],
+        "http://127.0.0.1:2,http://me:secret@127.0.0.1:1",
+    ):
+        assert "secret" not in repr(AgentGymEnv("TextCraft", server=server))
 
 
 @pytest.mark.parametrize(
@@ -338,6 +343,7 @@ def test_repr_keeps_passwords_to_itself():
         {"on_fault": "ignore"},
         {"max_turns": 0},
         {"max_turns": 2.5},
+        {"max_turns": True},
         {"timeout": 0},
         {"timeout": float("inf")},
         {"timeout": "10"},
@@ -352,6 +358,17 @@ def test_a_bad_option_is_named(option):
     name = next(iter(option))
     with pytest.raises(errors.BadOption, match=name):
         AgentGymEnv("TextCraft", **option)
+
+
+def test_numbers_of_numpy_are_numbers():
+    AgentGymEnv("TextCraft", max_turns=np.int64(3), timeout=np.float32(2))
+
+
+def test_a_copy_is_made_anew_and_holds_nothing(env):
+    env.reset(seed=0)
+    for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):  # noqa: S301 - our own
+        assert repr(again) == repr(env)
+        assert again._episode.lease is None
 
 
 def test_an_unknown_environment_is_named():

@@ -84,7 +84,7 @@ def play(flow, *answers):
 IDENTIFY = ("identify", GREETING)
 SEEN = {"observation": "seen"}
 STEPPED = {"observation": "on", "reward": 0, "done": False}
-DOWN = errors.ServerUnreachable("down")
+DOWN = errors.ServerUnreachable("down", refused=True)
 LOST = errors.ConnectionLost("lost")
 
 
@@ -186,6 +186,35 @@ def test_nothing_is_closed_on_a_server_that_went_away(pool):
         play(pool.acquire(), ("create", DOWN))
     play(pool.release(lease))
     play(pool.acquire(), IDENTIFY, created(0))  # and it is identified anew
+
+
+def test_one_slow_connect_takes_nothing_away(pool):
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    with pytest.raises(errors.ServerUnreachable):
+        play(pool.acquire(), ("create", errors.ServerUnreachable("slow")))
+    lease.check()
+    play(pool.release(lease), ("close", True))
+
+
+def test_after_a_restart_no_episode_goes_on_in_an_id_of_before(pool):
+    """The id may be another client's by now."""
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    with pytest.raises(errors.ServerUnreachable):
+        play(pool.acquire(), ("create", DOWN))
+    with pytest.raises(errors.LeaseLost):
+        lease.check()
+
+
+def test_ids_at_rest_count_towards_the_capacity():
+    class SmallEndless(Endless):
+        capacity = 1
+
+    pool = LeasePool(make(SmallEndless()), "http://hand")
+    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease.in_doubt = True
+    play(pool.release(lease))
+    with pytest.raises(errors.ServerFull):
+        play(pool.acquire())
 
 
 def test_a_forked_child_holds_nothing(pool, monkeypatch):

@@ -178,12 +178,22 @@ def _says(line: str) -> bool:
 
 
 def _expression(code: str) -> ast.expr | None:
-    # A model's "\d" is no reason to print a warning on the user's terminal.
-    warnings.filterwarnings("ignore", module=re.escape(_CODE_NAME))
+    _keep_quiet()
     try:
         return ast.parse(code.strip(), _CODE_NAME, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
+
+
+def _keep_quiet() -> None:
+    """See to it that a model's odd backslashes print no warning on the user's terminal.
+
+    A filter for the one name does no harm to others, where ``catch_warnings`` would to other threads. It is
+    not put there twice, because each time Python forgets which warnings it has shown.
+    """
+    pattern = re.escape(_CODE_NAME)
+    if not any(getattr(module, "pattern", None) == pattern for _, _, _, module, _ in warnings.filters):
+        warnings.filterwarnings("ignore", module=pattern)
 
 
 def _literal_arguments(call: _Call, names: tuple[str, ...]) -> dict[str, Any]:

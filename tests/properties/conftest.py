@@ -319,6 +319,7 @@ class BreakingTransport(httpx.BaseTransport):
                 self.excused.add(value["id"])
             if learned is not None:
                 self._owners[learned] = self._caller
+                self.busy.discard(learned)  # so says the server
         if path == "/step" and isinstance(heard, dict):
             self.told.append(heard)
 

@@ -12,7 +12,7 @@ import warnings
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import agentgym_gym
@@ -108,7 +108,12 @@ def check_refusal(error):
 
 @each_pair
 def test_what_is_rendered_is_read(environment, action_format):
+    first, last = environment.grammar.examples[0], environment.grammar.examples[-1]
+
     @given(environment.grammar.strategy(), soups(environment) | ANY_TEXT)
+    @example(first, f"</think>{last}")
+    @example(first, f"</think>\n{last}\n")
+    @example(first, f"{action_format.render(last)}")
     def check(action, thought):
         plain = action_format.render(action)
         assert action_format.parse(plain, environment.grammar) == action
@@ -461,6 +466,18 @@ def test_reading_code_warns_of_nothing(environment):
                 warnings.simplefilter("always")
                 read(FORMATS["code_as_action"], code, environment.grammar)
             assert caught == [], code
+
+
+@each_environment
+def test_reading_code_leaves_the_warnings_of_others_alone(environment):
+    """A program's own warning is shown once for each place, however much is read in between."""
+    code = FORMATS["code_as_action"].example(environment.grammar)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            FORMATS["code_as_action"].parse(code, environment.grammar)
+            warnings.warn("the program's own", UserWarning, stacklevel=1)
+    assert len(caught) == 1
 
 
 def test_no_reply_makes_anything_happen(tmp_path):

@@ -332,6 +332,7 @@ def test_every_break_breaks_as_it_says(new_world):
         world.transport.begin(seat, [name] * ATTEMPTS)
         observation, reward, terminated, truncated, info = seat.env.step(CRAFT)
         assert observation in seat.env.observation_space
+        observation.encode()  # no lone surrogates
         assert info.get("fault", {}).get("kind") == broken.kind, name
         assert truncated == bool(broken.kind), name
         assert terminated == (not broken.kind), name
@@ -340,6 +341,30 @@ def test_every_break_breaks_as_it_says(new_world):
         assert reward == (1.0 if not broken.kind and name != "a reward of -0.0" else 0.0), name
         world.transport.begin(seat)
         seat.env.close()
+
+
+def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
+    """Nobody knows then what the server did, so neither is the episode gone on with nor the id used again."""
+    world = new_world()
+    seat = Seat(world)
+    world.transport.begin(seat)
+    seat.env.reset(options={"task_id": 0})
+
+    def interrupt(request):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.transport, "handle_request", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            seat.env.step(GET)
+    world.transport.begin(seat)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        seat.env.step(GET)
+    assert world.transport.seen == []
+    seat.env.reset(options={"task_id": 0})
+    assert world.transport.seen == ["/close", "/create", "/reset"]
+    seat.env.close()
+    assert not world.transport.open
 
 
 def test_an_env_that_is_dropped_gives_back_what_it_held(new_world):

@@ -1,0 +1,131 @@
+"""httpx's transport, on one connection that keeps to a deadline.
+
+A time limit of httpx is one for each wait: a server that sends a byte now and then, be it of the headers,
+never reaches it. Here each request carries the moment by which all of its reply must be there.
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import httpcore
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["DeadlineTransport", "authorization"]
+
+# uvicorn closes a connection that was idle for 5 seconds. A request sent just then is lost, and a lost step
+# cannot be repeated, so a connection is given up before the server does it.
+KEEPALIVE_EXPIRY = 4.0
+
+
+class DeadlineTransport(httpx.HTTPTransport):
+    """One kept-alive connection to one server; a request's extension ``deadline`` is on `time.monotonic`.
+
+    Proxies are not used: the servers it is for are on this machine or near it.
+
+    Args:
+        server: Base URL; the TLS context is made only for https, and shared.
+    """
+
+    def __init__(self, server: str) -> None:
+        # No context is made for plain HTTP, where none is needed.
+        context = _tls_context() if server.startswith("https:") else None
+        super().__init__(verify=context or False, trust_env=False)
+        self._clock = _Clock()
+        # httpx offers no way to hand a network backend to its transport, and this is all that it is made of.
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context,
+            max_connections=1,
+            max_keepalive_connections=1,
+            keepalive_expiry=KEEPALIVE_EXPIRY,
+            network_backend=_Backend(self._clock),
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return the response, its body yet to be read."""
+        self._clock.deadline = request.extensions.get("deadline", float("inf"))
+        return super().handle_request(request)
+
+
+class _Clock:
+    """The deadline of the request under way."""
+
+    deadline = float("inf")
+
+    def left(self, timeout: float | None, late: type[Exception]) -> float:
+        """Return the seconds that a wait may still take.
+
+        Raises:
+            Exception: None are left; of the type given.
+        """
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise late("the deadline has passed")
+        return left if timeout is None else min(left, timeout)
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose waits end at the deadline."""
+
+    def __init__(self, inner: httpcore.NetworkStream, clock: _Clock) -> None:
+        self._inner = inner
+        self._clock = clock
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, self._clock.left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, self._clock.left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = self._clock.left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left), self._clock)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore.SyncBackend):
+    """Opens connections that keep to the deadline."""
+
+    def __init__(self, clock: _Clock) -> None:
+        self._clock = clock
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = self._clock.left(timeout, httpcore.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options), self._clock)
+
+
+@lru_cache(maxsize=64)
+def authorization(server: str) -> dict[str, str]:
+    """Return the header for the user name and password that a URL carries; nothing where it carries none."""
+    parts = urlsplit(server)
+    if parts.username is None:
+        return {}
+    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(user).decode('ascii')}"}
+
+
+@lru_cache(maxsize=1)
+def _tls_context() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
