@@ -13,8 +13,7 @@ Importing this package registers every ``agentgym/*`` id::
 from __future__ import annotations
 
 from agentgym_gym import errors
-from agentgym_gym.actions import Action, Grammar, Phrase, Verbatim
-from agentgym_gym.arguments import Argument, Integer, ListOf, Name
+from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.catalogue import Environment, environments, find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.formats import FORMATS, Format
@@ -26,17 +25,11 @@ __all__ = [
     "FORMATS",
     "Action",
     "AgentGymEnv",
-    "Argument",
     "Environment",
     "Format",
     "Grammar",
-    "Integer",
-    "ListOf",
-    "Name",
-    "Phrase",
     "ReplySpace",
     "TextSpace",
-    "Verbatim",
     "Wire",
     "__version__",
     "environments",

@@ -165,7 +165,9 @@ class Phrase:
         missing = [f.name for f in known if f.required and f.name not in value]
         if unknown or missing:
             names = ", ".join(f.name for f in known) or "none"
-            raise BadArguments(f"the arguments are: {names}; missing: {missing}; not known: {shown(unknown)}")
+            lacking = f"; missing: {', '.join(missing)}" if missing else ""
+            strange = f"; not known: {shown(', '.join(unknown))}" if unknown else ""
+            raise BadArguments(f"the arguments are: {names}{lacking}{strange}")
         return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known if f.name in value})
 
     def to_json(self) -> dict[str, Any]:
@@ -337,7 +339,7 @@ class Grammar:
 
     def _named(self, name: str) -> type[Action]:
         try:
-            return self._by_name[name]
+            return self._by_name[name.lower()]
         except KeyError:
             known = ", ".join(self._by_name)
             raise UnknownAction(f"{shown(name)} is not one of the functions: {known}") from None

@@ -155,6 +155,7 @@ class Name(Argument[str]):
         samples: Likely names, for samples and examples.
         reserved: Words that no name may hold, because the action's template uses them.
         namespace: The namespace to drop in front of a name.
+        words: Pattern of the whole name, where it is narrower than the class's.
         max_chars: Longest name, in characters.
     """
 
@@ -166,11 +167,14 @@ class Name(Argument[str]):
         *,
         reserved: Sequence[str] = (),
         namespace: str = "",
+        words: str = "",
         max_chars: int = 64,
     ) -> None:
         self.samples = tuple(samples)
         self.reserved = frozenset(reserved)
         self.namespace = namespace
+        if words:
+            self._words = re.compile(words, re.ASCII)
         self.max_chars = max_chars
 
     def read(self, text: str) -> str:

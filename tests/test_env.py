@@ -16,8 +16,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, Verbatim, errors
-from agentgym_gym.actions import Action
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 
 FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}

@@ -38,7 +38,8 @@ def envs(
             ]
         )
         return
-    table = Table("id", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("id", overflow="fold")
     for heading in ("tasks", "turn limit", "score"):
         table.add_column(heading, justify="right")
     table.add_column("server")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,12 +16,15 @@ from rich.table import Table
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import err, out
+from agentgym_gym.cli.sources import probe
 from agentgym_gym.env import DEFAULT_TIMEOUT
+from agentgym_gym.errors import NoServer
 from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentgym_gym.catalogue import Environment
     from agentgym_gym.env import AgentGymEnv
     from agentgym_gym.evaluate import EpisodeRecord, RunFolder, Summary
 
@@ -100,6 +103,7 @@ def evaluate(
             "timeout": timeout,
             "server": [redact(url) for url in env.servers],
         }
+        _see_that_one_answers(environment, env.servers)
         interrupted = False
         folder = evaluation.RunFolder(out_, run, resume=resume)
         try:
@@ -116,6 +120,17 @@ def evaluate(
         raise typer.Exit(_INTERRUPTED)
     if summary.episodes and not summary.scored:
         raise typer.Exit(1)
+
+
+def _see_that_one_answers(environment: Environment, servers: Sequence[str]) -> None:
+    """Tell of a mistyped address now, and not by a folder full of faults.
+
+    Raises:
+        NoServer: No server is there, or it is another environment's.
+    """
+    problems = [found.problem for found in (probe(server, environment) for server in servers)]
+    if all(problems):
+        raise NoServer(f"there is no {environment.name} to play on: {'; '.join(map(str, problems))}")
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ _Item = Annotated[
         ["oak logs", "stick", "white dye", "iron ingot", "string", "glass", "bone meal", "redstone"],
         reserved=["using"],
         namespace="minecraft:",
+        words=r"[a-z]+(?: [a-z]+)*",  # no item has a number: "oak logs and 2 sticks" is two
     ),
     "the item's name",
 ]

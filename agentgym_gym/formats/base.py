@@ -7,7 +7,14 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, TypeAlias
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Thought, Verbatim
-from agentgym_gym.errors import ActionError, BadArguments, BadOption, ManyActions, NoAction
+from agentgym_gym.errors import (
+    ActionError,
+    BadArguments,
+    BadOption,
+    ManyActions,
+    NoAction,
+    UnknownAction,
+)
 from agentgym_gym.text import shown
 
 __all__ = ["Format", "Reading", "answer_of", "one_action"]
@@ -19,10 +26,11 @@ _EXAMPLE_THOUGHT = "I know what to do next."
 
 # Markers that end a turn in the chat templates in use. What a model writes behind one is not its reply.
 _END_OF_TURN = re.compile(
-    r"<\|(?:im_end|endoftext|eot_id|end|end_of_text)\|>|<end_of_turn>|<｜end▁of▁sentence｜>"
+    r"<\|(?:im_end|endoftext|eot_id|eom_id|end|end_of_text|return)\|>|<end_of_turn>|<｜end▁of▁sentence｜>"
 )
-_PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "*": "*"}
-_UNWRAP_ROUNDS = 4  # '**`"get 1 stick"`**' and no deeper
+_FINAL = "<|channel|>final<|message|>"  # behind it stands the answer of gpt-oss, before it what it thinks
+_PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "*": "*", "[": "]"}
+_LAYERS = 6  # '- **`"get 1 stick"`**.' and no deeper
 
 
 class Format(ABC):
@@ -58,7 +66,7 @@ class Format(ABC):
             same = self.parse(reply, Grammar([action])) == action
         except ActionError:
             same = False
-        if not same:
+        if not same or "think>" in thought:
             raise BadOption(f"in the format {self.name!r} this thought hides the action: {shown(thought)}")
         return reply
 
@@ -99,6 +107,7 @@ def answer_of(reply: str) -> str:
     Raises:
         NoAction: There is nothing but thinking.
     """
+    reply = reply.rpartition(_FINAL)[2]
     end = _END_OF_TURN.search(reply)
     answer = _without_thinking(reply[: end.start()] if end else reply).replace("\r\n", "\n")
     stop = len(answer.rstrip())
@@ -139,30 +148,50 @@ def one_action(block: str, grammar: Grammar) -> Reading:
     """
     if len(block) > MAX_ACTION_CHARS:
         raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
-    lines = [line for raw in block.splitlines() if (line := _line(raw, grammar))]
-    if not lines:
+    found = [read for line in block.splitlines() if (read := _read_line(line, grammar)) is not None]
+    if not found:
         raise NoAction("the place for the action is empty")
-    known = [line for line in lines if grammar.knows(line)]
-    if not known:
-        return grammar.parse(lines[0])
-    if len(known) > 1 or (known[0] != lines[0] and grammar.names(lines[0])):
+    actions = [read for read in found if isinstance(read, Action)]
+    if not actions:
+        raise found[0]  # type: ignore[misc]  # there is nothing but errors
+    # An error other than an unknown action is that of a line that was meant as one.
+    meant = isinstance(found[0], ActionError) and not isinstance(found[0], UnknownAction)
+    if len(actions) > 1 or meant:
         raise ManyActions("there is more than one action in the reply")
-    return grammar.parse(known[0])
+    return actions[0]
 
 
-def _line(raw: str, grammar: Grammar) -> str:
-    """Return a line without the quotes, backticks or asterisks around it; nothing for a line of a fence."""
-    line = raw.strip()
+def _read_line(line: str, grammar: Grammar) -> Action | ActionError | None:
+    """Return the action on a line or why there is none; None for a blank line or one of a fence.
+
+    What is wrapped around an action is taken off layer by layer, until it can be read.
+    """
+    line = line.strip()
     if line.startswith("```"):
-        inside = line[3:]
-        word = inside.strip()
-        if not inside.endswith("```") and " " not in word and not grammar.knows(word):
-            return ""  # the fence itself, or with a language behind it
-        line = word
-    line = line.removesuffix("```")
-    for _ in range(_UNWRAP_ROUNDS):
-        line = line.strip()
-        if len(line) < 2 or _PAIRS.get(line[0]) != line[-1]:  # noqa: PLR2004 - a pair is two
+        line = line[3:].strip()
+        if " " not in line and not line.endswith("```") and not grammar.knows(line):
+            return None  # the fence itself, or with a language behind it
+    line = line.removesuffix("```").strip()
+    if not line:
+        return None
+    for _ in range(_LAYERS):
+        try:
+            return grammar.parse(line)
+        except ActionError as error:
+            problem = error
+        peeled = _peeled(line)
+        if not peeled:
+            return None
+        if peeled == line:
             break
-        line = line[1:-1]
-    return line.strip()
+        line = peeled
+    return problem
+
+
+def _peeled(line: str) -> str:
+    """Return a line without the outermost quotes or brackets, list mark or full stop."""
+    if len(line) > 1 and _PAIRS.get(line[0]) == line[-1]:
+        return line[1:-1].strip()
+    if line[:2] in {"- ", "* ", "> "}:
+        return line[2:].strip()
+    return line.removesuffix(".").strip()

@@ -38,18 +38,57 @@ class FunctionCalling(Format):
         return json.dumps(call, ensure_ascii=False)
 
     def parse(self, reply: str, grammar: Grammar) -> Reading:
-        """Read the one object that names a function."""
+        """Read the one call, in any of the shapes that models are trained to emit."""
         reply = answer_of(reply)
         if reply.count(self._opened) > 1:
             raise ManyActions("there is more than one `<tool_call>` in the reply")
-        start = reply.find("{", max(reply.find(self._opened), 0))
-        if start < 0:
-            raise NoAction("there is no JSON object in the reply")
-        found, end = _decode(reply, start)
-        if _another_call(reply, end):
+        start = max(reply.find(self._opened), 0)
+        calls = _tagged_calls(reply, start) or _json_calls(reply, start)
+        if len(calls) > 1:
             raise ManyActions("there is more than one function call in the reply")
-        name, arguments = _function_of(found)
-        return grammar.from_call(name, arguments)
+        name, arguments = calls[0]
+        return grammar.from_call(name.strip().removeprefix("functions."), arguments)
+
+
+def _json_calls(text: str, start: int) -> list[tuple[str, Any]]:
+    """Return the calls in the first few JSON objects; there is at least one.
+
+    Raises:
+        ActionError: There is none.
+    """
+    calls: list[tuple[str, Any]] = []
+    problem: ActionError = NoAction("there is no JSON object in the reply")
+    for _ in range(_LOOK_AHEAD):
+        start = text.find("{", start)
+        if start < 0:
+            break
+        try:
+            found, start = _decode(text, start)
+        except BadArguments as error:
+            problem = error if isinstance(problem, NoAction) else problem
+            start += 1
+        else:
+            calls += _calls_in(found)
+    if not calls:
+        raise problem if isinstance(problem, BadArguments) else NoAction("no JSON object names a function")
+    return calls
+
+
+def _tagged_calls(text: str, start: int) -> list[tuple[str, Any]]:
+    """Return the calls written ``<function=get>…</function>``, around JSON or ``<parameter=…>`` tags."""
+    calls = []
+    for part in text[start:].split("<function=")[1 : _LOOK_AHEAD + 1]:
+        name, _, body = part.partition(">")
+        body = body.partition("</function>")[0]
+        arguments: Any = {}
+        if "<parameter=" in body:
+            for parameter in body.split("<parameter=")[1:]:
+                key, _, value = parameter.partition(">")
+                arguments[key.strip()] = value.partition("</parameter>")[0].strip()
+        elif "{" in body:
+            arguments, _ = _decode(body, body.index("{"))
+        calls.append((name, arguments))
+    return calls
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
@@ -59,35 +98,22 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
         raise BadArguments(f"the JSON cannot be read: {str(error)[:200]}") from None
 
 
-def _another_call(text: str, start: int) -> bool:
-    """Return whether one of the next few JSON objects names a function."""
-    for _ in range(_LOOK_AHEAD):
-        start = text.find("{", start)
-        if start < 0:
-            return False
-        try:
-            found, start = _decode(text, start)
-            _function_of(found)
-        except ActionError:
-            start += 1
-        else:
-            return True
-    return False
-
-
-def _function_of(found: Any) -> tuple[str, Any]:
-    """Return name and arguments from any of the shapes in use: AgentGym's, OpenAI's, the open models'."""
-    if isinstance(found, Mapping) and isinstance(found.get("function"), Mapping):
-        found = found["function"]
+def _calls_in(found: Any) -> list[tuple[str, Any]]:
+    """Return names and arguments from any of the shapes in use: AgentGym's, OpenAI's, the open models'."""
     if not isinstance(found, Mapping):
-        raise NoAction("there is no JSON object in the reply")
-    name = found.get("function_name", found.get("name"))
+        return []
+    several = found.get("tool_calls")
+    if isinstance(several, list):
+        return [call for each in several[:_LOOK_AHEAD] for call in _calls_in(each)]
+    if isinstance(found.get("function"), Mapping):
+        found = found["function"]
+    name = next((found[key] for key in ("function_name", "name", "function") if key in found), None)
     if not isinstance(name, str):
-        raise NoAction("the JSON object has no `function_name`")
-    arguments = found.get("arguments", found.get("parameters", {}))
+        return []
+    arguments = found.get("arguments", found.get("parameters")) or {}
     if isinstance(arguments, str):
-        arguments, _ = _decode(arguments, 0)
-    return name, arguments
+        arguments, _ = _decode(arguments.strip(), 0)
+    return [(name, arguments)]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -100,7 +126,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, strict=False)
 
 
 class _Call(NamedTuple):
@@ -144,13 +170,12 @@ def _code_of(answer: str) -> str:
     """Return what stands in the one code block, or the whole answer where there is none, without comments."""
     _, fence, rest = answer.partition("```")
     if fence:
-        answer, fence, after = rest.partition("```")
-        if not fence:
-            raise NoAction("the code block is not closed")
+        # Where generation stops at the closing fence, an engine leaves that out of the reply.
+        answer, _, after = rest.partition("```")
         if "```" in after:
             raise ManyActions("there is more than one code block in the reply")
         language, newline, code = answer.partition("\n")
-        answer = code if newline and language.strip().lower() in {"", "py", "python", "python3"} else answer
+        answer = code if (newline and language.strip().isidentifier()) or not language.strip() else answer
     return "\n".join(line for line in answer.splitlines() if _says(line))
 
 

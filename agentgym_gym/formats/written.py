@@ -19,7 +19,11 @@ class ReAct(Format):
         "First write what you think below the word `Thought:`, then exactly one action below the word "
         "`Action:`, and end your reply there."
     )
-    _label = re.compile(r"^[ \t>#*_`-]*action[*_`]*[ \t]*[:：][*_]*", re.IGNORECASE | re.MULTILINE)
+    _label = re.compile(
+        r"^[ \t>#*_`-]*(?:next[ \t]+)?action(?:[ \t]*\d{1,3})?[*_`]*[ \t]*[:：][*_]*"
+        r"|^[ \t]*(?:#{1,6}[ \t]*|\*\*)action(?:\*\*)?[ \t]*$",  # a heading needs no colon
+        re.IGNORECASE | re.MULTILINE,
+    )
     _inline = re.compile(r"\bAction[*_`]*[:：][*_]*")
     _next = re.compile(r"^[ \t>#*_`-]*(?:observation|thought)[*_`]*[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 
@@ -64,10 +68,9 @@ class Tags(Format):
             raise NoAction("there is no `<action>` in the reply")
         if len(opened) > 1:
             raise ManyActions("there is more than one `<action>` in the reply")
+        # Where generation stops at `</action>`, an engine leaves that out of the reply.
         closed = self._close.search(reply, opened[0].end())
-        if closed is None:
-            raise NoAction("the `<action>` is not closed by `</action>`")
-        return one_action(reply[opened[0].end() : closed.start()], grammar)
+        return one_action(reply[opened[0].end() : closed.start() if closed else None], grammar)
 
 
 class ADaPT(Format):
@@ -87,19 +90,15 @@ class ADaPT(Format):
         return f"{think}> {action}"
 
     def parse(self, reply: str, grammar: Grammar) -> Reading:
-        """Read the one line that is neither a thought nor, lacking the ``>``, an aside.
+        """Read the one line that is an action.
 
-        Prompts in this format often end in ``>``, so the first line may lack it.
+        Lines without the ``>`` are asides unless they can be read, since prompts in this format often end in
+        ``>`` and leave it to the environment.
         """
         lines = [line.strip() for line in answer_of(reply).splitlines()]
         lines = [line for line in lines if line]
-        marked = [line[1:].strip() for line in lines if line.startswith(">")]
-        if (
-            lines
-            and not lines[0].startswith(">")
-            and (not marked or _is_thought(lines[0]) or grammar.knows(lines[0]))
-        ):
-            marked.insert(0, lines[0])
+        marked = [line.removeprefix(">").strip() for line in lines if self._is_marked(line, grammar)]
+        marked = marked or lines[:1]
         commands = [line for line in marked if line and not _is_thought(line)]
         if len(commands) > 1:
             raise ManyActions("there is more than one action in the reply")
@@ -108,6 +107,10 @@ class ADaPT(Format):
         if marked and any(marked):
             return Thought("\n".join(line.partition(":")[2].strip() for line in marked))
         raise NoAction("there is no line that begins with `> ` in the reply")
+
+    @staticmethod
+    def _is_marked(line: str, grammar: Grammar) -> bool:
+        return line.startswith(">") or _is_thought(line) or grammar.knows(line)
 
 
 def _is_thought(line: str) -> bool:

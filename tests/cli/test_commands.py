@@ -111,7 +111,8 @@ def test_without_the_extra_one_line_says_which(module):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert f"needs the package {module!r}" in result.stderr
-    assert result.stderr.strip().endswith("pip install 'agentgym-gym[cli]'")
+    assert "pip install 'agentgym-gym[cli]'" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_clean_takes_out_what_a_terminal_obeys():

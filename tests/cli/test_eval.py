@@ -66,18 +66,32 @@ def test_eval_by_chance(run, tmp_path, textcraft_url):
     assert (table(result)["success"], table(result)["mean_turns"]) == ("0.00", "3.00")
 
 
-def test_eval_goes_on_after_the_server_was_gone(run, tmp_path):
+def test_eval_of_a_mistyped_address_leaves_nothing_behind(run, tmp_path):
+    result = evaluate(run, tmp_path / "run", "--server", "http://127.0.0.1:9", tasks="0:2")
+    assert result.exit_code == 2
+    assert "there is no TextCraft to play on" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
     server = LocalServer("textcraft")
-    gone = server.start()
-    server.stop()
-    result = evaluate(run, tmp_path, "--server", gone, tasks="0:2")
+
+    class Fatal(TextCraftOracle):
+        def reset(self, env, observation, info):
+            server.stop()
+            super().reset(env, observation, info)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_gym.oracles.textcraft.TextCraftOracle", Fatal)
+        gone = server.start()
+        result = evaluate(run, tmp_path, "--server", gone, tasks="0:2")
     assert result.exit_code == 1
     assert (table(result)["faulted"], table(result)["success"], table(result)["mean_score"]) == (
         "2",
         "-",
         "-",
     )
-    assert "2 ended by ServerUnreachable; not scored." in result.stdout
+    assert "not scored." in result.stdout
     assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
     url = server.start()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Craft, Get, Ingredient, Inventory
 
-RECORDING = Path(__file__).parents[3] / "shared" / "wire" / "client_parse.jsonl"
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "wire"
+RECORDING = Path(os.environ.get("AGENTGYM_WIRE") or BESIDE) / "client_parse.jsonl"
 
 if not RECORDING.is_file():
     pytest.skip(f"AgentGym's client was recorded in {RECORDING}, which is not here", allow_module_level=True)

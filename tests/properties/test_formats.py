@@ -694,6 +694,12 @@ CLEAR = {
         "```\ninventory\n```": INVENTORY,
         "```inventory\n```": INVENTORY,
         "craft 4 oak_planks using 1 oak_logs": PLANKS,
+        "- get 1 stick": STICK,
+        "> get 1 stick": STICK,
+        "[get 1 stick]": STICK,
+        '"get 1 stick".': STICK,
+        "**get 1 stick**.": STICK,
+        "Inventory.": INVENTORY,
     },
     "react": {
         "Thought: x\n**Action:** get 1 stick": STICK,
@@ -703,9 +709,17 @@ CLEAR = {
         "Thought: x. Action: get 1 stick": STICK,
         "Action: get 1 stick\n\nObservation: You got it.\nThought: good": STICK,
         "Action: get 1 stick\nI do this because I need it.": STICK,
+        "### Thought\nx\n\n### Action\nget 1 stick": STICK,
+        "**Action**\nget 1 stick": STICK,
+        "Action 1: get 1 stick": STICK,
+        "Next Action: get 1 stick": STICK,
+        "Action:\nI will take it:\n```\nget 1 stick\n```": STICK,
+        "<|channel|>analysis<|message|>Action: get 2 stick<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>Action: get 1 stick<|return|>": STICK,
     },
     "tags": {
         "<ACTION>get 1 stick</ACTION>": STICK,
+        "<think>x</think><action>get 1 stick": STICK,  # generation stopped at the closing tag
         "<think>a <action> b</think><action>get 1 stick</action>": STICK,
     },
     "adapt": {
@@ -713,6 +727,8 @@ CLEAR = {
         "think: x\n> get 1 stick": STICK,
         "> think: x": Thought("x"),
         ">get 1 stick\nOK.": STICK,
+        "think: x\nget 1 stick": STICK,
+        "> think: x\nget 1 stick": STICK,
     },
     "function_calling": {
         '{"function_name": "inventory"}': INVENTORY,
@@ -721,10 +737,24 @@ CLEAR = {
         '{"name": "get", "arguments": "{\\"count\\": 1, \\"item\\": \\"stick\\"}"}': STICK,
         '{"function": {"name": "inventory", "arguments": {}}}': INVENTORY,
         'x <tool_call>\n{"name": "inventory", "arguments": {}}\n</tool_call>': INVENTORY,
+        '{"plan": ["a"]}\n{"function_name": "inventory", "arguments": {}}': INVENTORY,
+        'I hold {1 oak log}, so:\n{"function_name": "inventory", "arguments": {}}': INVENTORY,
+        '{"thought": "one\ntwo", "function_name": "inventory", "arguments": {}}': INVENTORY,
+        '{"name": "inventory", "arguments": null}': INVENTORY,
+        '{"name": "inventory", "arguments": ""}': INVENTORY,
+        '{"name": "functions.Inventory"}': INVENTORY,
+        '{"function": "get", "arguments": {"count": 1, "item": "stick"}}': STICK,
+        '{"tool_calls": [{"function": {"name": "inventory", "arguments": "{}"}}]}': INVENTORY,
+        '<function=get>{"count": 1, "item": "stick"}</function>': STICK,
+        "<tool_call>\n<function=get>\n<parameter=count>\n1\n</parameter>\n"
+        "<parameter=item>\nstick\n</parameter>\n</function>\n</tool_call>": STICK,
+        "<function=inventory></function>": INVENTORY,
         'Well:\n```json\n{"name": "inventory"}\n```\nThat {is} it.': INVENTORY,
     },
     "code_as_action": {
         "get(1, 'stick')": STICK,
+        "```tool_code\nget(1, 'stick')\n```": STICK,
+        "```python\nget(1, 'stick')": STICK,
         "get(item='stick', count=1)": STICK,
         "get(1, item='stick')  # now": STICK,
         "'''x'''\n# y\nget(count='1', item='stick');": STICK,
@@ -769,6 +799,8 @@ UNCLEAR = {
             "craft 4 oak planks",
             "get stick",
             "get ٣ stick",
+            "get 1 oak logs and 2 sticks",
+            "craft 1 beehive using 3 planks and 2 honeycomb",
             "get 1,000 stick",
         ],
         "code_as_action": [
@@ -792,9 +824,8 @@ UNCLEAR = {
     },
     errors.NoAction: {
         "react": ["get 1 stick", "Action:", "Action: ``"],
-        "tags": ["<action>get 1 stick"],
         "function_calling": ["get 1 stick", '{"thought": "x"}'],
-        "code_as_action": ["get 1 stick", "# nothing", "```python\nget(1, 'stick')"],
+        "code_as_action": ["get 1 stick", "# nothing"],
     },
 }
 
