@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.errors import ManyActions, NoAction
 from agentgym_gym.formats.base import Format, Reading, answer_of, one_action
 
 __all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
+
+_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million lines is soon read
 
 
 class ReAct(Format):
@@ -97,7 +100,9 @@ class ADaPT(Format):
         """
         lines = [line.strip() for line in answer_of(reply).splitlines()]
         lines = [line for line in lines if line]
-        marked = [line.removeprefix(">").strip() for line in lines if self._is_marked(line, grammar)]
+        asides = islice((line for line in lines if not line.startswith(">")), _ASIDES)
+        known = {line for line in asides if _is_thought(line) or grammar.knows(line)}
+        marked = [line.removeprefix(">").strip() for line in lines if line.startswith(">") or line in known]
         marked = marked or lines[:1]
         commands = [line for line in marked if line and not _is_thought(line)]
         if len(commands) > 1:
@@ -107,10 +112,6 @@ class ADaPT(Format):
         if marked and any(marked):
             return Thought("\n".join(line.partition(":")[2].strip() for line in marked))
         raise NoAction("there is no line that begins with `> ` in the reply")
-
-    @staticmethod
-    def _is_marked(line: str, grammar: Grammar) -> bool:
-        return line.startswith(">") or _is_thought(line) or grammar.knows(line)
 
 
 def _is_thought(line: str) -> bool:
