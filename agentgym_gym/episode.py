@@ -19,6 +19,7 @@ from agentgym_gym.errors import (
     BadOption,
     ConnectionLost,
     Fault,
+    ServerFull,
     ServerTimeout,
     ServerUnreachable,
     UnknownAction,
@@ -288,11 +289,11 @@ class Episode:
 
 
 def _acquire(environment: Environment, servers: Sequence[str], *, fresh: bool = False) -> Flow[Lease]:
-    """Take a lease on the least loaded server that can be reached."""
+    """Take a lease on the least loaded server that can be reached and has room."""
     pools = sorted((pool_of(environment, server) for server in servers), key=lambda pool: pool.load)
     for pool in pools[:-1]:
         try:
             return (yield from pool.acquire(fresh=fresh))
-        except ServerUnreachable:
+        except (ServerUnreachable, ServerFull):
             continue
     return (yield from pools[-1].acquire(fresh=fresh))

@@ -286,6 +286,17 @@ def test_the_least_loaded_server_is_used_and_a_dead_one_passed_over():
     assert seats[2].lease.server == "http://second"
 
 
+def test_a_full_server_is_passed_over():
+    environment = make(Wrapping())
+    servers = ["http://full", "http://roomy"]
+    options = {"action_format": get_format("bare"), "on_unknown": "forward", "max_turns": None}
+    seats = [Episode(environment, **options) for _ in range(3)]
+    for seat in seats[:2]:
+        play(seat.reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
+    play(seats[2].reset(0, servers), created(0), created(1), ("reset", SEEN))
+    assert seats[2].lease.server == "http://roomy"
+
+
 @pytest.mark.parametrize("fault", [LOST, errors.ServerTimeout("late"), errors.BadReply("junk"), DOWN])
 def test_a_fault_ends_the_episode_and_the_next_reset_gets_a_clean_environment(fault):
     seat = episode(HandWire())

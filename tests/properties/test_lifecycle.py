@@ -309,7 +309,7 @@ def run(new_world, **options):
 
 
 def test_lifecycle(new_world):
-    run(new_world, max_examples=2 * settings.default.max_examples, stateful_step_count=50)
+    run(new_world, max_examples=2 * settings.default.max_examples, stateful_step_count=40)
 
 
 def test_lifecycle_without_close(new_world_without_close):
