@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import ssl
 import threading
 import time
 import warnings
 
 import pytest
+import trustme
 
 from agentgym_gym import client, errors, transport
 from agentgym_gym.client import SyncDriver, backoff, may_repeat
@@ -24,12 +26,13 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 class ScriptedServer:
     """Answers the n-th request by the n-th function of a script, and counts connections and requests."""
 
-    def __init__(self, *script):
+    def __init__(self, *script, tls: ssl.SSLContext | None = None):
+        self._tls = tls
         self.script = list(script)
         self.requests: list[bytes] = []
         self.connections = 0
         self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._socket.getsockname()[1]}"
         self._closing = threading.Event()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
@@ -44,6 +47,9 @@ class ScriptedServer:
                 thread.start()
 
     def _serve(self, connection):
+        with contextlib.suppress(OSError):
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_side=True)
         with connection, contextlib.suppress(OSError):
             while request := self._read(connection):
                 self.requests.append(request)
@@ -197,6 +203,26 @@ def test_a_connection_that_was_idle_for_long_is_not_trusted(serve, monkeypatch):
     time.sleep(0.1)
     driver.run(call(server))
     assert server.connections == 2
+
+
+def test_https(monkeypatch, tmp_path):
+    authority = trustme.CA()
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(served)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    server = ScriptedServer(GOOD, drip, tls=served)
+    stranger = SyncDriver(timeout=1)
+    with pytest.raises(errors.ServerUnreachable, match="certificate"):
+        stranger.run(call(server))
+    transport._tls_context.cache_clear()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    driver = SyncDriver(timeout=0.5)
+    assert driver.run(call(server)).text("observation") == "x"
+    with pytest.raises(errors.ServerTimeout):
+        driver.run(call(server))
+    driver.close()
+    server.stop()
+    transport._tls_context.cache_clear()
 
 
 def test_a_user_name_in_the_url_is_sent(serve):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -249,7 +250,6 @@ def test_any_text_is_read_or_refused(environment, action_format):
 
 @each_pair
 def test_a_spoilt_reply_is_read_or_refused(environment, action_format):
-    @settings(max_examples=2 * settings.default.max_examples)
     @given(spoilt(environment, action_format))
     def check(text):
         read(action_format, text, environment.grammar)
@@ -286,12 +286,13 @@ def test_any_call_is_read_or_refused(environment):
 
 @each_pair
 def test_two_good_replies_are_one_too_many(environment, action_format):
-    @given(environment.grammar.strategy(), environment.grammar.strategy(), st.sampled_from(["\n", "\n\n"]))
-    def check(one, other, between):
-        for thought in ("", "I think."):
-            both = between.join(action_format.render(action, thought) for action in (one, other))
-            with pytest.raises(errors.ManyActions):
-                action_format.parse(both, environment.grammar)
+    actions = st.tuples(environment.grammar.strategy(), environment.grammar.strategy())
+
+    @given(actions, st.sampled_from(["\n", "\n\n"]), st.sampled_from(["", "I think."]))
+    def check(two, between, thought):
+        both = between.join(action_format.render(action, thought) for action in two)
+        with pytest.raises(errors.ManyActions):
+            action_format.parse(both, environment.grammar)
 
     check()
 
@@ -636,8 +637,10 @@ def test_reading_takes_linear_time(environment, action_format):
         def everywhere(size, family=family):
             return list(placed(environment, action_format, family, size))
 
-        def somewhere(size, number=number, everywhere=everywhere):
-            return [everywhere(size)[number % 6]]
+        def somewhere(size, number=number, family=family):
+            return itertools.islice(
+                placed(environment, action_format, family, size), number % 6, number % 6 + 1
+            )
 
         assert_linear(parse, everywhere, family, sizes=small)
         if environment is ENVIRONMENTS[0]:  # a grammar is never given as much
