@@ -214,7 +214,7 @@ def _keep_quiet() -> None:
     """See to it that a model's odd backslashes print no warning on the user's terminal.
 
     A filter for the one name does no harm to others, where ``catch_warnings`` would to other threads. It is
-    put there only where it does not stand first, because each time Python forgets which warnings it has shown.
+    put where it does not stand first already, because each time Python forgets which warnings it has shown.
     """
     pattern = re.escape(_CODE_NAME)
     if not warnings.filters or getattr(warnings.filters[0][3], "pattern", None) != pattern:
