@@ -21,11 +21,13 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
-def generator():
+@pytest.fixture(scope="module")
+def generated():
+    """The pages as docs/generate.py would write them now, by name."""
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    return {path.name: text for path, text in module.pages().items()}
 
 
 def test_the_first_block_is_the_two_commands_that_set_all_up():
@@ -84,10 +86,8 @@ def test_the_commands_run(tmp_path):
 
 
 @pytest.mark.parametrize("page", ["cli.md", "environment.md"])
-def test_generated_pages_are_up_to_date(page):
-    path = ROOT / "docs" / page
-    wanted = {made.name: text for made, text in generator().pages().items()}[page]
-    assert path.read_text("utf-8") == wanted, "run `make docs`"
+def test_generated_pages_are_up_to_date(page, generated):
+    assert (ROOT / "docs" / page).read_text("utf-8") == generated[page], "run `make docs`"
 
 
 def test_links_between_documents_lead_somewhere():
