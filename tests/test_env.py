@@ -7,6 +7,7 @@ import gc
 import json
 import pickle
 import threading
+import weakref
 
 import gymnasium
 import httpx
@@ -17,6 +18,7 @@ from gymnasium.utils.env_checker import check_env
 
 import agentgym_gym
 from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym import env as env_module
 from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 
@@ -280,6 +282,31 @@ def test_a_dropped_environment_gives_back_what_it_held(textcraft_url):
     del env
     gc.collect()
     assert "error" in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).json()
+
+
+def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
+    closes = []
+
+    class Silent(httpx.BaseTransport):
+        """Makes environments and resets them, and never answers to a close."""
+
+        def handle_request(self, request):
+            if request.url.path == "/close":
+                closes.append(request)
+                raise httpx.ReadTimeout("no answer")
+            body = {"id": Silent.made, "observation": "Goal: craft x."}
+            Silent.made += request.url.path == "/create"
+            return httpx.Response(
+                200, json="This is environment TextCraft." if request.method == "GET" else body
+            )
+
+    Silent.made = 0
+    monkeypatch.setattr(env_module, "_open", weakref.WeakSet())
+    envs = [AgentGymEnv("TextCraft", server="http://silent.test", transport=Silent()) for _ in range(4)]
+    for env in envs:
+        env.reset(seed=0)
+    env_module._close_all()
+    assert len(closes) == 1
 
 
 def test_two_envs_do_not_share_a_remote_environment(textcraft_url):
