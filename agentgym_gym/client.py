@@ -6,9 +6,11 @@ connection in a shared one takes longer the more there are; they share the TLS c
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import random
+import ssl
 import time
 from http import HTTPStatus
 from numbers import Real
@@ -41,6 +43,9 @@ _RETRIES = 2
 _BACKOFF = 0.1  # seconds before the first retry, doubled for each further one
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+
+# What keeps a connection from being made on this side.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
 _log = logging.getLogger(__name__)
 
@@ -136,12 +141,13 @@ class SyncDriver:
         except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise ServerUnreachable(f"{call} could not connect: {_reason(error)}") from error
         except httpx.ConnectError as error:
-            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}", refused=True) from error
+            refused = _nobody_was_there(error)
+            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}", refused=refused) from error
         except httpx.TimeoutException as error:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except httpx.DecodingError as error:
             raise BadReply(f"{call} answered in an encoding that cannot be read: {_reason(error)}") from error
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
             raise BadOption(f"{call} is not a request that can be made: {_reason(error)}") from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise ConnectionLost(f"{call} lost its connection: {_reason(error)}") from error
@@ -176,9 +182,12 @@ _inherited: list[Any] = []  # held for ever, or else the garbage collector would
 def may_repeat(call: Call, fault: Fault) -> bool:
     """Return whether a call that failed can be sent again without harm.
 
-    It can when it did not reach the server. When it may have, only a call that has no effect the second time
-    can, and a time-out is not worth another: it has used up the time allowed.
+    It can when it did not reach the server. But where nobody was there, whoever answers next has not what we
+    hold, so that only a call that begins anew can. When the call may have reached the server, only one that
+    has no effect the second time can, and a time-out is not worth another: it has used up the time allowed.
     """
+    if isinstance(fault, ServerUnreachable) and fault.refused:
+        return call.stage in {"identify", "create"}
     if not fault.was_sent:
         return True
     return call.repeatable and isinstance(fault, ConnectionLost)
@@ -199,6 +208,15 @@ def _limited(chunks: Iterator[bytes], call: Call, deadline: float) -> Iterator[b
         if time.monotonic() > deadline:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed")
         yield chunk
+
+
+def _nobody_was_there(error: BaseException | None) -> bool:
+    """Return whether a failure to connect tells of the server, and not of us or of its certificate."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError) or (isinstance(error, OSError) and error.errno in _OURS):
+            return False
+        error = error.__cause__ or error.__context__
+    return True
 
 
 def _reason(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -304,6 +305,16 @@ def _close(episode: Episode, driver: SyncDriver) -> None:
         driver.run(episode.close())
     finally:
         driver.close()
+
+
+def _unlock_all() -> None:
+    """Free a forked child's environments of the threads of its parent, which it does not have."""
+    for env in list(_open):
+        env._busy = threading.Lock()  # noqa: SLF001 - our own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_all)
 
 
 # Registered after `servers.local` was imported, and so run before it stops the local servers.

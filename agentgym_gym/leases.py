@@ -226,6 +226,7 @@ class LeasePool:
                 holder.take_away()  # such ids begin again only when the server does
             if env_id in self._free:
                 self._free.remove(env_id)
+            self._resting = deque(entry for entry in self._resting if entry[1] != env_id)
             return self._enter(env_id, fresh=True)
 
     def _enter(self, env_id: int, *, fresh: bool) -> Lease:

@@ -331,7 +331,10 @@ def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
 
 def test_what_may_be_repeated():
     step, reset = Call("step", "POST", "/step"), Call("reset", "POST", "/reset")
-    assert may_repeat(step, errors.ServerUnreachable("x"))
+    assert may_repeat(step, errors.ServerUnreachable("slow"))
+    for stage, begins_anew in {"identify": True, "create": True, "reset": False, "step": False}.items():
+        refused = errors.ServerUnreachable("nobody there", refused=True)
+        assert may_repeat(Call(stage, "POST", "/it"), refused) is begins_anew
     assert not may_repeat(step, errors.ConnectionLost("x"))
     assert may_repeat(reset, errors.ConnectionLost("x"))
     assert not may_repeat(reset, errors.ServerTimeout("x"))

@@ -17,7 +17,7 @@ from agentgym_gym.errors import (
 )
 from agentgym_gym.text import shown
 
-__all__ = ["Format", "Reading", "answer_of", "one_action"]
+__all__ = ["Format", "Reading", "answer_of", "one_action", "read_line"]
 
 Reading: TypeAlias = Action | Verbatim | Thought
 """What a reply turns out to be."""
@@ -28,8 +28,10 @@ _EXAMPLE_THOUGHT = "I know what to do next."
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|endoftext|eot_id|eom_id|end|end_of_text|return)\|>|<end_of_turn>|<｜end▁of▁sentence｜>"
 )
+_ANALYSIS = "<|channel|>analysis"
 _FINAL = "<|channel|>final<|message|>"  # behind it stands the answer of gpt-oss, before it what it thinks
 _PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "*": "*", "[": "]"}
+_NUMBER = re.compile(r"\d{1,3}[.)]\s")
 _LAYERS = 6  # '- **`"get 1 stick"`**.' and no deeper
 
 
@@ -107,6 +109,8 @@ def answer_of(reply: str) -> str:
     Raises:
         NoAction: There is nothing but thinking.
     """
+    if _ANALYSIS in reply and _FINAL not in reply:
+        raise NoAction("the reply ends before its final channel")
     reply = reply.rpartition(_FINAL)[2]
     end = _END_OF_TURN.search(reply)
     answer = _without_thinking(reply[: end.start()] if end else reply).replace("\r\n", "\n")
@@ -148,7 +152,7 @@ def one_action(block: str, grammar: Grammar) -> Reading:
     """
     if len(block) > MAX_ACTION_CHARS:
         raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
-    found = [read for line in block.splitlines() if (read := _read_line(line, grammar)) is not None]
+    found = [read for line in block.splitlines() if (read := read_line(line, grammar)) is not None]
     if not found:
         raise NoAction("the place for the action is empty")
     actions = [read for read in found if isinstance(read, Action)]
@@ -161,7 +165,7 @@ def one_action(block: str, grammar: Grammar) -> Reading:
     return actions[0]
 
 
-def _read_line(line: str, grammar: Grammar) -> Action | ActionError | None:
+def read_line(line: str, grammar: Grammar) -> Action | ActionError | None:
     """Return the action on a line or why there is none; None for a blank line or one of a fence.
 
     What is wrapped around an action is taken off layer by layer, until it can be read.
@@ -194,4 +198,6 @@ def _peeled(line: str) -> str:
         return line[1:-1].strip()
     if line[:2] in {"- ", "* ", "> "}:
         return line[2:].strip()
+    if number := _NUMBER.match(line):
+        return line[number.end() :].strip()
     return line.removesuffix(".").strip()

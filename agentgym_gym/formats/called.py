@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats.base import Format, Reading, answer_of
+from agentgym_gym.text import shown
 
 __all__ = ["CodeAsAction", "FunctionCalling"]
 
@@ -40,10 +41,11 @@ class FunctionCalling(Format):
     def parse(self, reply: str, grammar: Grammar) -> Reading:
         """Read the one call, in any of the shapes that models are trained to emit."""
         reply = answer_of(reply)
-        if reply.count(self._opened) > 1:
+        before = reply.partition("{")[0]  # tags inside of JSON are part of what it says
+        if self._opened in before and reply.count(self._opened) > 1:
             raise ManyActions("there is more than one `<tool_call>` in the reply")
-        start = max(reply.find(self._opened), 0)
-        calls = _tagged_calls(reply, start) or _json_calls(reply, start)
+        start = max(before.find(self._opened), 0)
+        calls = (_tagged_calls(reply, start) if "<function=" in before else []) or _json_calls(reply, start)
         if len(calls) > 1:
             raise ManyActions("there is more than one function call in the reply")
         name, arguments = calls[0]
@@ -65,6 +67,8 @@ def _json_calls(text: str, start: int) -> list[tuple[str, Any]]:
         try:
             found, start = _decode(text, start)
         except BadArguments as error:
+            if text[start + 1 : start + 200].lstrip().startswith('"'):
+                raise  # it was meant as JSON, and what is inside belongs to it
             problem = error if isinstance(problem, NoAction) else problem
             start += 1
         else:
@@ -84,6 +88,8 @@ def _tagged_calls(text: str, start: int) -> list[tuple[str, Any]]:
         if "<parameter=" in body:
             for parameter in body.split("<parameter=")[1:]:
                 key, _, value = parameter.partition(">")
+                if key.strip() in arguments:
+                    raise BadArguments(f"the parameter {shown(key.strip())} is given twice")
                 arguments[key.strip()] = value.partition("</parameter>")[0].strip()
         elif "{" in body:
             arguments, _ = _decode(body, body.index("{"))

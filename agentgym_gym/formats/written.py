@@ -7,7 +7,7 @@ from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.errors import ManyActions, NoAction
-from agentgym_gym.formats.base import Format, Reading, answer_of, one_action
+from agentgym_gym.formats.base import Format, Reading, answer_of, one_action, read_line
 
 __all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
 
@@ -27,7 +27,8 @@ class ReAct(Format):
         r"|^[ \t]*(?:#{1,6}[ \t]*|\*\*)action(?:\*\*)?[ \t]*$",  # a heading needs no colon
         re.IGNORECASE | re.MULTILINE,
     )
-    _inline = re.compile(r"\bAction[*_`]*[:：][*_]*")
+    # Inside a line, only behind the end of a sentence: "my last Action: get 1 stick failed" is a report.
+    _inline = re.compile(r"(?:(?<=[.!?;:)])|(?<=[.!?;:)][ \t]))[*_`]*Action[*_`]*[:：][*_]*")
     _next = re.compile(r"^[ \t>#*_`-]*(?:observation|thought)[*_`]*[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 
     def _wrap(self, action: Action, thought: str) -> str:
@@ -101,7 +102,7 @@ class ADaPT(Format):
         lines = [line.strip() for line in answer_of(reply).splitlines()]
         lines = [line for line in lines if line]
         asides = islice((line for line in lines if not line.startswith(">")), _ASIDES)
-        known = {line for line in asides if _is_thought(line) or grammar.knows(line)}
+        known = {line for line in asides if _is_thought(line) or isinstance(read_line(line, grammar), Action)}
         marked = [line.removeprefix(">").strip() for line in lines if line.startswith(">") or line in known]
         marked = marked or lines[:1]
         commands = [line for line in marked if line and not _is_thought(line)]

@@ -163,7 +163,7 @@ _PAGE = b"<!doctype html><title>It works!</title>"
 
 BREAKS: dict[str, Break] = {
     # What is lost on the way there.
-    "refused": Break(False, _raise(httpx.ConnectError), "ServerUnreachable", again=True),
+    "refused": Break(False, _raise(httpx.ConnectError), "ServerUnreachable"),
     "no connection in time": Break(False, _raise(httpx.ConnectTimeout), "ServerUnreachable", again=True),
     "503": Break(False, _respond(503, b"Service Unavailable"), "ServerError", again=True),
     "lost before": Break(False, _raise(httpx.WriteError), "ConnectionLost"),

@@ -698,6 +698,7 @@ CLEAR = {
         "```inventory\n```": INVENTORY,
         "craft 4 oak_planks using 1 oak_logs": PLANKS,
         "- get 1 stick": STICK,
+        "1. get 1 stick": STICK,
         "> get 1 stick": STICK,
         "[get 1 stick]": STICK,
         '"get 1 stick".': STICK,
@@ -784,7 +785,12 @@ UNCLEAR = {
             "<action>get 1 stick</action><think>hm</think><action>get 2 stick</action>",
             "<action>get 1 stick\nget 2 stick</action>",
         ],
-        "adapt": ["> get 1 stick\n> get 2 stick", "get 1 stick\n> get 2 stick"],
+        "adapt": [
+            "> get 1 stick\n> get 2 stick",
+            "get 1 stick\n> get 2 stick",
+            "- get 1 stick\n- inventory",
+            "get 1 stick.\n`inventory`",
+        ],
         "function_calling": [
             '{"name": "inventory"}{"name": "inventory"}',
             '{"name": "inventory"} {} {"name": "inventory"}',
