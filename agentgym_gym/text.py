@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import reprlib
+from typing import NoReturn
 
-__all__ = ["redact", "scrub", "shown"]
+__all__ = ["no_constant", "redact", "scrub", "shown"]
 
 _USER = re.compile(r"^(\s*[a-z]*://)?[^/?#]*@", re.IGNORECASE)
 
@@ -22,6 +23,15 @@ def shown(value: object) -> str:
         return _repr.repr(value)
     except (ValueError, RecursionError):
         return f"<{type(value).__name__} too large to show>"
+
+
+def no_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python reads and JSON does not have: for ``parse_constant`` of `json`.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(f"{name} is not JSON")
 
 
 def scrub(value: str) -> str:

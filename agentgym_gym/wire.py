@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongServer
-from agentgym_gym.text import redact, scrub, shown
+from agentgym_gym.text import no_constant, redact, scrub, shown
 
 __all__ = [
     "Body",
@@ -114,7 +114,7 @@ class Reply:
             BadReply: It is not JSON, or holds the numbers NaN or Infinity, which JSON does not have.
         """
         try:
-            return json.loads(self.content, parse_constant=_no_constant)
+            return json.loads(self.content, parse_constant=no_constant)
         except (ValueError, RecursionError) as error:
             raise BadReply(f"{self.call} answered something that is not JSON: {self.excerpt}") from error
 
@@ -123,10 +123,6 @@ class Reply:
         """The beginning of the body, quoted, for an error message."""
         shown = self.content[:_SHOWN].decode("utf-8", errors="replace")
         return repr(shown) + ("…" if len(self.content) > _SHOWN else "")
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 Flow: TypeAlias = Generator[Call, Reply, T]

@@ -99,12 +99,20 @@ def hang(connection):
     return "close"
 
 
-def drip(connection):
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-    for _ in range(40):
-        connection.sendall(b" ")
-        time.sleep(0.05)
-    return "close"
+def dripping(head: bytes, drop: bytes):
+    def answer(connection):
+        connection.sendall(head)
+        for _ in range(40):
+            connection.sendall(drop)
+            time.sleep(0.05)
+        return "close"
+
+    return answer
+
+
+drip = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b" ")
+drip_headers = dripping(b"HTTP/1.1 200 OK\r\n", b"X-Slow: yes\r\n")
+continue_for_ever = dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 GOOD = say(http(b'{"observation": "x"}'))
@@ -168,21 +176,6 @@ def test_each_way_to_fail_is_a_fault_and_a_step_is_sent_once(serve, answer, faul
     assert "/it" in str(caught.value)
     assert len(server.requests) == 1
     assert driver.run(call(server)).text("observation") == "x"  # and the next call is not disturbed
-
-
-def drip_headers(connection):
-    connection.sendall(b"HTTP/1.1 200 OK\r\n")
-    for _ in range(40):
-        connection.sendall(b"X-Slow: yes\r\n")
-        time.sleep(0.05)
-    return "close"
-
-
-def continue_for_ever(connection):
-    for _ in range(40):
-        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        time.sleep(0.05)
-    return "close"
 
 
 @pytest.mark.parametrize("answer", [drip, drip_headers, continue_for_ever])

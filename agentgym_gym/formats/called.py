@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats.base import Format, Reading, answer_of
-from agentgym_gym.text import shown
+from agentgym_gym.text import no_constant, shown
 
 __all__ = ["CodeAsAction", "FunctionCalling"]
 
@@ -128,11 +128,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, strict=False)
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=no_constant, strict=False)
 
 
 class _Call(NamedTuple):
@@ -230,7 +226,7 @@ def _keep_quiet() -> None:
 def _literal_arguments(call: _Call, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the arguments of a call by name; only literals are values."""
     if len(call.args) > len(names):
-        raise BadArguments(f"{len(call.args)} arguments were given, the function has {len(names)}.")
+        raise BadArguments(f"{len(call.args)} arguments were given, the function has {len(names)}")
     given = dict(zip(names, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg in given:
