@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from agentgym_gym.errors import BadArguments, MissingExtra
 from agentgym_gym.text import shown
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     import numpy as np
     from hypothesis.strategies import SearchStrategy
 
-    from agentgym_gym.actions import Phrase
+    from agentgym_gym.phrases import Phrase
 
-__all__ = ["Argument", "Integer", "ListOf", "Name", "strategies"]
+__all__ = ["Argument", "Choice", "Integer", "ListOf", "Name", "Text", "strategies"]
 
 T = TypeVar("T")
+
+# Control characters but tab and line feed; and the halves of surrogate pairs, which no server can be sent.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 _MAX_DIGITS = 18  # so that int() is never given the thousands of digits it refuses, or takes long over
 
@@ -37,7 +40,14 @@ def strategies() -> Any:
 
 
 class Argument(ABC, Generic[T]):
-    """One kind of argument: a value, the text it is written as, and the JSON it is passed as."""
+    """One kind of argument: a value, the text it is written as, and the JSON it is passed as.
+
+    Class attributes:
+        greedy: Whether its text runs to the *last* place where what follows it in a template is found, as
+            that of ``click[a [b]]`` does; else to the first. One argument of a phrase can be greedy.
+    """
+
+    greedy: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, text: str) -> T:
@@ -212,6 +222,116 @@ class Name(Argument[str]):
 
     def sample(self, rng: np.random.Generator) -> str:
         """Draw one of the likely names."""
+        return self.samples[int(rng.integers(len(self.samples)))]
+
+
+class Choice(Argument[str]):
+    """One of a few words.
+
+    Args:
+        words: The words, in lower case.
+    """
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def read(self, text: str) -> str:
+        """Read one of the words, whatever its capitals."""
+        value = " ".join(text.lower().split())
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Accept the words."""
+        if value not in self.words:
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+
+    def describe(self) -> str:
+        """List the words."""
+        return f"one of {', '.join(map(repr, self.words))}"
+
+    def schema(self) -> dict[str, Any]:
+        """Return an enumeration."""
+        return {"type": "string", "enum": list(self.words)}
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw one of the words."""
+        return strategies().sampled_from(self.words)  # type: ignore[no-any-return]
+
+    def sample(self, rng: np.random.Generator) -> str:
+        """Draw one of the words."""
+        return self.words[int(rng.integers(len(self.words)))]
+
+
+class Text(Argument[str]):
+    """Any text but the empty one, without white space at its ends.
+
+    Args:
+        samples: Likely texts, for samples and examples.
+        max_chars: Longest text, in characters.
+        lines: Whether it may have several lines.
+        without: What it must not hold, because the server would read it as something else.
+    """
+
+    greedy = True
+
+    def __init__(
+        self,
+        samples: Sequence[str],
+        *,
+        max_chars: int = 2_000,
+        lines: bool = False,
+        without: Sequence[str] = (),
+    ) -> None:
+        self.samples = tuple(samples)
+        self.max_chars = max_chars
+        self.lines = lines
+        self.without = tuple(without)
+
+    def read(self, text: str) -> str:
+        """Read text as it stands, without the white space around it."""
+        value = text.strip()
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Accept text that can be printed, sent and read again."""
+        if not isinstance(value, str) or not value or value != value.strip():
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+        if len(value) > self.max_chars:
+            raise BadArguments(f"expected {self.describe()}, got {len(value)} characters")
+        if _UNPRINTABLE.search(value) or (not self.lines and "\n" in value):
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+        found = [part for part in self.without if part.lower() in value.lower()]
+        if found:
+            raise BadArguments(f"{found[0]!r} cannot stand in {self.describe()}")
+
+    def describe(self) -> str:
+        """Say what it may be."""
+        return f"text of at most {self.max_chars} characters" + ("" if self.lines else " on one line")
+
+    def schema(self) -> dict[str, Any]:
+        """Return a string schema."""
+        return {"type": "string", "minLength": 1, "maxLength": self.max_chars}
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw likely texts and any other."""
+        st = strategies()
+        letters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("[]\"'`<>{} ")
+        if self.lines:
+            letters |= st.just("\n")
+        drawn = st.text(letters, max_size=min(40, self.max_chars)).map(str.strip)
+        return st.sampled_from(self.samples) | drawn.filter(self._fits)  # type: ignore[no-any-return]
+
+    def _fits(self, value: str) -> bool:
+        try:
+            self.check(value)
+        except BadArguments:
+            return False
+        return True
+
+    def sample(self, rng: np.random.Generator) -> str:
+        """Draw one of the likely texts."""
         return self.samples[int(rng.integers(len(self.samples)))]
 
 

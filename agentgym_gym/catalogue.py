@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
@@ -25,9 +25,17 @@ class Environment:
 
     Attributes:
         name: Its name, as in the id ``agentgym/NAME-v0``.
+        summary: What the task is, in a sentence.
         wire: How its server is spoken to.
         grammar: Its actions.
         rules: The part of the system prompt that explains the game.
+        aliases: Other names it is found by, each an id as well.
+        options: What ``gymnasium.make`` takes for this environment beside the options of all: the names of
+            fields of the wire, with what they do.
+        quirks: What a user must know of its server, as a list in Markdown.
+        launch: The shell commands that start AgentGym's own server in a checkout of AgentGym, on port 36001.
+        transcript: The beginning of an episode: the first observation, then replies' actions and
+            observations in turn. Long observations end in ``…``.
         max_turns: AgentGym's turn limit.
         splits: Task ids by split; the first split is the default.
         score_range: Least and greatest score of an episode.
@@ -38,6 +46,7 @@ class Environment:
     """
 
     name: str
+    summary: str
     wire: Wire
     grammar: Grammar
     rules: str
@@ -48,6 +57,11 @@ class Environment:
     agentgym_readers: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
     local_server: str | None = None
     oracle: str | None = None
+    aliases: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    quirks: str = ""
+    launch: str = ""
+    transcript: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -58,6 +72,25 @@ class Environment:
     def variable(self) -> str:
         """The environment variable that holds the URL of its server."""
         return f"AGENTGYM_{self.name.upper()}_URL"
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All ids under which gymnasium makes it, its own first."""
+        return tuple(f"{NAMESPACE}/{name}-v0" for name in (self.name, *self.aliases))
+
+    def wire_with(self, options: Mapping[str, Any]) -> Wire:
+        """Return the wire with some of its options set.
+
+        Raises:
+            BadOption: The environment has no such option, or not that value of it.
+        """
+        unknown = sorted(set(options) - set(self.options))
+        if unknown:
+            known = (
+                f"its own options are {sorted(self.options)}" if self.options else "it has none of its own"
+            )
+            raise BadOption(f"{self.name} has no option {', '.join(unknown)}; {known}")
+        return replace(self.wire, **options) if options else self.wire  # type: ignore[type-var]
 
     def split(self, name: str | None) -> Sequence[int]:
         """Return the task ids of a split; None is the default split.
@@ -98,6 +131,6 @@ def find(name: str) -> Environment:
     """
     wanted = name.rpartition(":")[2].removeprefix(f"{NAMESPACE}/").removesuffix("-v0").lower()
     for environment in _known.values():
-        if environment.name.lower() == wanted:
+        if wanted in map(str.lower, (environment.name, *environment.aliases)):
             return environment
     raise UnknownEnvironment(f"there is no environment {name!r}; there are: {', '.join(_known)}")

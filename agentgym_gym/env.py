@@ -72,6 +72,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         timeout: Seconds allowed for each reply of the server.
         render_mode: ``"ansi"``, by which ``render`` returns the transcript as text, or None.
         transport: Moves the requests in place of a network connection, for tests.
+        **own_options: Options that only this environment has; see its page in the documentation.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
@@ -94,8 +95,10 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         timeout: float = DEFAULT_TIMEOUT,
         render_mode: str | None = None,
         transport: httpx.BaseTransport | None = None,
+        **own_options: Any,
     ) -> None:
         self.environment = catalogue.find(environment)
+        wire = self.environment.wire_with(own_options)
         options: dict[str, Any] = {
             "server": server,
             "split": split,
@@ -107,7 +110,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
             "timeout": timeout,
             "render_mode": render_mode,
         }
-        self._options: dict[str, Any] = {k: v for k, v in options.items() if v != _DEFAULTS[k]}
+        self._options: dict[str, Any] = {k: v for k, v in options.items() if v != _DEFAULTS[k]} | own_options
         if server is not None:
             parse_urls(server, "server")  # a typing mistake is told here, not at the first reset
         if max_turns is _NOT_GIVEN:
@@ -128,8 +131,10 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         self.action_space = ReplySpace(written, self.environment.grammar)
         self._episode = Episode(
             self.environment,
+            wire=wire,
             action_format=written if parser == "default" else self._agentgym_format(parser, action_format),
-            on_unknown=on_unknown or self.environment.on_unknown,
+            # AgentGym's own client sends whatever a reply holds.
+            on_unknown=on_unknown or ("forward" if parser == "agentgym" else self.environment.on_unknown),
             max_turns=max_turns,
         )
         # Not before it is needed, because httpx imports its own command line, and with it rich and click,

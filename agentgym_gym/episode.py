@@ -26,7 +26,7 @@ from agentgym_gym.errors import (
 )
 from agentgym_gym.leases import Lease, pool_of
 from agentgym_gym.text import scrub, shown
-from agentgym_gym.wire import Flow, Outcome, Start, at
+from agentgym_gym.wire import Flow, Outcome, Start, Wire, at
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,6 +72,7 @@ class Episode:
 
     Args:
         environment: The environment.
+        wire: How its server is spoken to: the environment's own wire, with other options perhaps.
         action_format: How replies are read.
         on_unknown: What is done with an action the grammar does not know: ``"forward"`` sends it in the
             agent's words, ``"refuse"`` answers it like any other reply that cannot be read.
@@ -86,11 +87,13 @@ class Episode:
         self,
         environment: Environment,
         *,
+        wire: Wire,
         action_format: Format,
         on_unknown: OnUnknown,
         max_turns: int | None,
     ) -> None:
         self.environment = environment
+        self.wire = wire
         self.action_format = action_format
         self.on_unknown = on_unknown
         self.max_turns = max_turns
@@ -163,7 +166,7 @@ class Episode:
         if isinstance(action, Thought):
             return self._answer("OK.")
         try:
-            step = self.environment.wire.step(self.lease.env_id, str(action))
+            step = self.wire.step(self.lease.env_id, str(action))
             outcome = yield from self._ask(self.lease, step)
         except Fault as fault:
             return self._end_by(fault, str(action))
@@ -180,19 +183,29 @@ class Episode:
 
     def _start_task(self, task_id: int, servers: Sequence[str]) -> Flow[Start]:
         """Reset the remote environment we hold, or a free one; where that proves spoilt, a new one."""
-        lease = self.lease = self.lease or (yield from _acquire(self.environment, servers))
+        lease = self.lease = self.lease or (yield from self._acquire(task_id, servers))
         if not lease.fresh:
             try:
                 return (yield from self._reset_remote(lease, task_id))
             except ServerTimeout:
                 raise  # it has cost all the time there was
             except Fault:  # what spoilt it may lie in its past, and a new one has none
-                lease = self.lease = yield from _acquire(self.environment, servers, fresh=True)
+                lease = self.lease = yield from self._acquire(task_id, servers, fresh=True)
         return (yield from self._reset_remote(lease, task_id))
+
+    def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> Flow[Lease]:
+        """Take a lease on the least loaded server that can be reached and has room."""
+        pools = sorted((pool_of(self.environment, server) for server in servers), key=lambda pool: pool.load)
+        for pool in pools[:-1]:
+            try:
+                return (yield from pool.acquire(task_id, fresh=fresh))
+            except (ServerUnreachable, ServerFull):
+                continue
+        return (yield from pools[-1].acquire(task_id, fresh=fresh))
 
     def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
         try:
-            start = yield from self._ask(lease, self.environment.wire.reset(lease.env_id, task_id))
+            start = yield from self._ask(lease, self.wire.reset(lease.env_id, task_id))
         except Fault:
             lease.spoilt = not lease.in_doubt
             yield from self._give_back()
@@ -226,8 +239,8 @@ class Episode:
             if self.on_unknown == "refuse" or error.text is None:
                 raise
             action = Verbatim(error.text)
-        if isinstance(reply, Verbatim) and self.on_unknown == "refuse":
-            action = self.environment.grammar.parse(reply.text)
+        if isinstance(action, Verbatim) and self.on_unknown == "refuse":
+            action = self.environment.grammar.parse(action.text)
         if isinstance(action, Verbatim) and len(action.text) > MAX_ACTION_CHARS:
             raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
         return action
@@ -240,7 +253,7 @@ class Episode:
         return f"Your reply was not carried out: {error}.\nA reply looks like this:\n\n{example}"
 
     def _judge(self, outcome: Outcome, action: str) -> Turn:
-        verdict = self.environment.wire.judge(self._score, outcome)
+        verdict = self.wire.judge(self._start, self._score, action, outcome)
         reward = verdict.score - self._score
         self._score, self._agentgym_score = verdict.score, verdict.agentgym_score
         return self._answer(
@@ -286,14 +299,3 @@ class Episode:
         # What does not apply is left out, so that `"fault" in info` says what it seems to say.
         optional = ("goal", "available_actions", "parse_error", "fault")
         return {name: value for name, value in info.items() if value is not None or name not in optional}
-
-
-def _acquire(environment: Environment, servers: Sequence[str], *, fresh: bool = False) -> Flow[Lease]:
-    """Take a lease on the least loaded server that can be reached and has room."""
-    pools = sorted((pool_of(environment, server) for server in servers), key=lambda pool: pool.load)
-    for pool in pools[:-1]:
-        try:
-            return (yield from pool.acquire(fresh=fresh))
-        except (ServerUnreachable, ServerFull):
-            continue
-    return (yield from pools[-1].acquire(fresh=fresh))

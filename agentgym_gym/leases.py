@@ -116,10 +116,11 @@ class LeasePool:
         with self._lock:
             return len(self._held) + self._pending
 
-    def acquire(self, *, fresh: bool = False) -> Flow[Lease]:
+    def acquire(self, task_id: int, *, fresh: bool = False) -> Flow[Lease]:
         """Take a remote environment: a free one of ours, else a new one.
 
         Args:
+            task_id: The task that will be played first.
             fresh: Whether only a new one will do.
 
         Raises:
@@ -133,7 +134,7 @@ class LeasePool:
             if reused is not None:
                 return reused
             try:
-                env_id = yield from at(self.server, self.environment.wire.create())
+                env_id = yield from at(self.server, self.environment.wire.create(task_id))
                 return self._hold(env_id)
             finally:
                 with self._lock:

@@ -19,10 +19,9 @@ def register(environment: catalogue.Environment) -> None:
         environment: The environment; one of the same name is replaced.
     """
     catalogue.add(environment)
-    gymnasium.registry.pop(environment.id, None)
-    # No max_episode_steps: the turn limit belongs to the episode, so that all drivers truncate alike.
-    gymnasium.register(
-        id=environment.id,
-        entry_point="agentgym_gym.env:AgentGymEnv",
-        kwargs={"environment": environment.name},
-    )
+    for each in environment.ids:
+        gymnasium.registry.pop(each, None)
+        # No max_episode_steps: the turn limit belongs to the episode, so that all drivers truncate alike.
+        gymnasium.register(
+            id=each, entry_point="agentgym_gym.env:AgentGymEnv", kwargs={"environment": environment.name}
+        )

@@ -5,7 +5,7 @@ httpx's ``auth_flow``. Everything that knows a protocol is a flow and does no I/
 driver, an asynchronous one and a test that replays a recording all run the same logic::
 
     def create(self, task_id: int) -> Flow[int]:
-        body = yield from exchange(Call("create", "POST", "/create", body={}))
+        body = yield from exchange(Call("create", "POST", "/create"))
         return body.integer("id")
 
 A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
@@ -158,8 +158,9 @@ def at(server: str, flow: Flow[T]) -> Flow[T]:
 class Body:
     """The JSON of a reply, read field by field.
 
-    Every reader raises :class:`~agentgym_gym.errors.BadReply`, naming the call, when the field is missing or
-    of another type than the protocol says.
+    Every reader takes the name of a field, the position in a list, or None for the whole value, and raises
+    :class:`~agentgym_gym.errors.BadReply`, naming the call, when it is missing or of another type than the
+    protocol says.
 
     Attributes:
         call: The call that was answered.
@@ -169,46 +170,67 @@ class Body:
     call: Call
     value: Any
 
-    def text(self, name: str) -> str:
-        """Return a string field as valid Unicode."""
+    def text(self, name: str | int | None = None) -> str:
+        """Return a string as valid Unicode."""
         value = self._field(name)
         if not isinstance(value, str):
-            raise self._bad(f"{name!r} should be a string, got {shown(value)}")
+            raise self._bad(f"{self._called(name)} should be a string, got {shown(value)}")
         return scrub(value)
 
-    def number(self, name: str) -> float:
-        """Return a finite number field."""
+    def number(self, name: str | int | None = None) -> float:
+        """Return a finite number."""
         value = self._field(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._bad(f"{name!r} should be a number, got {shown(value)}")
+            raise self._bad(f"{self._called(name)} should be a number, got {shown(value)}")
         try:
             result = float(value)
         except OverflowError:
             result = math.inf
         if not math.isfinite(result):
-            raise self._bad(f"{name!r} should be a finite number, got {shown(value)}")
+            raise self._bad(f"{self._called(name)} should be a finite number, got {shown(value)}")
         return result
 
-    def integer(self, name: str) -> int:
-        """Return an integer field."""
+    def integer(self, name: str | int | None = None) -> int:
+        """Return an integer."""
         value = self._field(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self._bad(f"{name!r} should be an integer, got {shown(value)}")
+            raise self._bad(f"{self._called(name)} should be an integer, got {shown(value)}")
         return value
 
-    def flag(self, name: str) -> bool:
-        """Return a boolean field."""
+    def flag(self, name: str | int | None = None) -> bool:
+        """Return a truth value."""
         value = self._field(name)
         if not isinstance(value, bool):
-            raise self._bad(f"{name!r} should be true or false, got {shown(value)}")
+            raise self._bad(f"{self._called(name)} should be true or false, got {shown(value)}")
         return value
 
-    def _field(self, name: str) -> Any:
+    def texts(self, name: str | int | None = None) -> tuple[str, ...]:
+        """Return a list of strings as valid Unicode."""
+        value = self._field(name)
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self._bad(f"{self._called(name)} should be a list of strings, got {shown(value)}")
+        return tuple(map(scrub, value))
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a field of that name, and it is not null."""
+        return isinstance(self.value, dict) and self.value.get(name) is not None
+
+    def _field(self, name: str | int | None) -> Any:
+        if name is None:
+            return self.value
+        if isinstance(name, int):
+            if not isinstance(self.value, list) or len(self.value) <= name:
+                raise self._bad(f"expected a list of more than {name}, got {shown(self.value)}")
+            return self.value[name]
         if not isinstance(self.value, dict):
             raise self._bad(f"expected an object with {name!r}, got {shown(self.value)}")
         if name not in self.value:
             raise self._bad(f"{name!r} is missing; there are {shown(sorted(self.value))}")
         return self.value[name]
+
+    @staticmethod
+    def _called(name: str | int | None) -> str:
+        return "the reply" if name is None else repr(name)
 
     def _bad(self, what: str) -> BadReply:
         return BadReply(f"{self.call} broke the protocol: {what}")
@@ -240,11 +262,13 @@ class Start:
         observation: The first observation.
         goal: The task in a few words, where the server states one.
         available_actions: What may be done now, where the server lists it.
+        details: What :meth:`Wire.judge` needs of the beginning.
     """
 
     observation: str
     goal: str | None = None
     available_actions: tuple[str, ...] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -256,12 +280,14 @@ class Outcome:
         reward: The reward exactly as the server gave it.
         done: Whether the server called the episode finished.
         available_actions: What may be done now, where the server lists it.
+        details: What else :meth:`Wire.judge` needs.
     """
 
     observation: str
     reward: float
     done: bool
     available_actions: tuple[str, ...] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -284,14 +310,24 @@ class Verdict:
 class Wire(ABC):
     """How one kind of server is spoken to. Stateless: one instance serves every episode.
 
+    A wire that takes options, as ``gymnasium.make`` hands them on, is a frozen dataclass with a field for
+    each.
+
     Class attributes:
         greeting: What ``GET /`` answers on the right server.
+        plain_greeting: Whether the greeting is plain text, not JSON.
+        routes: Routes by which the server is told from others that greet alike, each with the fields of its
+            body; looked for where the server describes itself under ``/openapi.json``.
+        no_routes: Routes that others which greet alike have, and the right server has not.
         closes: Whether the server can free an environment.
         capacity: How many environments one server can hold for us, or None for no limit.
         reissues_ids: Whether a full server hands out ids that are in use, instead of refusing.
     """
 
     greeting: ClassVar[str]
+    plain_greeting: ClassVar[bool] = False
+    routes: ClassVar[Mapping[str, Collection[str]]] = {}
+    no_routes: ClassVar[Collection[str]] = ()
     closes: ClassVar[bool]
     capacity: ClassVar[int | None] = None
     reissues_ids: ClassVar[bool] = False
@@ -302,20 +338,43 @@ class Wire(ABC):
         Raises:
             WrongServer: Something else answers there; the message says what.
         """
+        said = yield from self._ask_root()
+        if said != self.greeting:
+            raise WrongServer(f"expected a server that says {self.greeting!r}, found one that says {said!r}")
+        if not self.routes and not self.no_routes:
+            return
+        reply = yield Call("identify", "GET", "/openapi.json")
+        if reply.status != HTTPStatus.OK:
+            return  # it says no more of itself than its greeting
+        found = _routes_in(reply)
+        missing = [path for path, names in self.routes.items() if not set(names) <= found.get(path, set())]
+        strange = [path for path in self.no_routes if path in found]
+        if missing or strange:
+            raise WrongServer(
+                f"its routes are those of another environment: {', '.join(missing + strange)} should "
+                f"{'take other fields' if missing else 'not be there'}"
+            )
+
+    def _ask_root(self) -> Flow[str]:
+        """Return what a server says of itself; where that is no text, the status and how the body begins."""
         reply = yield Call("identify", "GET", "/")
         if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
         try:
             said = reply.json()
         except BadReply:
-            said = None
-        if reply.status != HTTPStatus.OK or said != self.greeting:
-            found = repr(said) if isinstance(said, str) else f"HTTP {reply.status} {reply.excerpt}"
-            raise WrongServer(f"expected a server that says {self.greeting!r}, found one that says {found}")
+            said = reply.content.decode("utf-8", errors="replace") if self.plain_greeting else None
+        if reply.status == HTTPStatus.OK and isinstance(said, str):
+            return said
+        return f"HTTP {reply.status} {reply.excerpt}"
 
     @abstractmethod
-    def create(self) -> Flow[int]:
-        """Make a remote environment and return its id (0 is an id like any other)."""
+    def create(self, task_id: int) -> Flow[int]:
+        """Make a remote environment and return its id (0 is an id like any other).
+
+        Args:
+            task_id: The task it will be reset to first, which some servers want to know already.
+        """
 
     @abstractmethod
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
@@ -329,12 +388,31 @@ class Wire(ABC):
         """Free a remote environment. Called only where :attr:`closes` is true."""
         yield from ()
 
-    def judge(self, score: float, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
         """Score an outcome: by default a task is worth 1 once the server has paid for it, else 0.
 
         Args:
+            start: How the episode began.
             score: The score before this outcome.
+            action: The words that were sent.
             outcome: What the server answered.
         """
         success = outcome.done and outcome.reward > 0
         return Verdict(1.0 if success else score, success, outcome.done, outcome.reward)
+
+
+def _routes_in(reply: Reply) -> dict[str, set[str]]:
+    """Return the routes that an OpenAPI description names, each with the fields of its body."""
+    try:
+        api = reply.json()
+        return {path: _fields_of(api, route) for path, route in api["paths"].items()}
+    except (BadReply, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _fields_of(api: Any, route: Any) -> set[str]:
+    try:
+        schema = route["post"]["requestBody"]["content"]["application/json"]["schema"]
+        return set(api["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"])
+    except (KeyError, TypeError, AttributeError):
+        return set()

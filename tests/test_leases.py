@@ -24,7 +24,7 @@ class HandWire(Wire):
     greeting = GREETING
     closes = True
 
-    def create(self):
+    def create(self, task_id):
         return (yield from exchange(Call("create", "POST", "/create", {}))).integer("id")
 
     def reset(self, env_id, task_id):
@@ -99,18 +99,22 @@ def pool():
 
 def episode(wire: Wire, **options) -> Episode:
     return Episode(
-        make(wire), action_format=get_format("bare"), on_unknown="forward", **{"max_turns": None, **options}
+        make(wire),
+        wire=wire,
+        action_format=get_format("bare"),
+        on_unknown="forward",
+        **{"max_turns": None, **options},
     )
 
 
 def test_the_server_is_identified_once(pool):
-    play(pool.acquire(), IDENTIFY, created(0))
-    play(pool.acquire(), created(1))
+    play(pool.acquire(0), IDENTIFY, created(0))
+    play(pool.acquire(0), created(1))
     assert pool.load == 2
 
 
 def test_calls_go_to_the_pools_server(pool):
-    lease, asked = play(pool.acquire(), IDENTIFY, created(0))
+    lease, asked = play(pool.acquire(0), IDENTIFY, created(0))
     assert {call.server for call in asked} == {"http://hand"}
     assert lease.env_id == 0
 
@@ -119,60 +123,60 @@ def test_the_wrong_server_is_told_with_what_to_check(pool):
     with pytest.raises(
         errors.WrongServer, match=r"http://hand does not serve Hand.*BabyAI.*AGENTGYM_HAND_URL"
     ):
-        play(pool.acquire(), ("identify", "This is environment BabyAI."))
+        play(pool.acquire(0), ("identify", "This is environment BabyAI."))
     assert pool.load == 0
 
 
 def test_released_environments_are_closed(pool):
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     _, asked = play(pool.release(lease), ("close", True))
     assert asked[0].body == {"id": 0}
     assert pool.load == 0
 
 
 def test_a_close_that_fails_troubles_nobody(pool):
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     play(pool.release(lease), ("close", LOST))
     assert pool.load == 0
 
 
 def test_ids_are_used_again_where_nothing_can_be_closed():
     pool = LeasePool(make(Endless()), "http://hand")
-    lease, _ = play(pool.acquire(), IDENTIFY, created(7))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(7))
     play(pool.release(lease))
-    again, _ = play(pool.acquire())
+    again, _ = play(pool.acquire(0))
     assert (again.env_id, again.fresh) == (7, False)
 
 
 def test_a_pool_that_is_full_says_so():
     pool = LeasePool(make(Small()), "http://hand")
-    first, _ = play(pool.acquire(), IDENTIFY, created(0))
-    play(pool.acquire(), created(1))
+    first, _ = play(pool.acquire(0), IDENTIFY, created(0))
+    play(pool.acquire(0), created(1))
     with pytest.raises(errors.ServerFull, match="at most 2"):
-        play(pool.acquire())
+        play(pool.acquire(0))
     play(pool.release(first), ("close", True))
-    play(pool.acquire(), created(2))
+    play(pool.acquire(0), created(2))
 
 
 def test_a_failed_create_frees_its_place():
     pool = LeasePool(make(Small()), "http://hand")
     for _ in range(3):
         with pytest.raises(errors.ConnectionLost):
-            play(pool.acquire(), *([] if pool._identified else [IDENTIFY]), ("create", LOST))
+            play(pool.acquire(0), *([] if pool._identified else [IDENTIFY]), ("create", LOST))
     assert pool.load == 0
 
 
 def test_an_id_in_use_given_out_again_means_full():
     pool = LeasePool(make(Wrapping()), "http://hand")
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     with pytest.raises(errors.ServerFull, match="in use"):
-        play(pool.acquire(), created(0))
+        play(pool.acquire(0), created(0))
     lease.check()  # the holder is not disturbed
 
 
 def test_an_id_in_use_given_out_again_means_restarted_where_ids_only_grow(pool):
-    old, _ = play(pool.acquire(), IDENTIFY, created(0))
-    new, _ = play(pool.acquire(), created(0))
+    old, _ = play(pool.acquire(0), IDENTIFY, created(0))
+    new, _ = play(pool.acquire(0), created(0))
     new.check()
     with pytest.raises(errors.LeaseLost, match="restarted"):
         old.check()
@@ -181,26 +185,26 @@ def test_an_id_in_use_given_out_again_means_restarted_where_ids_only_grow(pool):
 
 
 def test_nothing_is_closed_on_a_server_that_went_away(pool):
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     with pytest.raises(errors.ServerUnreachable):
-        play(pool.acquire(), ("create", DOWN))
+        play(pool.acquire(0), ("create", DOWN))
     play(pool.release(lease))
-    play(pool.acquire(), IDENTIFY, created(0))  # and it is identified anew
+    play(pool.acquire(0), IDENTIFY, created(0))  # and it is identified anew
 
 
 def test_one_slow_connect_takes_nothing_away(pool):
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     with pytest.raises(errors.ServerUnreachable):
-        play(pool.acquire(), ("create", errors.ServerUnreachable("slow")))
+        play(pool.acquire(0), ("create", errors.ServerUnreachable("slow")))
     lease.check()
     play(pool.release(lease), ("close", True))
 
 
 def test_after_a_restart_no_episode_goes_on_in_an_id_of_before(pool):
     """The id may be another client's by now."""
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     with pytest.raises(errors.ServerUnreachable):
-        play(pool.acquire(), ("create", DOWN))
+        play(pool.acquire(0), ("create", DOWN))
     with pytest.raises(errors.LeaseLost):
         lease.check()
 
@@ -210,15 +214,15 @@ def test_ids_at_rest_count_towards_the_capacity():
         capacity = 1
 
     pool = LeasePool(make(SmallEndless()), "http://hand")
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     lease.in_doubt = True
     play(pool.release(lease))
     with pytest.raises(errors.ServerFull):
-        play(pool.acquire())
+        play(pool.acquire(0))
 
 
 def test_a_forked_child_holds_nothing(pool, monkeypatch):
-    lease, _ = play(pool.acquire(), IDENTIFY, created(0))
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(errors.LeaseLost, match="another process"):
         lease.check()

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from agentgym_gym.actions import Action, Grammar, Phrase
+from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Integer, ListOf, Name
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, ManyActions
+from agentgym_gym.phrases import Phrase
 from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
 
 __all__ = ["TEXTCRAFT", "Craft", "Get", "Ingredient", "Inventory", "TextCraftWire"]
@@ -105,7 +106,7 @@ class TextCraftWire(Wire):
     greeting = "This is environment TextCraft."
     closes = True
 
-    def create(self) -> Flow[int]:
+    def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the server demands a body, if an empty one."""
         body = yield from exchange(Call("create", "POST", "/create", {}))
         return body.integer("id")
@@ -145,8 +146,15 @@ def _read_as_agentgym(reply: str) -> str:
     return " ".join(kept.split())
 
 
+_QUIRKS = """\
+- Which goal a task id means depends on the order in which the server read its recipe files: 540 of the 544 ids
+  move between machines. The goal is in `info["goal"]`.
+- The listed recipes depend on Python's hash seed and, where several clients reset at once, on chance.
+- AgentGym's server has no step limit, and pays again when a finished episode is stepped."""
+
 TEXTCRAFT = Environment(
     name="TextCraft",
+    summary="Craft a Minecraft item from the recipes shown (Prasad et al., 2024, arXiv:2311.05772).",
     wire=TextCraftWire(),
     grammar=_GRAMMAR,
     rules=_RULES,
@@ -155,4 +163,11 @@ TEXTCRAFT = Environment(
     agentgym_readers={"react": _read_as_agentgym},
     local_server="textcraft",
     oracle="agentgym_gym.oracles.textcraft:TextCraftOracle",
+    quirks=_QUIRKS,
+    launch="cd agentenv-textcraft && pip install -e . && textcraft --host 127.0.0.1 --port 36001",
+    transcript=(
+        "Crafting commands:\n…",
+        "inventory",
+        "Inventory: You are not carrying anything.",
+    ),
 )

@@ -17,7 +17,7 @@ from agentgym_gym.errors import (
 )
 from agentgym_gym.text import shown
 
-__all__ = ["Format", "Reading", "answer_of", "one_action", "read_line"]
+__all__ = ["Format", "Reading", "answer_of", "one_action", "read_piece"]
 
 Reading: TypeAlias = Action | Verbatim | Thought
 """What a reply turns out to be."""
@@ -32,6 +32,7 @@ _ANALYSIS = "<|channel|>analysis"
 _FINAL = "<|channel|>final<|message|>"  # behind it stands the answer of gpt-oss, before it what it thinks
 _PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "*": "*", "[": "]"}
 _NUMBER = re.compile(r"\d{1,3}[.)]\s")
+_LANGUAGE = re.compile(r"([a-z]+)\s+", re.ASCII)
 _LAYERS = 6  # '- **`"get 1 stick"`**.' and no deeper
 
 
@@ -144,15 +145,17 @@ def _without_thinking(reply: str) -> str:
 def one_action(block: str, grammar: Grammar) -> Reading:
     """Read the one action in a block of text.
 
-    It is the only line that is an action; lines around it are asides, unless the first one was meant as an
-    action too. Where no line is one, the error is that of the first line.
+    It is the only line, or other piece that the grammar's style cuts a block into, that is an action. Lines
+    around it are asides, unless the first one was meant as an action too. Where no line is one, the error is
+    that of the first line.
 
     Raises:
         ActionError: There is no action, or more than one.
     """
     if len(block) > MAX_ACTION_CHARS:
         raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
-    found = [read for line in block.splitlines() if (read := read_line(line, grammar)) is not None]
+    pieces = grammar.style.cut(block)
+    found = [read for piece in pieces if (read := read_piece(piece, grammar)) is not None]
     if not found:
         raise NoAction("the place for the action is empty")
     actions = [read for read in found if isinstance(read, Action)]
@@ -165,16 +168,17 @@ def one_action(block: str, grammar: Grammar) -> Reading:
     return actions[0]
 
 
-def read_line(line: str, grammar: Grammar) -> Action | ActionError | None:
-    """Return the action on a line or why there is none; None for a blank line or one of a fence.
+def read_piece(piece: str, grammar: Grammar) -> Action | ActionError | None:
+    """Return the action in a piece of text or why there is none; None for a blank line or one of a fence.
 
     What is wrapped around an action is taken off layer by layer, until it can be read.
     """
-    line = line.strip()
+    line = piece.strip()
     if line.startswith("```"):
         line = line[3:].strip()
         if " " not in line and not line.endswith("```") and not grammar.knows(line):
             return None  # the fence itself, or with a language behind it
+        line = _without_language(line, grammar)
     line = line.removesuffix("```").strip()
     if not line:
         return None
@@ -190,6 +194,14 @@ def read_line(line: str, grammar: Grammar) -> Action | ActionError | None:
             break
         line = peeled
     return problem
+
+
+def _without_language(code: str, grammar: Grammar) -> str:
+    """Return what stands in a fence without the language that the fence names, if it names one."""
+    language = _LANGUAGE.match(code)
+    if language is None or not (language[1] == grammar.style.fence or "\n" in language[0]):
+        return code
+    return code[language.end() :]
 
 
 def _peeled(line: str) -> str:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.errors import ManyActions, NoAction
-from agentgym_gym.formats.base import Format, Reading, answer_of, one_action, read_line
+from agentgym_gym.formats.base import Format, Reading, answer_of, one_action, read_piece
 
 __all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
 
@@ -32,15 +32,18 @@ class ReAct(Format):
     _next = re.compile(r"^[ \t>#*_`-]*(?:observation|thought)[*_`]*[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 
     def _wrap(self, action: Action, thought: str) -> str:
-        return f"Thought:\n{thought}\n\nAction:\n{action}"
+        return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
     def parse(self, reply: str, grammar: Grammar) -> Reading:
         """Read what stands behind the one ``Action:``.
 
-        A label at the beginning of a line counts; one inside a line counts only where there is no other.
+        A label at the beginning of a line counts; one inside a line counts only where there is no other. An
+        action that shows what it is needs none.
         """
         reply = answer_of(reply)
         labels = _first_two(self._label, reply) or _first_two(self._inline, reply)
+        if not labels and grammar.style.shows_in(reply):
+            return one_action(reply, grammar)
         if not labels:
             raise NoAction("there is no `Action:` in the reply")
         if len(labels) > 1:
@@ -62,7 +65,7 @@ class Tags(Format):
     _close = re.compile(r"</action>", re.IGNORECASE)
 
     def _wrap(self, action: Action, thought: str) -> str:
-        return f"<think>{thought}</think>\n<action>{action}</action>"
+        return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
     def parse(self, reply: str, grammar: Grammar) -> Reading:
         """Read what stands between the tags."""
@@ -91,7 +94,7 @@ class ADaPT(Format):
 
     def _wrap(self, action: Action, thought: str) -> str:
         think = f"> think: {' '.join(thought.split())}\n" if thought else ""
-        return f"{think}> {action}"
+        return f"{think}> {action.style.write(str(action))}"
 
     def parse(self, reply: str, grammar: Grammar) -> Reading:
         """Read the one line that is an action.
@@ -99,10 +102,11 @@ class ADaPT(Format):
         Lines without the ``>`` are asides unless they can be read, since prompts in this format often end in
         ``>`` and leave it to the environment.
         """
-        lines = [line.strip() for line in answer_of(reply).splitlines()]
-        lines = [line for line in lines if line]
+        lines = _lines_of(answer_of(reply), grammar)
         asides = islice((line for line in lines if not line.startswith(">")), _ASIDES)
-        known = {line for line in asides if _is_thought(line) or isinstance(read_line(line, grammar), Action)}
+        known = {
+            line for line in asides if _is_thought(line) or isinstance(read_piece(line, grammar), Action)
+        }
         marked = [line.removeprefix(">").strip() for line in lines if line.startswith(">") or line in known]
         marked = marked or lines[:1]
         commands = [line for line in marked if line and not _is_thought(line)]
@@ -113,6 +117,22 @@ class ADaPT(Format):
         if marked and any(marked):
             return Thought("\n".join(line.partition(":")[2].strip() for line in marked))
         raise NoAction("there is no line that begins with `> ` in the reply")
+
+
+def _lines_of(answer: str, grammar: Grammar) -> list[str]:
+    """Return the lines of a reply; where an action may have several, each with those that belong to it."""
+    lines = answer.split("\n") if grammar.style.verbatim else answer.splitlines()
+    if grammar.style.lines:
+        return [line.strip() for line in lines if line.strip()]
+    found: list[str] = []
+    fenced = False
+    for line in lines:
+        if found and (fenced or not line.startswith(">")):
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+        fenced ^= line.count("```") % 2 == 1
+    return [line.strip() for line in found if line.strip()]
 
 
 def _is_thought(line: str) -> bool:
@@ -126,7 +146,7 @@ class Bare(Format):
     _rule = "Reply with exactly one action and nothing else."
 
     def _wrap(self, action: Action, thought: str) -> str:
-        return str(action)
+        return action.style.write(str(action))
 
     def parse(self, reply: str, grammar: Grammar) -> Reading:
         """Read the reply as it stands."""

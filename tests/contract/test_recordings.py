@@ -30,7 +30,7 @@ def flow_of(wire, row):
         reason = "a body that is not a JSON object"
     elif path == "/create":
         reason = "a create with options that the server ignores"
-        flow = wire.create() if body == {} else None
+        flow = wire.create(0) if body == {} else None
     else:
         reason = "a body with a field missing or of the wrong type"
         types = {key: type(value) for key, value in body.items()}

@@ -1,0 +1,274 @@
+"""Phrases: frozen dataclasses with a template, by which they are written and read."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from itertools import chain
+from string import Formatter
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+
+from agentgym_gym.arguments import Argument, strategies
+from agentgym_gym.errors import BadArguments
+from agentgym_gym.text import shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from hypothesis.strategies import SearchStrategy
+    from typing_extensions import Self
+
+__all__ = ["Field", "Phrase", "fields_of"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One argument of a phrase.
+
+    Attributes:
+        name: Its name.
+        argument: Its kind.
+        doc: What it means.
+        required: Whether it must be given.
+    """
+
+    name: str
+    argument: Argument[Any]
+    doc: str
+    required: bool
+
+
+class _Template:
+    """A template such as ``get {count} {item}``, taken apart once per class.
+
+    Reading never goes back on a decision: a field ends at the first place where the text that follows it in
+    the template is found, a greedy one at the last, so the time taken grows with the length of the text and
+    no faster.
+    """
+
+    def __init__(self, template: str, greedy: frozenset[str] = frozenset()) -> None:
+        self.source = template
+        pieces = list(Formatter().parse(template))
+        self.names = [name for _, name, _, _ in pieces if name is not None]
+        # The gaps from this one on are looked for from the end.
+        self._turn = next((i for i, name in enumerate(self.names) if name in greedy), len(self.names))
+        literals = [literal for literal, name, _, _ in pieces if name is not None]
+        self.head = literals[0] if literals else template
+        self._literals = literals
+        self.tail = pieces[-1][0] if pieces[-1][1] is None and literals else ""
+        self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
+
+    def join(self, written: Sequence[str]) -> str:
+        """Put the text of each field in its place."""
+        if not self.names:
+            return self.head
+        return "".join([*chain.from_iterable(zip(self._literals, written, strict=True)), self.tail])
+
+    def split(self, text: str) -> list[str] | None:
+        """Return the text of each field in order, or None where the template does not fit."""
+        head, tail = len(self.head), len(self.tail)
+        if len(text) < head + tail or text[:head].lower() != self.head.lower():
+            return None
+        if tail and text[-tail:].lower() != self.tail.lower():
+            return None
+        if not self.names:
+            return [] if len(text) == head else None
+        end = len(text) - tail
+        before, start = [], head
+        for gap in self.gaps[: self._turn]:
+            match = gap.search(text, start, end)
+            if match is None:
+                return None
+            before.append(text[start : match.start()])
+            start = match.end()
+        after: list[str] = []
+        for gap in reversed(self.gaps[self._turn :]):
+            match = (
+                deque(gap.finditer(text, start, end), maxlen=1).pop()
+                if gap.search(text, start, end)
+                else None
+            )
+            if match is None:
+                return None
+            after.append(text[match.end() : end])
+            end = match.start()
+        return [*before, text[start:end], *reversed(after)]
+
+    def begins(self, text: str) -> bool:
+        """Return whether text begins with the words before the first field."""
+        stem = self.head.rstrip(" [(:")
+        if not stem or text[: len(stem)].lower() != stem.lower():
+            return False
+        following = text[len(stem) : len(stem) + 1]
+        return not (_is_word(stem[-1]) and _is_word(following))
+
+
+class Phrase:
+    """A frozen dataclass with a template: base of :class:`Action` and of the parts of one.
+
+    Every field is annotated ``Annotated[type, Argument, "what it means"]`` and checked when the phrase is
+    made, so a phrase that exists can be written, and read back as itself.
+
+    Class attributes:
+        template: How the phrase is written, with ``{field}`` in each field's place.
+        accepts: Other templates that are read as well, each with the values of the fields it leaves out.
+
+    Raises:
+        BadArguments: A field has a value its kind does not allow.
+    """
+
+    template: ClassVar[str]
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def __post_init__(self) -> None:
+        self._check_fields()
+        template, written = _templates(type(self))[0], self._written()
+        if template.split(template.join(written)) != written:
+            raise BadArguments(f"{shown(str(self))} would be read as something else")
+
+    def _check_fields(self) -> None:
+        for field in fields_of(type(self)):
+            try:
+                field.argument.check(getattr(self, field.name))
+            except BadArguments as error:
+                raise BadArguments(f"{field.name}: {error}") from None
+
+    def _written(self) -> list[str]:
+        return [f.argument.write(getattr(self, f.name)) for f in fields_of(type(self))]
+
+    def __str__(self) -> str:
+        return _templates(type(self))[0].join(self._written())
+
+    @classmethod
+    def head(cls) -> str:
+        """Return the words before the first field, in the order they are written; may be empty."""
+        return _templates(cls)[0].head
+
+    @classmethod
+    def begins(cls, text: str) -> bool:
+        """Return whether text begins as such a phrase does; one without a head begins it by being one."""
+        if cls.head():
+            return any(template.begins(text) for template in _templates(cls))
+        try:
+            cls.parse(text)
+        except BadArguments:
+            return False
+        return True
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the phrase from text.
+
+        Raises:
+            BadArguments: The text does not fit, or a field does not allow what it says.
+        """
+        problem: BadArguments | None = None
+        for template in _templates(cls):
+            found = template.split(text)
+            if found is None:
+                continue
+            arguments = {f.name: f.argument for f in fields_of(cls)}
+            values = dict(cls.accepts.get(template.source, {}))
+            try:
+                for name, written in zip(template.names, found, strict=True):
+                    values[name] = arguments[name].read(written)
+                return cls(**values)
+            except BadArguments as error:
+                problem = problem or error
+        because = f": {problem}" if problem else ""
+        raise BadArguments(f"expected {cls.usage()!r}, got {shown(text)}{because}")
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Make the phrase from a mapping of its fields.
+
+        Raises:
+            BadArguments: A field is missing, unknown, or has a value its kind does not allow.
+        """
+        if not isinstance(value, Mapping):
+            raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
+        known = fields_of(cls)
+        unknown = [str(name) for name in value if name not in {f.name for f in known}]
+        missing = [f.name for f in known if f.required and f.name not in value]
+        if unknown or missing:
+            names = ", ".join(f.name for f in known) or "none"
+            lacking = f"; missing: {', '.join(missing)}" if missing else ""
+            strange = f"; not known: {shown(', '.join(unknown))}" if unknown else ""
+            raise BadArguments(f"the arguments are: {names}{lacking}{strange}")
+        return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known if f.name in value})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values; :meth:`from_json` undoes it."""
+        return {f.name: f.argument.to_json(getattr(self, f.name)) for f in fields_of(type(self))}
+
+    @classmethod
+    def usage(cls) -> str:
+        """Return the template with each field's name in angle brackets, for people and models."""
+        return cls.template.format_map({f.name: f"<{f.name}>" for f in fields_of(cls)})
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON schema of :meth:`to_json`."""
+        known = fields_of(cls)
+        return {
+            "type": "object",
+            "properties": {f.name: {**f.argument.schema(), "description": f.doc} for f in known},
+            "required": [f.name for f in known if f.required],
+            "additionalProperties": False,
+        }
+
+    @classmethod
+    def strategy(cls) -> SearchStrategy[Self]:
+        """Return a hypothesis strategy over all phrases of this type."""
+        drawn = strategies().fixed_dictionaries({f.name: f.argument.strategy() for f in fields_of(cls)})
+        return drawn.map(cls._made_of).filter(lambda phrase: phrase is not None)  # type: ignore[no-any-return]
+
+    @classmethod
+    def _made_of(cls, values: dict[str, Any]) -> Self | None:
+        """Return the phrase of these values, or None where together they would be read as something else."""
+        try:
+            return cls(**values)
+        except BadArguments:
+            return None
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator) -> Self:
+        """Return a likely phrase."""
+        return cls(**{f.name: f.argument.sample(rng) for f in fields_of(cls)})
+
+
+# By class, filled at first use: a class decorated as a dataclass is complete only after its creation.
+_known_fields: dict[type, tuple[Field, ...]] = {}
+_templates_of: dict[type, tuple[_Template, ...]] = {}
+
+
+def fields_of(cls: type[Phrase]) -> tuple[Field, ...]:
+    """Return the arguments of a phrase in order."""
+    if cls in _known_fields:
+        return _known_fields[cls]
+    hints = get_type_hints(cls, include_extras=True)
+    found = []
+    for field in fields(cls):  # type: ignore[arg-type]
+        hint = hints[field.name]
+        if get_origin(hint) is not Annotated:
+            raise TypeError(f"{cls.__name__}.{field.name} must be Annotated[type, Argument, 'what it means']")
+        _, argument, doc = get_args(hint)
+        found.append(Field(field.name, argument, doc, field.default is MISSING))
+    _known_fields[cls] = tuple(found)
+    return _known_fields[cls]
+
+
+def _templates(cls: type[Phrase]) -> tuple[_Template, ...]:
+    if cls in _templates_of:
+        return _templates_of[cls]
+    greedy = frozenset(f.name for f in fields_of(cls) if f.argument.greedy)
+    made = tuple(_Template(template, greedy) for template in (cls.template, *cls.accepts))
+    if made[0].names != [f.name for f in fields_of(cls)]:
+        raise TypeError(f"{cls.__name__}: the template must name every field once, in order")
+    _templates_of[cls] = made
+    return made
+
+
+def _is_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"
