@@ -72,11 +72,11 @@ class Episode:
 
     Args:
         environment: The environment.
-        wire: How its server is spoken to: the environment's own wire, with other options perhaps.
         action_format: How replies are read.
         on_unknown: What is done with an action the grammar does not know: ``"forward"`` sends it in the
             agent's words, ``"refuse"`` answers it like any other reply that cannot be read.
         max_turns: Turns after which an unfinished task is truncated; None for no limit.
+        wire: The environment's wire with other options than its own.
 
     Attributes:
         fault: The fault that ended the current task, if one did.
@@ -87,13 +87,13 @@ class Episode:
         self,
         environment: Environment,
         *,
-        wire: Wire,
         action_format: Format,
         on_unknown: OnUnknown,
         max_turns: int | None,
+        wire: Wire | None = None,
     ) -> None:
         self.environment = environment
-        self.wire = wire
+        self.wire = wire or environment.wire
         self.action_format = action_format
         self.on_unknown = on_unknown
         self.max_turns = max_turns
