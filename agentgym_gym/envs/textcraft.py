@@ -147,8 +147,8 @@ def _read_as_agentgym(reply: str) -> str:
 
 
 _QUIRKS = """\
-- Which goal a task id means depends on the order in which the server read its recipe files: 540 of the 544 ids
-  move between machines. The goal is in `info["goal"]`.
+- Which goal a task id means depends on the order in which the server read its recipe files: 540 of the 544
+  ids move between machines. The goal is in `info["goal"]`.
 - The listed recipes depend on Python's hash seed and, where several clients reset at once, on chance.
 - AgentGym's server has no step limit, and pays again when a finished episode is stepped."""
 
