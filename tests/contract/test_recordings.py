@@ -1,95 +1,100 @@
 """Every wire against recordings of AgentGym's own servers: the same bytes out, the right reading back.
 
 An exchange that our wire would send is played: the wire must ask for exactly what was recorded, and read the
-reply as the outcome or the fault that it is. All others must be of a kind that is named here, so that nothing
-in a recording goes unexplained.
+reply as the outcome or the fault that it is. All others must be of a kind that is named, so that nothing in a
+recording goes unexplained.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import pytest
 
-import agentgym_gym
 from agentgym_gym import errors
-from agentgym_gym.wire import Outcome, Reply, Start
+from agentgym_gym.registration import BUILT_IN
+from agentgym_gym.wire import Outcome, Start
 
-FILES = {"TextCraft": ["textcraft.jsonl", "textcraft_all544.jsonl.gz"]}
-
-
-def flow_of(wire, row):
-    """Return the flow of ours that sends what was recorded, or why there is none."""
-    body, path = row["json_body"], row["path"]
-    flow = None
-    if row["method"] == "GET":
-        reason = "a page that we do not ask for"
-        flow = wire.identify() if path == "/" else None
-    elif "raw_body" in row or not isinstance(body, dict):
-        reason = "a body that is not a JSON object"
-    elif path == "/create":
-        reason = "a create with options that the server ignores"
-        flow = wire.create(0) if body == {} else None
-    else:
-        reason = "a body with a field missing or of the wrong type"
-        types = {key: type(value) for key, value in body.items()}
-        if path == "/reset" and types == {"id": int, "data_idx": int}:
-            flow = wire.reset(body["id"], body["data_idx"])
-        elif path == "/step" and types == {"id": int, "action": str}:
-            flow = wire.step(body["id"], body["action"])
-        elif path == "/close" and types == {"id": int}:
-            flow = wire.close(body["id"])
-    return flow, reason
+each_environment = pytest.mark.parametrize("environment", BUILT_IN, ids=lambda e: e.name)
 
 
-def content_of(row):
-    return (
-        row["response_text"].encode() if "response_text" in row else json.dumps(row["response_json"]).encode()
-    )
-
-
-def play(flow, row):
-    call = next(flow)
-    assert (call.method, call.path) == (row["method"], row["path"])
-    assert (None if call.content is None else json.loads(call.content)) == row["json_body"]
-    try:
-        flow.send(Reply(call, row["status"], content_of(row)))
-    except StopIteration as stop:
-        return stop.value
-    except errors.Fault as fault:
-        return fault
-    raise AssertionError("one call is all there is")
-
-
-def check(row, result):
-    said = row.get("response_json")
-    if row["status"] != 200:
-        assert isinstance(result, errors.ServerError)
-    elif isinstance(said, dict) and "error" in said:
-        assert isinstance(result, errors.EnvironmentFailed)
-    elif row["path"] == "/create":
-        assert result == said["id"]
-    elif row["path"] == "/reset":
-        assert isinstance(result, Start)
-        assert result.observation == said["observation"]
-        assert f"Goal: craft {result.goal}." in result.observation
-    elif row["path"] == "/step":
-        assert result == Outcome(said["observation"], said["reward"], said["done"])
+def check(row, played):
+    """Check that a reply was read as what it is."""
+    answer, result = row.get("response_json"), played.result
+    if isinstance(result, errors.ActionError):
+        assert played.flow == "step"  # an action that a wire never sends, whoever asks it to
+    elif row["status"] != 200:
+        assert type(result) in {errors.ServerError, errors.WrongServer}
+    elif isinstance(answer, dict) and "error" in answer:
+        assert type(result) is errors.EnvironmentFailed
+    elif played.flow == "create":
+        assert isinstance(result, (int, errors.ServerFull))
+    elif played.flow == "reset":
+        assert isinstance(result, (Start, errors.EnvironmentFailed))
+        check_start(result, played.answers)
+    elif played.flow == "step":
+        assert isinstance(result, (Outcome, errors.EnvironmentFailed))
+        check_outcome(result, played.answers[0])
     else:
         assert result is None
 
 
-@pytest.mark.parametrize("environment", agentgym_gym.environments(), ids=lambda e: e.name)
-def test_recordings(environment, recordings, capsys):
-    played, passed_over = 0, Counter()
-    for row in [row for name in FILES[environment.name] for row in recordings(name)]:
-        flow, reason = flow_of(environment.wire, row)
-        if flow is None:
-            passed_over[reason] += 1
+def check_start(start, answers):
+    if isinstance(start, Start):
+        assert any(text in start.observation for text in map(observation_of, answers) if text)
+
+
+def check_outcome(outcome, answer):
+    if isinstance(outcome, Outcome):
+        assert outcome.observation == observation_of(answer)
+        assert outcome.reward == answer["reward"]
+        ends = [answer.get(name, False) for name in ("done", "terminated", "truncated")]
+        assert outcome.done == any(ends)
+
+
+def observation_of(answer):
+    if isinstance(answer, dict):
+        return answer.get("observation", answer.get("state"))
+    return answer[0] if isinstance(answer, list) else answer
+
+
+@each_environment
+def test_recordings(environment, recorded, capsys):
+    recording = recorded(environment)
+    played, faults, reasons = Counter(), Counter(), Counter()
+    for row in recording.rows:
+        result = recording.play(row)
+        if isinstance(result, str):
+            reasons[result] += 1
             continue
-        check(row, play(flow, row))
-        played += 1
+        check(row, result)
+        played[result.flow] += 1
+        if isinstance(result.result, errors.AgentGymError):
+            faults[type(result.result).__name__] += 1
     with capsys.disabled():
-        print(f"\n{environment.name}: {played} exchanges played, {dict(passed_over)} not ours")  # noqa: T201
-    assert played > 5000
+        print(  # noqa: T201
+            f"\n{environment.name}: {played.total()} of {len(recording.rows)} exchanges played {dict(played)}"
+            f", of them {dict(faults)}; not ours: {dict(reasons)}"
+        )
+    assert all(played[name] for name in ("identify", "create", "reset", "step"))
+    assert played.total() + reasons.total() == len(recording.rows)
+
+
+@each_environment
+def test_the_transcript_in_the_docs_was_recorded(environment, recorded):
+    """What the documentation shows of an episode was said by the server, to the same action."""
+    recording = recorded(environment)
+    results = [p for p in map(recording.play, recording.rows) if not isinstance(p, str)]
+    starts = [p.result.observation for p in results if isinstance(p.result, Start)]
+    outcomes = [(p.made_of["action"], p.result.observation) for p in results if isinstance(p.result, Outcome)]
+    first, *turns = environment.transcript
+    assert any(shows(first, observation) for observation in starts)
+    assert len(turns) >= 2
+    for action, told in zip(turns[::2], turns[1::2], strict=True):
+        assert any(action == sent and shows(told, seen) for sent, seen in outcomes), action
+
+
+def shows(excerpt, observation):
+    if excerpt.endswith("…"):
+        return observation.startswith(excerpt.removesuffix("…").rstrip())
+    return observation.strip() == excerpt.strip()

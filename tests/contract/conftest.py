@@ -1,0 +1,282 @@
+"""What the contract tests share: recordings turned into calls of ours, and a server that plays them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from agentgym_gym.errors import ActionError, Fault
+from agentgym_gym.wire import Call, Reply
+
+OTHER_FILES = {
+    "TextCraft": ["textcraft.jsonl", "textcraft_all544.jsonl.gz"],
+    "TODOList": ["todo.jsonl"],
+    "WebShop": ["webshop.jsonl", "webshop_cap3.jsonl"],
+}
+
+# Stand for what a call was made of; no recording holds them.
+ENV_ID, TASK_ID, ACTION = 987_654_321, 123_456_789, "the action itself"
+
+
+def said(row: dict[str, Any]) -> Any:
+    """Return what a recorded reply says, as JSON."""
+    return row["response_text"] if row.get("response_json") is None else row["response_json"]
+
+
+def content_of(row: dict[str, Any]) -> bytes:
+    """Return the body of a recorded reply."""
+    text = row.get("response_text")
+    return json.dumps(row["response_json"]).encode() if text is None else text.encode()
+
+
+def went_well(row: dict[str, Any]) -> bool:
+    answer = row.get("response_json")
+    return row["status"] == 200 and not (isinstance(answer, dict) and "error" in answer)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A recorded exchange as one of the wire's flows has played it.
+
+    Attributes:
+        flow: Which: create, reset, step or close.
+        made_of: What the flow was called with, by name.
+        answers: All replies that it was given, as JSON.
+        result: What it returned, or the fault or refusal it raised.
+    """
+
+    flow: str
+    made_of: dict[str, Any]
+    answers: list[Any]
+    result: Any
+
+
+class Recorded:
+    """The recordings of one environment's server, seen from its wire.
+
+    Args:
+        wire: The wire.
+        rows: The recorded exchanges.
+    """
+
+    def __init__(self, wire: Any, rows: list[dict[str, Any]]) -> None:
+        self.wire = wire
+        self.rows = rows
+        self._good = {(r["method"], r["path"]): r for r in rows if went_well(r)}
+        self.calls = {
+            name: list(self._calls(name)) for name in ("identify", "create", "reset", "step", "close")
+        }
+        if not wire.closes:
+            self.calls["close"] = []
+        self.paths = {(c.method, c.path) for calls in self.calls.values() for c in calls}
+
+    def _flow(self, name: str, env_id: int = ENV_ID, task_id: int = TASK_ID, action: str = ACTION) -> Any:
+        arguments = {
+            "identify": (),
+            "create": (task_id,),
+            "reset": (env_id, task_id),
+            "step": (env_id, action),
+            "close": (env_id,),
+        }
+        return getattr(self.wire, name)(*arguments[name])
+
+    def _calls(self, name: str) -> Iterator[Call]:
+        """Return what a flow asks as long as all goes well, made of what stands for its arguments."""
+        flow = self._flow(name)
+        try:
+            call = next(flow)
+            while True:
+                yield call
+                row = self._good.get((call.method, call.path))
+                if row is None:
+                    return
+                call = flow.send(Reply(call, 200, content_of(row)))
+        except (StopIteration, Fault):
+            return
+
+    def play(self, row: dict[str, Any]) -> Played | str:
+        """Play a recorded exchange by the flow of ours that would send it, or say why there is none."""
+        if "raw_body" in row or not isinstance(row["json_body"], (dict, type(None))):
+            return "a body that is not a JSON object"
+        if (row["method"], row["path"]) not in self.paths:
+            return "a route that we do not use"
+        fits = False
+        for name, calls in self.calls.items():
+            for position, call in enumerate(calls):
+                found = _arguments(call, row)
+                fits |= found is not None
+                for made_of in found or ():
+                    played = self._play(name, made_of, position, row)
+                    if played is not None:
+                        return played
+        assert not fits, f"none of our calls is like this one: {row}"
+        return "fields that are not those of the protocol"
+
+    def _play(self, name: str, made_of: dict[str, Any], position: int, row: dict[str, Any]) -> Played | None:
+        """Play a flow in which the recorded exchange is the one at a position; None if it asks another."""
+        flow, answers = self._flow(name, **made_of), []
+        try:
+            call = next(flow)
+            while True:
+                here = len(answers) == position
+                if here and not _same(call, row):
+                    return None
+                answered = row if here else self._good[call.method, call.path]
+                answers.append(said(answered))
+                call = flow.send(Reply(call, answered["status"], content_of(answered)))
+        except StopIteration as stop:
+            return Played(name, made_of, answers, stop.value)
+        except (Fault, ActionError) as error:
+            return Played(name, made_of, answers, error)
+
+
+def _same(call: Call, row: dict[str, Any]) -> bool:
+    """Return whether a call asks, byte for byte, what was recorded."""
+    body = None if row["json_body"] is None else json.dumps(row["json_body"]).encode()
+    query = {key: str(value) for key, value in (row["query"] or {}).items()}
+    return call.content == body and {k: str(v) for k, v in call.query.items()} == query
+
+
+def _arguments(call: Call, row: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return what a flow must be called with to ask what was recorded; None where the fields differ."""
+    if (call.method, call.path) != (row["method"], row["path"]):
+        return None
+    asked = {**call.query, **(call.body or {})}
+    given = {**(row["query"] or {}), **(row["json_body"] or {})}
+    if list(asked) != list(given) or (call.body is None) != (row["json_body"] is None):
+        return None
+    made_of: dict[str, Any] = {}
+    actions = [ACTION]
+    for key, stand_in in asked.items():
+        value = given[key]
+        if stand_in in (ENV_ID, TASK_ID):
+            if type(value) is not int:
+                return None
+            made_of["env_id" if stand_in == ENV_ID else "task_id"] = value
+        elif isinstance(stand_in, str) and ACTION in stand_in:
+            if not isinstance(value, str):
+                return None
+            before, after = stand_in.split(ACTION)
+            actions = [value, value.removeprefix(before).removesuffix(after)]
+        elif value != stand_in:
+            return None
+    return [made_of if each == ACTION else {**made_of, "action": each} for each in actions]
+
+
+@pytest.fixture(scope="session")
+def recorded(recordings: Callable[[str], list[dict[str, Any]]]) -> Callable[[Any], Recorded]:
+    """The recordings of an environment's server."""
+    known: dict[str, Recorded] = {}
+
+    def of(environment: Any) -> Recorded:
+        if environment.name not in known:
+            files = OTHER_FILES.get(environment.name, [f"{environment.name.lower()}.jsonl"])
+            rows = [row for name in files for row in recordings(name)]
+            known[environment.name] = Recorded(environment.wire, rows)
+        return known[environment.name]
+
+    return of
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers with what was recorded for the same question, else for one like it: always the same."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self._answer(None)
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._answer(json.loads(content) if content else {})
+
+    def _answer(self, body: Any) -> None:
+        url = urlsplit(self.path)
+        status, content = self.server.answer(self.command, url.path, dict(parse_qsl(url.query)), body)  # type: ignore[attr-defined]
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+class ReplayServer(ThreadingHTTPServer):
+    """A real HTTP server on loopback that answers out of a recording."""
+
+    daemon_threads = True
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self._rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in rows:
+            if went_well(row) and row.get("response_json") != [] and not _is_failure(row):
+                self._rows.setdefault((row["method"], row["path"]), []).append(row)
+        self._created = 0
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def answer(self, method: str, path: str, query: Any, body: Any) -> tuple[int, bytes]:
+        rows = self._rows.get((method, path))
+        if not rows:
+            return 404, b'{"detail": "Not Found"}'
+        if path.endswith("/create"):
+            return 200, self._created_like(said(rows[0]))
+        key = json.dumps({k: v for k, v in {**query, **(body or {})}.items() if k not in ("id", "env_idx")})
+        same = [row for row in rows if json.dumps(_question(row)) == key]
+        chosen = same[0] if same else rows[zlib.crc32(key.encode()) % len(rows)]
+        return chosen["status"], content_of(chosen)
+
+    def _created_like(self, answer: Any) -> bytes:
+        with self._lock:
+            self._created += 1
+            number = self._created
+        if isinstance(answer, int):
+            return str(number).encode()
+        return json.dumps({k: number if k in ("id", "env_idx") else v for k, v in answer.items()}).encode()
+
+
+def _question(row: dict[str, Any]) -> dict[str, Any]:
+    asked = {**(row["query"] or {}), **(row["json_body"] or {})}
+    return {k: v for k, v in asked.items() if k not in ("id", "env_idx")}
+
+
+def _is_failure(row: dict[str, Any]) -> bool:
+    """Return whether a reply with status 200 tells of a failure, as WebArena's does."""
+    answer = row.get("response_json")
+    if not isinstance(answer, dict) or not row["path"].endswith(("/reset", "/step")):
+        return False
+    return answer.get("observation") == "TimeoutError" or (
+        "info" in answer and "terminated" in answer and answer["info"] is None
+    )
+
+
+@pytest.fixture
+def replay() -> Iterator[Callable[[list[dict[str, Any]]], str]]:
+    """Start servers that play recordings; called with the exchanges, returns the base URL."""
+    servers: list[ReplayServer] = []
+
+    def start(rows: list[dict[str, Any]]) -> str:
+        server = ReplayServer(rows)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.append(server)
+        return server.url
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
