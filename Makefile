@@ -24,7 +24,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 
 cov: $(VENV)/.dev
-	$(BIN)/pytest --cov --cov-report=term
+	HYPOTHESIS_PROFILE=house $(BIN)/pytest --cov --cov-report=term
 
 format: $(VENV)/.dev ## format the code and repair what ruff can
 	$(BIN)/ruff format .

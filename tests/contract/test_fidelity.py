@@ -32,9 +32,9 @@ CLIENTS = {
 
 DIFFERENCES = {
     "it crashes": "an exception of its own where the server answered an error: here it is a fault",
-    "it answers by itself": "a reply it cannot read, answered in its own words: here in ours, and at the cost of a turn",
+    "it answers by itself": "a reply it cannot read, answered in its own words: here in ours",
     "it is not an episode": "creating, closing, observing before a reset: an agent sees nothing of it",
-    "it puts its rules in front": "Maze's rules stand before its first observation: here they are in the prompt",
+    "it puts its rules in front": "Maze's rules, before the first observation: here they are in the prompt",
     "it is shortened": "the recording itself holds only the beginning",
 }
 

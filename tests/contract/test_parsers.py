@@ -1,0 +1,156 @@
+"""AgentGym's own client as it was recorded, beside the two parsers: the one like it and the better one."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import agentgym_gym
+from agentgym_gym import FORMATS, errors
+from agentgym_gym.actions import Verbatim
+from agentgym_gym.formats import AgentGymFormat
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDING = Path(os.environ.get("AGENTGYM_WIRE") or ROOT.parent / "shared" / "wire") / "client_parse.jsonl"
+
+if not RECORDING.is_file():
+    pytest.skip(f"AgentGym's client was recorded in {RECORDING}, which is not here", allow_module_level=True)
+
+with RECORDING.open(encoding="utf-8") as lines:
+    ROWS = [json.loads(line) for line in lines]
+
+_spec = importlib.util.spec_from_file_location("ways", ROOT / "docs" / "ways.py")
+ways = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(ways)
+
+# The actions that were tried, with the words that are sent for each; in the order in which they were tried.
+TRIED = {
+    "TextCraft": {
+        "craft 4 oak planks using 1 oak log": "craft 4 oak planks using 1 oak log",
+        "get 9 emerald": "get 9 emerald",
+        "get 1 minecraft:emerald_block": "get 1 emerald block",
+        "inventory": "inventory",
+    },
+    "BabyAI": {
+        "go to red ball 1": "go to red ball 1",
+        "pick up grey key 2": "pickup grey key 2",
+        "toggle and go through blue closed door 1": "toggle and go through blue closed door 1",
+    },
+    "Maze": {"move up": "move up"},
+    "Wordle": {"s h i r e": "s h i r e"},
+    "SciWorld": {
+        "open door to kitchen": "open door to kitchen",
+        "move metal pot to sink": "move metal pot to sink",
+    },
+    "ALFWorld": {"take mug 1 from desk 1": "take mug 1 from desk 1", "go to desk 1": "go to desk 1"},
+    "WebShop": {
+        "search[red shirt size large]": "search[red shirt size large]",
+        "click[B0B7QY8VXW]": "click[B0B7QY8VXW]",
+        "click[size: x-large [tall]]": "click[size: x-large [tall]]",
+    },
+    "SQLGym": {
+        "```sql\nSELECT 1;\n```": "SELECT 1;",
+        "SELECT * FROM t WHERE a = 'x'": "SELECT * FROM t WHERE a = 'x'",
+    },
+    "SearchQA": {
+        "<think>x</think><search>who</search>": "<search>who</search>",
+        "<answer>Paris</answer>": "<answer>Paris</answer>",
+    },
+    "WebArena": {
+        "```click [164]```": "click [164]",
+        "```type [164] [restaurants near CMU] [1]```": "type [164] [restaurants near CMU] [1]",
+        "```stop [N/A]```": "stop [N/A]",
+    },
+    "Weather": {
+        "get_user_current_date with Action Input: {}": "get_user_current_date with Action Input: {}",
+        'finish with Action Input: {"answer": 105}': 'finish with Action Input: {"answer": 105}',
+    },
+    "TODOList": {"get_projects with Action Input: {}": "get_projects with Action Input: {}"},
+}
+
+# Where a careful person would not read what the table of all says.
+EXCEPTIONS: dict[tuple[str, str], type[errors.ActionError] | str] = {}
+
+# Of the formats in which an action is a call: what is read where AgentGym's client refuses, and the reverse.
+CALLS = {
+    "not json": errors.NoAction,
+    "text": errors.NoAction,
+    "nope": errors.UnknownAction,
+    '"arguments": {}': errors.BadArguments,
+}
+
+
+def expected_of_text(row):
+    """Return the words that should be sent, or the kind of error, for a reply in the format ``react``."""
+    tried = TRIED[row["env"]]
+    following = dict(zip(tried, [*list(tried)[1:], next(iter(tried))], strict=True))
+    for way, rule in ways.WAYS.items():
+        for text, words in tried.items():
+            if row["text"] != way.format(action=text, ACTION=text.upper(), next=following[text]):
+                continue
+            if (row["env"], row["text"]) in EXCEPTIONS:
+                return EXCEPTIONS[row["env"], row["text"]]
+            style = agentgym_gym.find(row["env"]).grammar.style
+            return words if rule is None or (way in ways.MARKED and style.shows_in(text)) else rule
+    raise AssertionError(f"no rule is for {row['text']!r}")
+
+
+def expected_of_call(row):
+    if row["text"].count("\n") == 4 and row["format"] == "code_as_action":
+        return errors.ManyActions
+    for sign, rule in CALLS.items():
+        if sign in row["text"] and not ("nope" in row["text"] and sign != "nope"):
+            return rule
+    return next(
+        r["sent"][0] for r in ROWS if (r["env"], r["format"]) == (row["env"], row["format"]) and r["sent"]
+    )
+
+
+SHOUTED = re.compile(r"Action:\n[^a-z]+$")
+
+each_row = pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: f"{row['env']}-{row['format']}-{row['text']!r}"
+)
+
+
+def test_all_that_was_recorded_is_here():
+    assert len(ROWS) == 707
+    assert {row["env"] for row in ROWS} == set(TRIED)
+
+
+@each_row
+def test_the_default_parser(row):
+    grammar, written = agentgym_gym.find(row["env"]).grammar, FORMATS[row["format"]]
+    expected = (expected_of_text if row["format"] == "react" else expected_of_call)(row)
+    if isinstance(expected, str):
+        read = str(written.parse(row["text"], grammar))
+        # An action in capitals may mean what it says in capitals.
+        assert read in {expected, expected.upper()} if SHOUTED.search(row["text"]) else read == expected
+    else:
+        with pytest.raises(expected) as raised:
+            written.parse(row["text"], grammar)
+        assert type(raised.value) is expected
+
+
+@each_row
+def test_the_parser_like_agentgyms(row):
+    """What it would send is what AgentGym's client sent, but for the letter that this client loses."""
+    environment = agentgym_gym.find(row["env"])
+    like = AgentGymFormat(FORMATS[row["format"]], environment.agentgym_readers[row["format"]])
+    try:
+        read = like.parse(row["text"], environment.grammar)
+    except errors.ActionError:
+        sent = []
+    else:
+        assert type(read) is Verbatim
+        sent = [read.text]
+    if row["text"].endswith("</s>") and row["sent"] and sent != row["sent"]:
+        assert len(sent) == 1
+        assert row["sent"] == [sent[0][:-1]]  # it cuts one letter more than the mark has
+    else:
+        assert sent == row["sent"]
