@@ -37,6 +37,7 @@ __all__ = [
     "Wire",
     "at",
     "exchange",
+    "greeting_of",
 ]
 
 T = TypeVar("T")
@@ -338,7 +339,10 @@ class Wire(ABC):
         Raises:
             WrongServer: Something else answers there; the message says what.
         """
-        said = yield from self._ask_root()
+        reply = yield Call("identify", "GET", "/")
+        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
+        said = greeting_of(reply, plain=self.plain_greeting)
         if said != self.greeting:
             raise WrongServer(f"expected a server that says {self.greeting!r}, found one that says {said!r}")
         if not self.routes and not self.no_routes:
@@ -354,19 +358,6 @@ class Wire(ABC):
                 f"its routes are those of another environment: {', '.join(missing + strange)} should "
                 f"{'take other fields' if missing else 'not be there'}"
             )
-
-    def _ask_root(self) -> Flow[str]:
-        """Return what a server says of itself; where that is no text, the status and how the body begins."""
-        reply = yield Call("identify", "GET", "/")
-        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
-        try:
-            said = reply.json()
-        except BadReply:
-            said = reply.content.decode("utf-8", errors="replace") if self.plain_greeting else None
-        if reply.status == HTTPStatus.OK and isinstance(said, str):
-            return said
-        return f"HTTP {reply.status} {reply.excerpt}"
 
     @abstractmethod
     def create(self, task_id: int) -> Flow[int]:
@@ -399,6 +390,25 @@ class Wire(ABC):
         """
         success = outcome.done and outcome.reward > 0
         return Verdict(1.0 if success else score, success, outcome.done, outcome.reward)
+
+
+def greeting_of(reply: Reply, *, plain: bool = False) -> str:
+    """Return what a server says of itself at its root.
+
+    Args:
+        reply: The reply to ``GET /``.
+        plain: Whether plain text will do; else it must be a JSON string.
+
+    Returns:
+        The greeting; where there is none, the status and how the body begins.
+    """
+    try:
+        said = reply.json()
+    except BadReply:
+        said = reply.content.decode("utf-8", errors="replace") if plain else None
+    if reply.status == HTTPStatus.OK and isinstance(said, str):
+        return said
+    return f"HTTP {reply.status} {reply.excerpt}"
 
 
 def _routes_in(reply: Reply) -> dict[str, set[str]]:

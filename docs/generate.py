@@ -12,10 +12,46 @@ import sys
 from pathlib import Path
 
 import agentgym_gym
-from agentgym_gym import FORMATS
+from agentgym_gym import FORMATS, Environment
+from agentgym_gym.errors import ActionError, ManyActions, NoAction
+from agentgym_gym.phrases import fields_of
 
 DOCS = Path(__file__).resolve().parent
 COMMANDS = ("", "envs", "doctor", "serve", "play", "eval")
+
+WAYS: dict[str, type[ActionError] | None] = {
+    "Thought:\nI think.\n\nAction:\n{action}": None,
+    "Thought: I think.\nAction: {action}": None,
+    "Action: {action}": None,
+    "Action:{action}": None,
+    "  Action:   {action}   ": None,
+    "Thought:\nx\n\nAction:\n\n{action}": None,
+    "thought: x\naction: {action}": None,
+    "思考：好\n\nAction:\n{action}": None,
+    "<think>x</think>\nAction:\n{action}": None,
+    "Thought:\nmy Action: is good\n\nAction:\n{action}": None,
+    "Thought:\nx\n\nAction:\n{action}\nObservation: done": None,
+    "Thought:\nx\n\nAction:\n{action}</s>": None,
+    "Thought:\nx\n\nAction:\n{action}<|im_end|>": None,
+    'Thought:\nx\n\nAction:\n"{action}"': None,
+    "Thought:\nx\n\nAction:\n`{action}`": None,
+    "Thought:\nx\n\nAction:\n```\n{action}\n```": None,
+    "Thought:\nx\n\nAction:\n**{action}**": None,
+    "Thought:\nx\n\nAction:\n{ACTION}": None,
+    "Thought:\nx\r\n\r\nAction:\r\n{action}\r\n": None,
+    "Thought:\nx\n\nAction:\n{action}\n\nAction:\n{action}": ManyActions,
+    "Thought:\nx\n\nAction:\n{action}\n{next}": ManyActions,
+    "{action}": NoAction,
+    "": NoAction,
+    "Thought:\nonly a thought": NoAction,
+    "[[ {action} ]]": NoAction,
+    "> think: x\n> {action}": NoAction,
+    "<action>{action}</action>": NoAction,
+}
+"""A template of a reply in the format ``react``: the kind of error, or None where the action is read."""
+
+MARKED = frozenset({"{action}", "[[ {action} ]]", "> think: x\n> {action}", "<action>{action}</action>"})
+"""Those that are read all the same where an action shows by itself that it is one."""
 
 
 def cli_page() -> str:
@@ -36,6 +72,125 @@ def formats_section() -> str:
     return "\n".join(f"`{name}`:\n\n````text\n{f.example(grammar)}\n````\n" for name, f in FORMATS.items())
 
 
+def environments_page() -> str:
+    """Return docs/environments/README.md: all environments in a table."""
+    rows = [
+        f"| [{e.name}]({e.name.lower()}.md) | {e.summary} | {sum(map(len, e.splits.values())):,} "
+        f"| {e.max_turns} | {_score(e)} | {'ours, or ' if e.local_server else ''}AgentGym's |"
+        for e in agentgym_gym.environments()
+    ]
+    head = "| environment | task | tasks | turn limit | score | server |\n|---|---|---|---|---|---|\n"
+    return f"# The environments\n\n{head}" + "\n".join(rows) + "\n"
+
+
+def environment_page(environment: Environment) -> str:
+    """Return the page of one environment."""
+    told = f"The rules, before the actions and the format:\n\n{_fenced(environment.rules)}"
+    parts = [
+        f"# {environment.name}\n\n{environment.summary}",
+        _facts(environment),
+        f"## Actions\n\n{_actions(environment)}",
+        f"## What an agent is told\n\n{told}",
+        f"## Formats\n\n{_formats(environment)}",
+        f"## How replies are read\n\n{_ways(environment)}",
+        f"## The beginning of an episode\n\n{_transcript(environment)}",
+        f"## What to know of its server\n\n{environment.quirks}",
+        f"## AgentGym's server\n\n{_launch(environment)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _score(environment: Environment) -> str:
+    return "{:g} to {:g}".format(*environment.score_range)
+
+
+def _facts(environment: Environment) -> str:
+    splits = ", ".join(f"`{n}` {min(t)}..{max(t)} ({len(t):,})" for n, t in environment.splits.items())
+    unknown = {"forward": "sent in the agent's words", "refuse": "answered with advice, and not sent"}
+    rows = {
+        "id": ", ".join(f"`{each}`" for each in environment.ids),
+        "tasks": splits,
+        "turn limit": str(environment.max_turns),
+        "score": _score(environment),
+        "an action outside the grammar is": unknown[environment.on_unknown],
+        "variable of its server": f"`{environment.variable}`",
+        **{f"option `{name}`": doc for name, doc in environment.options.items()},
+    }
+    return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+
+
+def _actions(environment: Environment) -> str:
+    rows = []
+    for example in environment.grammar.examples:
+        arguments = [f"`{f.name}`: {f.argument.describe()}; {f.doc}" for f in fields_of(type(example))]
+        cells = [
+            _code(type(example).usage()),
+            type(example).doc(),
+            "<br>".join(arguments),
+            _code(str(example)),
+        ]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "| action | what it does | arguments | example |\n|---|---|---|---|\n" + "\n".join(rows)
+
+
+def _formats(environment: Environment) -> str:
+    return "\n\n".join(
+        f"`{name}`:\n\n{_fenced(written.example(environment.grammar))}" for name, written in FORMATS.items()
+    )
+
+
+def _ways(environment: Environment) -> str:
+    """Return a table: a reply, what AgentGym's client makes of it, and what is read here."""
+    grammar, react = environment.grammar, FORMATS["react"]
+    one, other = (grammar.style.write(str(each)) for each in (grammar.examples[0], grammar.examples[-1]))
+    rows = []
+    for way in WAYS:
+        reply = way.format(action=one, ACTION=one.upper(), next=other)
+        try:
+            read = _code(str(react.parse(reply, grammar)))
+        except ActionError as error:
+            read = error.kind
+        try:
+            sent = _code(environment.agentgym_readers["react"](reply))
+        except ActionError:
+            sent = "answers by itself"
+        rows.append("| " + " | ".join(c.replace("|", "\\|") for c in (_code(reply), sent, read)) + " |")
+    head = "| reply, in the format `react` | AgentGym's client sends | read here |\n|---|---|---|\n"
+    return head + "\n".join(rows)
+
+
+def _transcript(environment: Environment) -> str:
+    first, *turns = environment.transcript
+    parts = [f"[environment]\n{first}"]
+    for action, told in zip(turns[::2], turns[1::2], strict=True):
+        parts += [f"[agent]\n{action}", f"[environment]\n{told}"]
+    return _fenced("\n\n".join(part.rstrip() for part in parts))
+
+
+def _launch(environment: Environment) -> str:
+    return (
+        "In a checkout of [AgentGym](https://github.com/WooooDyy/AgentGym):\n\n"
+        f"```bash\n{environment.launch.strip()}\n```\n\nThen, here:\n\n"
+        f"```bash\nexport {environment.variable}=http://127.0.0.1:36001\n"
+        f"agentgym doctor ${environment.variable}\nagentgym play {environment.name} --task "
+        f"{environment.split(None)[0]}\n```"
+    )
+
+
+def _fenced(text: str) -> str:
+    return f"````text\n{text}\n````"
+
+
+def _code(text: str) -> str:
+    """Return text as code within a line, its line ends shown, whatever it holds."""
+    if not text:
+        return "(nothing)"
+    shown = text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+    marks = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
+    pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{marks}{pad}{shown}{pad}{marks}"
+
+
 def with_section(page: str, name: str, text: str) -> str:
     """Return a page with the text between its marks replaced."""
     pattern = re.compile(rf"(<!-- generated by docs/generate.py: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -45,7 +200,13 @@ def with_section(page: str, name: str, text: str) -> str:
 def pages() -> dict[Path, str]:
     """Return every page that is generated, whole or in part, as it should be."""
     environment = DOCS / "environment.md"
+    own = {
+        DOCS / "environments" / f"{e.name.lower()}.md": environment_page(e)
+        for e in agentgym_gym.environments()
+    }
     return {
+        **own,
+        DOCS / "environments" / "README.md": environments_page(),
         DOCS / "cli.md": cli_page(),
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
     }
@@ -64,4 +225,5 @@ def _help(arguments: list[str]) -> str:
 
 if __name__ == "__main__":
     for path, text in pages().items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")

@@ -58,13 +58,18 @@ def _print_probe(found: Probe) -> None:
     table.add_row("server", found.url)
     if found.answers is not None:
         table.add_row("says", clean(found.answers))
-        table.add_row("serves", ", ".join(found.environments) or "nothing known here")
+        among = " or ".join if found.ambiguous else ", ".join
+        table.add_row("serves", among(e.id for e in found.environments) or "nothing known here")
         table.add_row("round trip", f"{found.round_trip_ms:.1f} ms")
     table.add_row("verdict", clean(_verdict(found)))
     out.print(table)
 
 
 def _verdict(found: Probe) -> str:
+    if found.ambiguous:
+        return (
+            f"ok; these servers answer alike, so which it is cannot be told; use it by --server {found.url}"
+        )
     return found.problem or f"ok; use it by --server {found.url}"
 
 
@@ -72,7 +77,8 @@ def _probe_json(found: Probe) -> dict[str, Any]:
     return {
         "url": found.url,
         "answers": found.answers,
-        "environments": list(found.environments),
+        "environments": [environment.id for environment in found.environments],
+        "ambiguous": found.ambiguous,
         "round_trip_ms": found.round_trip_ms,
         "ok": found.problem is None,
         "problem": found.problem,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from http import HTTPStatus
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from agentgym_gym.addresses import configured
 from agentgym_gym.catalogue import environments
 from agentgym_gym.client import SyncDriver
-from agentgym_gym.errors import AgentGymError, BadOption, BadReply
+from agentgym_gym.errors import AgentGymError, BadOption, WrongServer
 from agentgym_gym.servers import local
 from agentgym_gym.text import redact
-from agentgym_gym.wire import Call, Flow, Reply, at
+from agentgym_gym.wire import Call, Flow, Reply, at, greeting_of
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -67,16 +66,22 @@ class Probe:
     Attributes:
         url: The URL, without a password.
         answers: What it says at its root, or None where nothing came.
-        environments: Ids of the environments whose servers say that.
+        environments: The environments whose servers answer like that.
         round_trip_ms: Median time of a request on an open connection, in milliseconds.
         problem: What is wrong, or None.
     """
 
     url: str
     answers: str | None = None
-    environments: tuple[str, ...] = ()
+    environments: tuple[Environment, ...] = ()
     round_trip_ms: float | None = None
     problem: str | None = None
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether it can be but one of the environments, and nothing it says tells which."""
+        calls = [next(environment.wire.reset(0, 0)) for environment in self.environments]
+        return len({call.path for call in calls}) < len(calls)
 
 
 def probe(url: str, wanted: Environment | None = None) -> Probe:
@@ -88,20 +93,27 @@ def probe(url: str, wanted: Environment | None = None) -> Probe:
     """
     driver = SyncDriver(timeout=PING_SECONDS)
     try:
-        reply = driver.run(at(url, _root()))
+        said = greeting_of(driver.run(at(url, _root())), plain=True)
         times = [_seconds(driver, url) for _ in range(PINGS)]
+        found = tuple(e for e in environments() if _answers(driver, url, e))
     except AgentGymError as error:
         return Probe(redact(url), problem=str(error))
     finally:
         driver.close()
-    said = _greeting(reply)
-    found = tuple(e.id for e in environments() if reply.status == HTTPStatus.OK and e.wire.greeting == said)
     problem = None
-    if wanted is not None and wanted.id not in found:
+    if wanted is not None and wanted not in found:
         problem = f"not {wanted.name}: it says {said}"
     elif not found:
         problem = f"none of the environments known here: it says {said}"
     return Probe(redact(url), said, found, round(median(times) * 1000, 3), problem)
+
+
+def _answers(driver: SyncDriver, url: str, environment: Environment) -> bool:
+    try:
+        driver.run(at(url, environment.wire.identify()))
+    except WrongServer:
+        return False
+    return True
 
 
 def _root() -> Flow[Reply]:
@@ -112,14 +124,3 @@ def _seconds(driver: SyncDriver, url: str) -> float:
     began = time.perf_counter()
     driver.run(at(url, _root()))
     return time.perf_counter() - began
-
-
-def _greeting(reply: Reply) -> str:
-    """Return what a server says of itself; where it is not a plain text, status and beginning of the body."""
-    try:
-        said = reply.json()
-    except BadReply:
-        said = None
-    if reply.status == HTTPStatus.OK and isinstance(said, str):
-        return said
-    return f"HTTP {reply.status} {reply.excerpt}"

@@ -24,7 +24,7 @@ if not RECORDING.is_file():
 with RECORDING.open(encoding="utf-8") as lines:
     ROWS = [json.loads(line) for line in lines]
 
-_spec = importlib.util.spec_from_file_location("ways", ROOT / "docs" / "ways.py")
+_spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
 ways = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(ways)
 

@@ -1,0 +1,148 @@
+"""Adds an environment from outside the library, in one file: a game of guessing a number.
+
+The lower half is the game's own HTTP server, so that ``python examples/own_environment.py`` runs by itself.
+The upper half is all that it takes to make any server a gymnasium environment with typed actions, six reply
+formats, a system prompt, tool schemas, leases and faults.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Annotated, Any, ClassVar
+
+import gymnasium
+
+from agentgym_gym import Action, Environment, Grammar, Wire, register
+from agentgym_gym.arguments import Integer
+from agentgym_gym.wire import Call, Flow, Outcome, Start, exchange
+
+
+@dataclass(frozen=True)
+class Guess(Action):
+    """Guess the number."""
+
+    template: ClassVar[str] = "guess {number}"
+    number: Annotated[int, Integer(1, 100), "the number"]
+
+
+@dataclass(frozen=True)
+class GiveUp(Action):
+    """End the game."""
+
+    template: ClassVar[str] = "give up"
+
+
+class GuessingWire(Wire):
+    """What the server is asked, and what its answers mean."""
+
+    greeting = "This is the guessing game."
+    closes = True
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Open a game."""
+        return (yield from exchange(Call("create", "POST", "/create"))).integer("id")
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Begin a game anew."""
+        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "number": task_id}))
+        return Start(body.text("observation"))
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play an action."""
+        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def close(self, env_id: int) -> Flow[None]:
+        """End a game."""
+        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+
+
+GUESSING = Environment(
+    name="Guessing",
+    summary="Find a number between 1 and 100.",
+    wire=GuessingWire(),
+    grammar=Grammar([Guess(50), GiveUp()]),
+    rules="Find the number I think of, from 1 to 100. After each guess I say whether it is higher or lower.",
+    max_turns=10,
+    splits={"all": range(1, 101)},
+)
+
+
+class GuessingServer(BaseHTTPRequestHandler):
+    """The game over HTTP: ids under ``id``, failures as ``{"error": …}``."""
+
+    games: ClassVar[dict[int, int]] = {}
+
+    def do_GET(self) -> None:
+        """Say who is here."""
+        self._answer("This is the guessing game." if self.path == "/" else {"error": self.path})
+
+    def do_POST(self) -> None:
+        """Open, begin, play or end a game."""
+        length = int(self.headers.get("Content-Length", 0))
+        body = json.loads(self.rfile.read(length)) if length else {}
+        self._answer(self._carry_out(body))
+
+    def _carry_out(self, body: dict[str, Any]) -> Any:
+        if self.path == "/create":
+            self.games[len(self.games)] = 0
+            return {"id": len(self.games) - 1}
+        if body.get("id") not in self.games:
+            return {"error": f"there is no game {body.get('id')}"}
+        if self.path == "/close":
+            return True
+        if self.path == "/reset":
+            self.games[body["id"]] = body["number"]
+            return {"observation": "I think of a number from 1 to 100."}
+        return self._play(self.games[body["id"]], body["action"])
+
+    @staticmethod
+    def _play(wanted: int, action: str) -> dict[str, Any]:
+        verb, _, number = action.partition(" ")
+        if verb != "guess":
+            return {"observation": "As you like.", "reward": 0, "done": True}
+        if int(number) == wanted:
+            return {"observation": "You found it.", "reward": 1, "done": True}
+        return {"observation": "Higher." if int(number) < wanted else "Lower.", "reward": 0, "done": False}
+
+    def _answer(self, value: Any) -> None:
+        content = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def main() -> None:
+    """Register the environment and play a game by halving."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), GuessingServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    register(GUESSING)
+
+    env = gymnasium.make("agentgym/Guessing-v0", server=f"http://127.0.0.1:{server.server_port}")
+    print(env.unwrapped.system_prompt, end="\n\n")  # type: ignore[attr-defined]
+    observation, info = env.reset(seed=0)
+    print(observation)
+    low, high, over = 1, 100, False
+    while not over:
+        guess = (low + high) // 2
+        observation, reward, terminated, truncated, info = env.step(
+            f"Thought:\nHalf way.\n\nAction:\nguess {guess}"
+        )
+        print(f"{guess}: {observation}")
+        low, high = (guess + 1, high) if "Higher" in observation else (low, guess - 1)
+        over = terminated or truncated
+    print(f"{reward=} success={info['success']} turns={info['turn']}")
+    env.close()
+    server.shutdown()
+    server.server_close()
+
+
+if __name__ == "__main__":
+    main()
