@@ -21,6 +21,7 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     WrongServer,
 )
+from agentgym_gym.slots import Slot, Slots
 from agentgym_gym.text import redact
 from agentgym_gym.wire import Flow, at
 
@@ -44,10 +45,14 @@ class Lease:
         fresh: Whether the environment was made for this lease and has not been played.
         in_doubt: Whether a request may still be running in the remote environment.
         spoilt: Whether the remote environment could not be reset, and so is of no use to anyone.
+        slot: The place it takes on a server that has only so many.
     """
 
-    def __init__(self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool) -> None:
+    def __init__(
+        self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool, slot: Slot | None = None
+    ) -> None:
         self.pool = pool
+        self.slot = slot
         self.env_id = env_id
         self.fresh = fresh
         self.in_doubt = False
@@ -104,7 +109,9 @@ class LeasePool:
         self.epoch = 0
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
-        self._resting: deque[tuple[float, int]] = deque()
+        self._resting: deque[tuple[float, Lease]] = deque()
+        capacity = environment.wire.capacity
+        self._slots = None if capacity is None else Slots(server, capacity)
         self._pending = 0
         self._identified = False
         # Reentrant, because the garbage collector may run in the midst of it and give a lease back.
@@ -130,18 +137,58 @@ class LeasePool:
         """
         try:
             yield from self._identify()
-            reused = self._reserve(fresh=fresh)
-            if reused is not None:
-                return reused
+            slot = self._take_slot()
             try:
-                env_id = yield from at(self.server, self.environment.wire.create(task_id))
-                return self._hold(env_id)
-            finally:
-                with self._lock:
-                    self._pending -= 1
+                return (yield from self._fill(slot, task_id, fresh=fresh))
+            except BaseException:
+                _give_back(slot)
+                raise
         except ServerUnreachable as fault:
             self.note(fault)
             raise
+
+    def _fill(self, slot: Slot | None, task_id: int, *, fresh: bool) -> Flow[Lease]:
+        """Return a lease on a free environment, on the one last played in the slot, or on a new one."""
+        reused = self._reserve(slot, fresh=fresh)
+        if reused is not None:
+            return reused
+        listed: tuple[int, ...] | None = None
+        try:
+            if slot is not None:
+                listed = yield from at(self.server, self.environment.wire.list_envs())
+            if slot is not None and listed is not None:
+                left = slot.env_id
+                if left in listed and left not in self._held and not fresh:
+                    return self._enter(left, fresh=False, slot=slot)
+                self._check_room(len(listed))
+            env_id = yield from at(self.server, self.environment.wire.create(task_id))
+            lease = self._hold(env_id, slot)
+            if slot is not None:
+                slot.remember(None if listed is None else env_id)
+            return lease
+        finally:
+            with self._lock:
+                self._pending -= 1
+
+    def _take_slot(self) -> Slot | None:
+        if self._slots is None:
+            return None
+        self._wake()
+        slot = self._slots.take()
+        if slot is None:
+            raise ServerFull(
+                f"{redact(self.server)} holds at most {self._slots.capacity} {self.environment.name} "
+                "environments, and the processes of this machine use them all; close some, or spread over "
+                "more servers with server=[URL, URL, ...]"
+            )
+        return slot
+
+    def _check_room(self, there: int) -> None:
+        if self._slots is not None and there >= self._slots.capacity:
+            raise ServerFull(
+                f"{redact(self.server)} holds {there} {self.environment.name} environments, which others made, "
+                "and has room for no more; use another server, or restart this one"
+            )
 
     def release(self, lease: Lease) -> Flow[bool]:
         """Give a remote environment back: close it where the server can, else keep its id for later.
@@ -158,21 +205,25 @@ class LeasePool:
         with self._lock:
             if self._held.get(lease.env_id) is lease:
                 del self._held[lease.env_id]
-        if not current:
-            return True  # the id may be someone else's by now
-        if not self.environment.wire.closes:
-            with self._lock:
-                if lease.in_doubt:
-                    self._resting.append((time.monotonic() + REST_SECONDS, lease.env_id))
-                elif not lease.spoilt:
-                    self._free.append(lease.env_id)
+        if current and lease.in_doubt and not self.environment.wire.closes:
+            with self._lock:  # and the slot with it
+                self._resting.append((time.monotonic() + REST_SECONDS, lease))
             return True
         try:
+            if not current:
+                return True  # the id may be someone else's by now
+            if not self.environment.wire.closes:
+                self._keep(lease)
+                return True
             yield from at(self.server, self.environment.wire.close(lease.env_id))
         except Fault as error:
             _log.debug("could not close %r: %s", lease, error)
             return False
-        return True
+        else:
+            return True
+        finally:
+            if lease.ours:
+                _give_back(lease.slot)
 
     def note(self, fault: Fault) -> None:
         """Take note of a fault: where there was no server, what we held on it may be gone, or another's."""
@@ -182,6 +233,8 @@ class LeasePool:
             self.epoch += 1
             self._identified = False
             self._free.clear()
+            for _, lease in self._resting:
+                _give_back(lease.slot)
             self._resting.clear()
 
     def _identify(self) -> Flow[None]:
@@ -197,24 +250,33 @@ class LeasePool:
             ) from None
         self._identified = True
 
-    def _reserve(self, *, fresh: bool) -> Lease | None:
-        """Return a lease on a free id, or make room for one that is to be created."""
-        capacity = self.environment.wire.capacity
+    def _wake(self) -> None:
+        """Take the ids that have rested long enough among the free ones."""
         with self._lock:
             while self._resting and self._resting[0][0] <= time.monotonic():
-                self._free.append(self._resting.popleft()[1])
+                _, lease = self._resting.popleft()
+                self._keep(lease)
+                _give_back(lease.slot)
+
+    def _keep(self, lease: Lease) -> None:
+        """Keep an environment that cannot be closed for later, in its slot if that is how it is found."""
+        in_slot = lease.slot is not None and lease.slot.env_id == lease.env_id
+        if lease.spoilt and lease.slot is not None:
+            lease.slot.remember(None)
+        elif not lease.spoilt and not in_slot:
+            with self._lock:
+                self._free.append(lease.env_id)
+
+    def _reserve(self, slot: Slot | None, *, fresh: bool) -> Lease | None:
+        """Return a lease on a free id, or count one that is to be created."""
+        self._wake()
+        with self._lock:
             if self._free and not fresh:
-                return self._enter(self._free.pop(), fresh=False)
-            used = len(self._held) + self._pending + len(self._free) + len(self._resting)
-            if capacity is not None and used >= capacity:
-                raise ServerFull(
-                    f"{redact(self.server)} holds at most {capacity} {self.environment.name} environments; "
-                    "close some, or spread over more servers with server=[URL, URL, ...]"
-                )
+                return self._enter(self._free.pop(), fresh=False, slot=slot)
             self._pending += 1
             return None
 
-    def _hold(self, env_id: int) -> Lease:
+    def _hold(self, env_id: int, slot: Slot | None) -> Lease:
         """Enter an id that the server has just given out."""
         with self._lock:
             holder = self._held.get(env_id)
@@ -227,12 +289,17 @@ class LeasePool:
                 holder.take_away()  # such ids begin again only when the server does
             if env_id in self._free:
                 self._free.remove(env_id)
-            self._resting = deque(entry for entry in self._resting if entry[1] != env_id)
-            return self._enter(env_id, fresh=True)
+            self._resting = deque(entry for entry in self._resting if entry[1].env_id != env_id)
+            return self._enter(env_id, fresh=True, slot=slot)
 
-    def _enter(self, env_id: int, *, fresh: bool) -> Lease:
-        lease = self._held[env_id] = Lease(self, env_id, epoch=self.epoch, fresh=fresh)
+    def _enter(self, env_id: int, *, fresh: bool, slot: Slot | None) -> Lease:
+        lease = self._held[env_id] = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)
         return lease
+
+
+def _give_back(slot: Slot | None) -> None:
+    if slot is not None:
+        slot.release()
 
 
 _pools: dict[tuple[int, str], LeasePool] = {}

@@ -321,7 +321,7 @@ class Wire(ABC):
             body; looked for where the server describes itself under ``/openapi.json``.
         no_routes: Routes that others which greet alike have, and the right server has not.
         closes: Whether the server can free an environment.
-        capacity: How many environments one server can hold for us, or None for no limit.
+        capacity: How many environments one server can hold, for all of its clients; None for no limit.
         reissues_ids: Whether a full server hands out ids that are in use, instead of refusing.
     """
 
@@ -366,6 +366,15 @@ class Wire(ABC):
         Args:
             task_id: The task it will be reset to first, which some servers want to know already.
         """
+
+    def list_envs(self) -> Flow[tuple[int, ...] | None]:
+        """Return the ids of all environments on a server that can hold only so many.
+
+        None where the server does not say, or gives out the same ids again after a restart, so that an id on
+        the list may be anyone's. Asked before ``create``, and only where :attr:`capacity` is set.
+        """
+        yield from ()
+        return None
 
     @abstractmethod
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import agentgym_gym
+from agentgym_gym import slots
 from agentgym_gym.servers.local import LocalServer
 
 
@@ -33,7 +35,14 @@ def textcraft_url() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep servers that the developer has configured out of the tests."""
-    monkeypatch.delenv("AGENTGYM_TEXTCRAFT_URL", raising=False)
+    for environment in agentgym_gym.environments():
+        monkeypatch.delenv(environment.variable, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _slots_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the slots of servers apart, as those of different tests may have one address."""
+    monkeypatch.setattr(slots, "FOLDER", tmp_path / "slots")
 
 
 @pytest.fixture(scope="session")

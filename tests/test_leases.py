@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from gymnasium.error import ResetNeeded
 
-from agentgym_gym import catalogue, errors
+from agentgym_gym import catalogue, errors, slots
 from agentgym_gym.episode import Episode
 from agentgym_gym.formats import get_format
 from agentgym_gym.leases import LeasePool, pool_of
@@ -347,3 +349,90 @@ def test_an_id_of_zero_is_an_id():
     play(seat.reset(0, ["http://zero"]), IDENTIFY, created(0), ("reset", SEEN))
     _, asked = play(seat.step("inventory"), ("step", STEPPED))
     assert asked[0].body == {"id": 0, "action": "inventory"}
+
+
+# ----------------------------------------------------------------- a server that holds only so many, for all
+
+
+class Listing(Endless):
+    """Holds two, says which, and gives out ids that never come again."""
+
+    capacity = 2
+
+    def list_envs(self):
+        body = yield from exchange(Call("observe", "GET", "/list_envs"))
+        return tuple(body.value)
+
+
+def listed(*env_ids):
+    return ("observe", list(env_ids))
+
+
+def other_process(wire):
+    """What another process would have: a pool that knows nothing of this one's."""
+    return LeasePool(make(wire), "http://hand")
+
+
+def test_what_another_process_holds_is_not_taken():
+    ours, theirs = other_process(Listing()), other_process(Listing())
+    first, _ = play(ours.acquire(0), IDENTIFY, listed(), created(501))
+    second, _ = play(theirs.acquire(0), IDENTIFY, listed(501), created(502))
+    with pytest.raises(errors.ServerFull, match="processes of this machine"):
+        play(ours.acquire(0))
+    play(theirs.release(second))
+    again, _ = play(ours.acquire(0), listed(501, 502))
+    assert (again.env_id, again.fresh) == (502, False)  # what the other process left, and no third one
+    assert first.env_id == 501
+
+
+def test_what_someone_unknown_has_made_is_not_taken():
+    pool = other_process(Listing())
+    with pytest.raises(errors.ServerFull, match="restart"):
+        play(pool.acquire(0), IDENTIFY, listed(7, 8))
+    assert pool.load == 0
+
+
+def test_an_id_of_before_a_restart_is_not_taken():
+    pool = other_process(Listing())
+    lease, _ = play(pool.acquire(0), IDENTIFY, listed(), created(501))
+    play(pool.release(lease))
+    again, _ = play(other_process(Listing()).acquire(0), IDENTIFY, listed(), created(640))
+    assert (again.env_id, again.fresh) == (640, True)
+
+
+def test_a_spoilt_environment_is_left_out_of_its_slot():
+    pool = other_process(Listing())
+    lease, _ = play(pool.acquire(0), IDENTIFY, listed(), created(501))
+    lease.spoilt = True
+    play(pool.release(lease))
+    again, _ = play(pool.acquire(0), listed(501), created(502))
+    assert again.env_id == 502
+
+
+def test_a_slot_is_kept_while_a_request_may_still_run():
+    ours, theirs = other_process(Listing()), other_process(Listing())
+    for env_id in (501, 502):
+        lease, _ = play(ours.acquire(0), *([] if ours._identified else [IDENTIFY]), listed(), created(env_id))
+        lease.in_doubt = True
+        play(ours.release(lease))
+    with pytest.raises(errors.ServerFull):
+        play(theirs.acquire(0), IDENTIFY)
+
+
+def test_a_process_that_ends_leaves_its_slot(tmp_path):
+    code = f"""
+from agentgym_gym import slots
+from pathlib import Path
+import os
+import subprocess
+import sys
+slots.FOLDER = Path({str(tmp_path / "slots")!r})
+taken = slots.Slots("http://hand", 1).take()
+taken.remember(7)
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    slot = slots.Slots("http://hand", 1).take()
+    assert slot.env_id == 7
+    assert slots.Slots("http://hand", 1).take() is None
+    slot.release()
