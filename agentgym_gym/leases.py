@@ -186,8 +186,8 @@ class LeasePool:
     def _check_room(self, there: int) -> None:
         if self._slots is not None and there >= self._slots.capacity:
             raise ServerFull(
-                f"{redact(self.server)} holds {there} {self.environment.name} environments, which others made, "
-                "and has room for no more; use another server, or restart this one"
+                f"{redact(self.server)} holds {there} {self.environment.name} environments that others made, "
+                "and has no room left; use another server, or restart this one"
             )
 
     def release(self, lease: Lease) -> Flow[bool]:
