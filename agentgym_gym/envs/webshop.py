@@ -242,8 +242,8 @@ _QUIRKS = """\
   server holds 8,000 it hands out ids that are in use, so this library asks it for no more than that: let no
   others use the same server meanwhile.
 - Of text with a `[` in it, it reads what stands behind the last one: such a click or search does nothing.
-- A search whose first word is `<a>`, `<c>`, `<q>` or `<r>` is a command to it, and some of these crash it. They
-  are refused here.
+- A search whose first word is `<a>`, `<c>`, `<q>` or `<r>` is a command to it, and some of these crash it.
+  They are refused here.
 - A page does not show which options were clicked.
 - `available_actions=True` puts what can be done into `info["available_actions"]`, at the price of one more
   request for each turn."""

@@ -389,7 +389,7 @@ EVIL = [
     "'a\x00b'",
 ]
 
-HARMLESS = {"1_0", "'\\ud800'", "'\\x00'"}  # plain values, which some action may allow
+HARMLESS = {"1_0", "'\\ud800'", "'\\x00'", "'\\d\\_'"}  # plain values, which some action may allow
 
 WHOLE = [
     "import os",
