@@ -64,6 +64,16 @@ class _Typed(Text):
         return st.sampled_from(self.samples) | drawn.filter(self._fits)  # type: ignore[no-any-return]
 
 
+class _Flag(Integer):
+    """0 or 1, which a call may give as true or false."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def from_json(self, value: Any) -> int:
+        return int(value) if isinstance(value, bool) else super().from_json(value)
+
+
 class _Answer(Text):
     """Text that may be empty, for a task that asks for no answer."""
 
@@ -111,7 +121,7 @@ class TypeText(_Browsing):
     }
     id: _Element
     text: Annotated[str, _Typed(["restaurants near CMU", "teapot"], without=[_FENCE]), "what to type"]
-    press_enter: Annotated[int, Integer(0, 1), "1 to press Enter behind it, 0 not to"]
+    press_enter: Annotated[int, _Flag(), "1 to press Enter behind it, 0 not to"]
 
 
 @dataclass(frozen=True)

@@ -306,6 +306,12 @@ def test_the_ways_of_writing_an_action(text, action):
         assert action_format.parse(action_format.render(action, "I think."), GRAMMAR) == action
 
 
+@pytest.mark.parametrize("flag", [0, "0", 0.0, False])
+def test_a_call_may_give_the_flag_as_a_truth_value(flag):
+    call = {"id": 5, "text": "x", "press_enter": flag}
+    assert GRAMMAR.from_call("type", call) == TypeText(5, "x", 0)
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
