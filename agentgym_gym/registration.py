@@ -6,10 +6,12 @@ import gymnasium
 
 from agentgym_gym import catalogue
 from agentgym_gym.envs.textcraft import TEXTCRAFT
+from agentgym_gym.envs.webarena import WEBARENA
+from agentgym_gym.envs.webshop import WEBSHOP
 
 __all__ = ["BUILT_IN", "register"]
 
-BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT,)
+BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT, WEBSHOP, WEBARENA)
 
 
 def register(environment: catalogue.Environment) -> None:

@@ -201,7 +201,10 @@ def _without_language(code: str, grammar: Grammar) -> str:
     language = _LANGUAGE.match(code)
     if language is None or not (language[1] == grammar.style.fence or "\n" in language[0]):
         return code
-    return code[language.end() :]
+    rest = code[language.end() :]
+    if rest.strip("` \n") or language[1] == grammar.style.fence or not grammar.knows(language[1]):
+        return rest
+    return code  # the word is the action, and alone in the fence
 
 
 def _peeled(line: str) -> str:

@@ -14,7 +14,7 @@ from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats.base import Format, Reading, answer_of
 from agentgym_gym.text import no_constant, shown
 
-__all__ = ["CodeAsAction", "FunctionCalling"]
+__all__ = ["CodeAsAction", "FunctionCalling", "expression"]
 
 _LOOK_AHEAD = 8  # objects looked at behind the call, so that a reply of a million braces is soon read
 _CODE_NAME = "<reply of a model>"  # what a warning about it names as its file
@@ -187,8 +187,8 @@ def _one_call(code: str) -> _Call:
     The code is read as an expression, not as a program: about an error in a program Python would look for a
     file of the code's name. What is not one expression is read line by line, to tell two calls from none.
     """
-    whole = _expression(code)
-    lines = [whole] if whole else [_expression(line) for line in re.split(r"[\n;]", code) if line.strip()]
+    whole = expression(code)
+    lines = [whole] if whole else [expression(line) for line in re.split(r"[\n;]", code) if line.strip()]
     found = [e for e in lines if not (isinstance(e, ast.Constant) and isinstance(e.value, str))]
     if not found or None in found:
         raise NoAction("the reply is not one call in Python")
@@ -204,7 +204,8 @@ def _says(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def _expression(code: str) -> ast.expr | None:
+def expression(code: str) -> ast.expr | None:
+    """Return the one expression that the code is, unrun and without a warning; None where it is none."""
     _keep_quiet()
     try:
         return ast.parse(code.strip(), _CODE_NAME, mode="eval").body

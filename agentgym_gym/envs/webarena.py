@@ -1,0 +1,367 @@
+"""WebArena: carry out a task on websites through a browser (Zhou et al., 2024, arXiv:2307.13854).
+
+What the server does that an adapter must know: it takes an action from between two fences of three backticks.
+A reward before the end says only that an action was carried out; what a task is worth is said when it is
+``terminated``. It hides its failures: a reset that failed has the observation ``TimeoutError``, and a step
+that failed is a step without ``info`` whose observation is the message of an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from agentgym_gym.actions import Action, Grammar, Style
+from agentgym_gym.arguments import Choice, Integer, Text, strategies
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, NoAction
+from agentgym_gym.text import shown
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Verdict, Wire, exchange
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = [
+    "WEBARENA",
+    "ClickElement",
+    "CloseTab",
+    "GoBack",
+    "GoForward",
+    "Goto",
+    "Hover",
+    "NewTab",
+    "Press",
+    "Scroll",
+    "Stop",
+    "TabFocus",
+    "TypeText",
+    "WebArenaWire",
+]
+
+_FENCE = "```"
+
+# A fence and what follows it up to the next; of fences with nothing between them only the last opens.
+_FENCED = re.compile(r"(?<!`)`{3,}(?!`)(?!\s*```)(?:.*?`{3,}|.*\Z)", re.DOTALL)
+
+_KEYS = 1_000  # the server's browser can type the characters below this one
+
+
+class _Typed(Text):
+    """Text that the server can type."""
+
+    def check(self, value: Any) -> None:
+        super().check(value)
+        strange = next((letter for letter in value if ord(letter) >= _KEYS), None)
+        if strange:
+            raise BadArguments(f"the browser has no key for {shown(strange)}")
+
+    def strategy(self) -> SearchStrategy[str]:
+        st = strategies()
+        letters = st.characters(max_codepoint=_KEYS - 1, exclude_categories=["Cc"])
+        drawn = st.text(letters | st.sampled_from("[]\"'`<>{} 01"), max_size=40).map(str.strip)
+        return st.sampled_from(self.samples) | drawn.filter(self._fits)  # type: ignore[no-any-return]
+
+
+class _Flag(Integer):
+    """0 or 1, which a call may give as true or false."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def from_json(self, value: Any) -> int:
+        return int(value) if isinstance(value, bool) else super().from_json(value)
+
+
+class _Answer(Text):
+    """Text that may be empty, for a task that asks for no answer."""
+
+    def check(self, value: Any) -> None:
+        if value != "":
+            super().check(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "maxLength": self.max_chars}
+
+    def strategy(self) -> SearchStrategy[str]:
+        return strategies().just("") | super().strategy()  # type: ignore[no-any-return]
+
+
+class _Browsing(Action):
+    """What all actions share."""
+
+    style = Style(verbatim=True, fence="", pieces=_FENCED, marked=True)
+
+
+_Element = Annotated[int, Integer(0, 999_999_999), "the number before the element, without its brackets"]
+
+
+@dataclass(frozen=True)
+class ClickElement(_Browsing):
+    """Click an element."""
+
+    template: ClassVar[str] = "click [{id}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"click[{id}]": {}, "click {id}": {}}
+    id: _Element
+
+
+@dataclass(frozen=True)
+class TypeText(_Browsing):
+    """Type text into a field; the last number says whether to press Enter behind it (1) or not (0).
+
+    Without that number, Enter is pressed.
+    """
+
+    template: ClassVar[str] = "type [{id}] [{text}] [{press_enter}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "type[{id}][{text}][{press_enter}]": {},
+        "type [{id}] [{text}]": {"press_enter": 1},
+        "type[{id}][{text}]": {"press_enter": 1},
+    }
+    id: _Element
+    text: Annotated[str, _Typed(["restaurants near CMU", "teapot"], without=[_FENCE]), "what to type"]
+    press_enter: Annotated[int, _Flag(), "1 to press Enter behind it, 0 not to"]
+
+
+@dataclass(frozen=True)
+class Hover(_Browsing):
+    """Hold the mouse over an element."""
+
+    template: ClassVar[str] = "hover [{id}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"hover[{id}]": {}, "hover {id}": {}}
+    id: _Element
+
+
+@dataclass(frozen=True)
+class Press(_Browsing):
+    """Press a key or several at once."""
+
+    template: ClassVar[str] = "press [{keys}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"press[{keys}]": {}}
+    keys: Annotated[
+        str,
+        Text(["Control+v", "Enter", "PageDown"], max_chars=100, without=[_FENCE]),
+        "the keys, with a plus sign between them",
+    ]
+
+
+@dataclass(frozen=True)
+class Scroll(_Browsing):
+    """Scroll the page up or down."""
+
+    template: ClassVar[str] = "scroll [{direction}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "scroll [direction={direction}]": {},
+        "scroll[{direction}]": {},
+        "scroll {direction}": {},
+    }
+    direction: Annotated[str, Choice("down", "up"), "where to"]
+
+
+@dataclass(frozen=True)
+class Goto(_Browsing):
+    """Open an address in this tab."""
+
+    template: ClassVar[str] = "goto [{url}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"goto[{url}]": {}}
+    url: Annotated[str, Text(["http://homepage.com"], without=[_FENCE]), "the address"]
+
+
+@dataclass(frozen=True)
+class NewTab(_Browsing):
+    """Open an empty tab."""
+
+    template: ClassVar[str] = "new_tab"
+
+
+@dataclass(frozen=True)
+class TabFocus(_Browsing):
+    """Go to another tab."""
+
+    template: ClassVar[str] = "tab_focus [{tab}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"tab_focus[{tab}]": {}, "tab_focus {tab}": {}}
+    tab: Annotated[int, Integer(0, 999), "the number of the tab"]
+
+
+@dataclass(frozen=True)
+class CloseTab(_Browsing):
+    """Close this tab."""
+
+    template: ClassVar[str] = "close_tab"
+
+
+@dataclass(frozen=True)
+class GoBack(_Browsing):
+    """Go back to the page before."""
+
+    template: ClassVar[str] = "go_back"
+
+
+@dataclass(frozen=True)
+class GoForward(_Browsing):
+    """Go forward again after going back."""
+
+    template: ClassVar[str] = "go_forward"
+
+
+@dataclass(frozen=True)
+class Stop(_Browsing):
+    """End the task, with the answer where the objective asks for one, else with nothing in the brackets."""
+
+    template: ClassVar[str] = "stop [{answer}]"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"stop[{answer}]": {}, "stop": {"answer": ""}}
+    answer: Annotated[str, _Answer(["$42", "N/A"], without=[_FENCE]), "the answer, or nothing"]
+
+
+_GRAMMAR = Grammar(
+    [
+        ClickElement(164),
+        TypeText(164, "restaurants near CMU", 1),
+        Hover(164),
+        Press("Control+v"),
+        Scroll("down"),
+        NewTab(),
+        TabFocus(1),
+        CloseTab(),
+        Goto("http://homepage.com"),
+        GoBack(),
+        GoForward(),
+        Stop("$42"),
+    ]
+)
+
+_RULES = """\
+You are working in a web browser to reach an objective. After each of your actions you are shown the open \
+tabs, what can be seen of the page, its address, the objective, and the action before.
+
+- The page is shown as its accessibility tree: each element stands on a line of its own, with a number in \
+brackets before it. Actions name an element by that number. Numbers change from page to page: take them from \
+the last page shown.
+- What lies above or below the part shown is reached by scrolling.
+- `http://homepage.com` lists the websites that there are.
+- When the objective is reached, end the task with `stop`. Where the objective is a question, the answer \
+belongs in the brackets, as short as it can be. If the objective cannot be reached, answer `N/A`. Nothing \
+can be done after that."""
+
+# Exceptions that an action itself brings about: it has no fence, is none of the actions, has arguments that
+# do not fit, is blank, has a number of thousands of digits, or types a character that there is no key for.
+_AGENTS_DOING = re.compile(
+    r"Cannot parse action from response |Invalid (?:[a-z_]+ )?action |list index out of range\Z"
+    r"|Exceeds the limit \(|(?:'(?:.|\\[0-9A-Za-z\\]{1,9})'|\"'\")\Z",
+    re.DOTALL,
+)
+
+
+class WebArenaWire(Wire):
+    """The wire of AgentGym's WebArena server: ids under ``env_idx``, failures in disguise."""
+
+    greeting = "ok"
+    plain_greeting = True
+    # This server does not describe its routes; those that do, and greet alike, are others.
+    no_routes: ClassVar[tuple[str, ...]] = ("/step",)
+    closes = True
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment, which starts a browser."""
+        body = yield from exchange(Call("create", "POST", "/create"))
+        return body.integer("env_idx")
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task, and ask for the first page as AgentGym's client does: with the objective.
+
+        Raises:
+            EnvironmentFailed: The reset failed, for whatever reason: the server tells none.
+        """
+        body = {"seed": 0, "idx": task_id, "env_idx": env_id}
+        said = yield from exchange(Call("reset", "POST", "/reset", body))
+        if said.text("observation") == "TimeoutError":
+            raise EnvironmentFailed(f"{said.call} failed: the server answered 'TimeoutError'")
+        goal = said.text("object")
+        page = yield from exchange(Call("observe", "GET", "/observation", query={"env_idx": env_id}))
+        return Start(page.text(), goal=goal)
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action, between fences unless it has some.
+
+        Raises:
+            EnvironmentFailed: The step failed, and not by what the agent asked for: the server does not
+                know the environment, its browser died, the page could not be read, the evaluation failed.
+        """
+        fenced = action if _FENCE in action else f"{_FENCE}{action}{_FENCE}"
+        body = yield from exchange(Call("step", "POST", "/step", {"action": fenced, "env_idx": env_id}))
+        observation, reward = body.text("observation"), body.number("reward")
+        terminated, truncated = body.flag("terminated"), body.flag("truncated")
+        if not body.has("info") and not _AGENTS_DOING.match(observation):
+            raise EnvironmentFailed(f"{body.call} failed: {shown(observation)}")
+        if not 0 <= reward <= 1:
+            raise BadReply(f"{body.call} broke the protocol: 'reward' should be from 0 to 1, got {reward}")
+        return Outcome(observation, reward, terminated or truncated, details={"terminated": terminated})
+
+    def close(self, env_id: int) -> Flow[None]:
+        """Free an environment and its browser; closing one that is gone does nothing.
+
+        Raises:
+            EnvironmentFailed: The browser could not be ended.
+        """
+        body = yield from exchange(Call("close", "POST", "/close", {"env_idx": env_id}))
+        said = body.text("closed")
+        if said != "closed":
+            raise EnvironmentFailed(f"{body.call} failed: {shown(said)}")
+
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+        """Take the reward of the end for the score, and no other."""
+        worth = outcome.reward if outcome.details["terminated"] else 0.0
+        return Verdict(worth, worth == 1.0, outcome.done, agentgym_score=worth)
+
+
+def _read_as_agentgym(reply: str) -> str:
+    """Return what AgentGym's ``WebarenaEnvClient`` would send: the whole reply, if it holds two fences.
+
+    Of what stands between fences, the server takes the first.
+    """
+    if reply.count(_FENCE) < 2:  # noqa: PLR2004 - a pair
+        raise NoAction("there is no action between two fences of three backticks in the reply")
+    return reply
+
+
+_QUIRKS = """\
+- The server needs the websites of WebArena, which are hosted apart, and for some tasks a language model as
+  judge. An environment takes 540 MB and 2.5 s to start, a step 1.6 s.
+- AgentGym plays 15 to 25 turns; the limit here is 15, and `max_turns` sets another.
+- An action that the grammar does not know is refused, since the server would take it for a step that failed.
+- The reward that the server gives before the end, `info["raw_reward"]`, says that an action was carried out.
+  It is no part of the score.
+- A step that failed is answered like any other. Where what the agent wrote is to blame (no fence, no such
+  action, arguments that do not fit, a character that has no key), the message is the observation and the
+  episode goes on, as with AgentGym's client; all else (a browser that died, a page that could not be read, an
+  evaluation that failed) is a fault. Of an element that is not there, and of an address that cannot be
+  reached, the page's `PREVIOUS ACTION` tells at most.
+- It can type the characters up to U+03E7, and no line feed.
+- The numbers of elements differ from reset to reset."""
+
+WEBARENA = Environment(
+    name="WebArena",
+    summary="Carry out a task on websites (a shop, a forum, a code host, a map and more) through a browser "
+    "(Zhou et al., 2024, arXiv:2307.13854).",
+    wire=WebArenaWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=15,
+    splits={"all": range(812)},
+    on_unknown="refuse",
+    agentgym_readers={"react": _read_as_agentgym},
+    quirks=_QUIRKS,
+    launch="""\
+cd agentenv-webarena
+# First host WebArena's websites, and put their addresses into setup.sh and agentenv_webarena/__init__.py.
+source ./setup.sh
+webarena --host 127.0.0.1 --port 36001""",
+    transcript=(
+        "OBSERVATION:\nTab 0 (current): Mini Shop\n\n…",
+        "```click [16]```",
+        "OBSERVATION:\nTab 0 (current): Contact\n\n…",
+        "```stop []```",
+        "OBSERVATION:\nTab 0 (current): Contact\n\n…",
+    ),
+)

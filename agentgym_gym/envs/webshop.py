@@ -1,0 +1,275 @@
+"""WebShop: find a product on a shopping site and buy it (Yao et al., 2022, arXiv:2207.01206).
+
+What the server does that an adapter must know: it pays at the purchase alone, and pays again for a second
+one; it has no ``/close`` and keeps every environment it ever made; and once it holds 8,000 of them it hands
+out ids that are in use. Its words: ``click`` takes what is printed on the page, whatever the capitals, and
+anything that it does not understand changes nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
+from agentgym_gym.arguments import Text
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.errors import BadArguments, BadReply, NoAction, UnknownAction
+from agentgym_gym.formats.called import expression
+from agentgym_gym.text import shown
+from agentgym_gym.wire import Body, Call, Flow, Outcome, Start, Verdict, Wire, exchange
+
+__all__ = ["WEBSHOP", "Click", "Search", "WebShopWire"]
+
+# A search that begins with one of these words is no search to the server but a command: <r> shows random
+# products, <c> and <q> those of a category or query, and <a> fails, as <c> does alone.
+_COMMANDS = frozenset({"<a>", "<c>", "<q>", "<r>"})
+
+
+class _Keywords(Text):
+    """Text that the server searches for."""
+
+    def check(self, value: Any) -> None:
+        super().check(value)
+        if value.partition(" ")[0].lower() in _COMMANDS:
+            raise BadArguments(f"keywords cannot begin with {', '.join(sorted(_COMMANDS))}")
+
+
+class _Shopping(Action):
+    """What both actions share."""
+
+    style = Style(verbatim=True)  # an option may be named with two blanks, or one that does not break
+
+
+@dataclass(frozen=True)
+class Search(_Shopping):
+    """Search the shop for products."""
+
+    template: ClassVar[str] = "search[{keywords}]"
+    accepts: ClassVar[dict[str, dict[str, str]]] = {"search [{keywords}]": {}}
+    keywords: Annotated[
+        str,
+        # The search engine takes no more than 1,024 different words, and may count each letter as one.
+        _Keywords(["waterproof hiking boots", "green coffee table"], max_chars=1_000),
+        "what to search for",
+    ]
+
+
+@dataclass(frozen=True)
+class Click(_Shopping):
+    """Click a button, a product or an option of the page, named as it is printed there."""
+
+    template: ClassVar[str] = "click[{item}]"
+    accepts: ClassVar[dict[str, dict[str, str]]] = {"click [{item}]": {}}
+    item: Annotated[
+        str,
+        Text(["buy now", "back to search", "next >", "B09N8SLFRJ", "size: x-large [tall]"]),
+        "what to click",
+    ]
+
+
+_GRAMMAR = Grammar([Search("waterproof hiking boots"), Click("buy now")])
+
+_RULES = """\
+You are shopping on a website. The first page names what you are to buy; its parts, as those of every page, \
+are separated by `[SEP]`. After each of your actions you see the page that it leads to.
+
+- Search first, with a few words that fit the product. The results are products, each with its number such \
+as B09N8SLFRJ, its title and its price: click the number to open the product's page.
+- On that page click each option that you were asked for, such as the colour and the size. The page does \
+not show which options are chosen.
+- `Description`, `Features` and `Reviews` tell more of a product. `Back to Search`, `Next >` and `< Prev` \
+take you to other pages.
+- Click only what is printed on the page. Anything else changes nothing.
+- When all is as asked, click `Buy Now`. That ends the task, and you are scored by how well the product, its \
+options and its price fit. You can buy once, and without buying you score nothing."""
+
+_GOAL = re.compile(r"Instruction: \[SEP\] (.+?) \[SEP\] ", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class WebShopWire(Wire):
+    """The wire of AgentGym's WebShop server: ids under ``env_idx``, failures as a bare HTTP 500.
+
+    Attributes:
+        available_actions: Whether to ask for the list of what can be done, in one more request for each
+            reset and step.
+    """
+
+    greeting = "ok"
+    routes: ClassVar[dict[str, tuple[str, ...]]] = {"/reset": ("env_idx", "session_id")}
+    closes = False
+    capacity = 8_000
+    reissues_ids = True
+
+    available_actions: bool = False
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment; the reply is its id and nothing else."""
+        body = yield from exchange(Call("create", "POST", "/create"))
+        return body.integer()
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task, and ask for the first page as AgentGym's client does."""
+        body = {"session_id": task_id, "env_idx": env_id}
+        said = yield from exchange(Call("reset", "POST", "/reset", body))
+        said.text(0)
+        page = yield from exchange(Call("observe", "GET", "/observation", query={"env_idx": env_id}))
+        observation = page.text()
+        goal = _GOAL.search(observation)
+        return Start(observation, goal[1] if goal else None, (yield from self._list_actions(env_id)))
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "env_idx": env_id}))
+        reward, done = _reward_of(body), body.flag("done")
+        # Behind a purchase nothing is left to do, and a failure to list that would lose the score.
+        actions = None if done else (yield from self._list_actions(env_id))
+        return Outcome(body.text("state"), reward, done, actions)
+
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+        """Score a purchase as the server does; nothing before it counts, and only a perfect one succeeds."""
+        if not outcome.done:
+            return Verdict(score, success=False, done=False, agentgym_score=outcome.reward)
+        return Verdict(outcome.reward, outcome.reward == 1.0, done=True, agentgym_score=outcome.reward)
+
+    def _list_actions(self, env_id: int) -> Flow[tuple[str, ...] | None]:
+        if not self.available_actions:
+            return None
+        call = Call("observe", "GET", "/available_actions", query={"env_idx": env_id})
+        body = yield from exchange(call)
+        search = ("search[<keywords>]",) if body.flag("has_search_bar") else ()
+        # The button of the search bar is listed, but clicking it does nothing.
+        return search + tuple(f"click[{item}]" for item in body.texts("clickables") if item != "search")
+
+
+def _reward_of(body: Body) -> float:
+    reward = body.number("reward")
+    if not 0 <= reward <= 1:
+        raise BadReply(f"{body.call} broke the protocol: 'reward' should be from 0 to 1, got {reward}")
+    return reward
+
+
+_PARAMETERS = {"search": "keywords", "click": "item"}
+_SEARCHED = re.compile(r"search\[([^\[\n]+)\]")
+
+
+def _read_react(reply: str) -> str:
+    """Return what AgentGym's ``WebshopEnvClient`` would send: all behind the last ``Action:``.
+
+    Without one it sends the whole reply if that holds ``search[`` or ``click[``, else "".
+    """
+    _, mark, action = reply.removesuffix("</s>").rpartition("Action:")
+    meant = mark or "search[" in action or "click[" in action
+    return _checked(action.strip() if meant else "")
+
+
+def _read_call(reply: str) -> str:
+    """Return what it would send for a call in JSON: what stands from the first brace to the last."""
+    text = reply.removesuffix("</s>").partition("{")
+    inner = (text[2] if text[1] else text[0]).rpartition("}")
+    try:
+        call = json.loads("{" + (inner[0] if inner[1] else inner[2]) + "}", strict=False)
+    except (ValueError, RecursionError):
+        raise NoAction("there is no JSON object in the reply") from None
+    try:
+        _, name, arguments = call["thought"], call["function_name"], call["arguments"]
+        if name not in _PARAMETERS:
+            raise UnknownAction(f"{shown(name)} is not one of the functions: search, click")
+        return _sent(name, arguments[_PARAMETERS[name]])
+    except (KeyError, TypeError):
+        raise BadArguments("the call lacks its thought, its name or an argument") from None
+
+
+def _read_code(reply: str) -> str:
+    """Return what it would send for a call in Python, without the fence around it.
+
+    It runs the code. Here only a call with plain values is read, or a plain text, which it would send.
+    """
+    code = reply.removesuffix("</s>").strip()
+    if code.startswith("```"):
+        code = code.partition("\n")[2] or code
+    if code.endswith("```"):
+        code = code.rpartition("\n")[0] or code
+    if len(code) > MAX_ACTION_CHARS:
+        raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
+    call = expression(code)
+    if isinstance(call, ast.Constant) and isinstance(call.value, str):
+        return _checked(call.value)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise NoAction("the reply is not one call in Python")
+    name = call.func.id
+    if name not in _PARAMETERS:
+        raise UnknownAction(f"{shown(name)} is not one of the functions: search, click")
+    given = [*call.args, *(k.value for k in call.keywords if k.arg == _PARAMETERS[name])]
+    if len(given) != 1 or len(call.args) + len(call.keywords) != 1:
+        raise BadArguments(f"{name} takes one argument, {_PARAMETERS[name]}")
+    try:
+        return _sent(name, ast.literal_eval(given[0]))
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        raise BadArguments("the argument is not a plain value") from None
+
+
+def _sent(name: str, value: Any) -> str:
+    try:
+        return _checked(f"{name}[{value}]")
+    except (ValueError, RecursionError):
+        raise BadArguments("the argument is too large to be sent") from None
+
+
+def _checked(action: str) -> str:
+    """Return an action unless the server fails on it: the agent's doing must not pass for a fault.
+
+    The server reads ``name[argument]`` at the beginning of the first line, and the argument's first word.
+    """
+    found = _SEARCHED.match(action)
+    words = found[1].lower().split(" ") if found else [""]
+    if words[0] == "<a>" or words == ["<c>"]:
+        raise BadArguments(f"the server cannot search for {shown(action)}")
+    return action
+
+
+_QUIRKS = """\
+- The score is between 0 and 1: how many of the wanted attributes, options and price the purchase meets.
+  Success is a score of 1, the rest is partial credit. AgentGym's server goes on after a purchase and pays for
+  the next one; here the first ends the episode.
+- It is set up with 1,000 products; the tasks are the 6,910 goals made of these. A task's price limit is drawn
+  without a seed and may differ between environments of one server: `info["goal"]` tells.
+- An environment takes 6.7 MB and is never freed. Environments that were given back are used again. When the
+  server holds 8,000 it hands out ids that are in use, so this library asks it for no more than that: let no
+  others use the same server meanwhile.
+- Of text with a `[` in it, it reads what stands behind the last one: such a click or search does nothing.
+- A search whose first word is `<a>`, `<c>`, `<q>` or `<r>` is a command to it, and some of these crash it.
+  They are refused here.
+- A page does not show which options were clicked.
+- `available_actions=True` puts what can be done into `info["available_actions"]`, at the price of one more
+  request for each turn."""
+
+WEBSHOP = Environment(
+    name="WebShop",
+    summary="Find the product that was asked for on a shopping site, choose its options and buy it "
+    "(Yao et al., 2022, arXiv:2207.01206).",
+    wire=WebShopWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=10,
+    splits={"all": range(6_910)},
+    agentgym_readers={"react": _read_react, "function_calling": _read_call, "code_as_action": _read_code},
+    options={"available_actions": "Whether to ask the server, each turn, for the list of what can be done."},
+    quirks=_QUIRKS,
+    launch="""\
+cd agentenv-webshop
+conda env create -n agentenv-webshop -f environment.yml && conda activate agentenv-webshop
+bash ./setup.sh
+webshop --host 127.0.0.1 --port 36001""",
+    transcript=(
+        "WebShop [SEP] Instruction: [SEP] Find me coffee tables with coated steel, tempered glass, …",
+        "search[coffee tables with coated steel tempered glass steel frame]",
+        "Instruction: [SEP] Find me coffee tables with coated steel, tempered glass, …",
+        "click[b09n8slfrj]",
+        "Instruction: [SEP] Find me coffee tables with coated steel, tempered glass, …",
+    ),
+)

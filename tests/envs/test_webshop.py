@@ -1,0 +1,339 @@
+"""What is special about WebShop: its ids, its pages, its one payment, its words."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import httpx
+import pytest
+from gymnasium.error import ResetNeeded
+
+from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.envs.webshop import WEBSHOP, Click, Search, WebShopWire
+from agentgym_gym.leases import LeasePool
+from agentgym_gym.wire import Outcome, Reply, Start
+
+GRAMMAR = WEBSHOP.grammar
+FIRST = "WebShop [SEP] Instruction: [SEP] Find me a red mug, and price lower than 9.00 dollars [SEP] Search"
+GOAL = "Find me a red mug, and price lower than 9.00 dollars"
+_hosts = itertools.count()
+
+
+class Shop(httpx.BaseTransport):
+    """A shop with one product, which pays what it is told to.
+
+    Attributes:
+        pays: The reward of a purchase.
+        asked: Method, path, query and body of each request.
+    """
+
+    def __init__(self, pays=1.0):
+        self.pays = pays
+        self.asked = []
+
+    def handle_request(self, request):
+        body = json.loads(request.content) if request.content else None
+        self.asked.append((request.method, request.url.path, request.url.query.decode(), body))
+        status, answer = self._answer(request.url.path, body or {}, request.url.query)
+        return httpx.Response(status, content=json.dumps(answer))
+
+    def _answer(self, path, body, query):
+        if path == "/step":
+            bought = body["action"].lower() == "click[buy now]"
+            reward = self.pays if bought else 0.0
+            return 200, {"state": f"did {body['action']}", "reward": reward, "done": bought, "info": None}
+        if path in {"/observation", "/available_actions"}:
+            assert query == b"env_idx=4711"
+        answers = {
+            "/": "ok",
+            "/create": 4711,
+            "/reset": [FIRST, None],
+            "/observation": FIRST,
+            "/available_actions": {"has_search_bar": True, "clickables": ["search", "buy now"]},
+        }
+        return (200, answers[path]) if path in answers else (404, {"detail": "Not Found"})
+
+    def close(self):
+        """Do nothing: a test looks at what was asked."""
+
+
+def play(shop, *replies, **options):
+    env = AgentGymEnv(
+        "WebShop", server=f"http://shop-{next(_hosts)}.test", transport=shop, action_format="bare", **options
+    )
+    turns = [env.reset(options={"task_id": 3})]
+    turns += [env.step(reply) for reply in replies]
+    env.close()
+    return turns
+
+
+def drive(flow, *answers):
+    """Answer a flow's calls; return its result and the calls."""
+    answers, asked = list(answers), []
+    try:
+        call = next(flow)
+        while True:
+            asked.append(call)
+            status, content = answers.pop(0)
+            call = flow.send(Reply(call, status, content.encode()))
+    except StopIteration as stop:
+        assert not answers
+        return stop.value, asked
+
+
+# -------------------------------------------------------------------------------------------- the wire
+
+
+def test_an_episode_asks_what_agentgyms_client_asks():
+    shop = Shop()
+    (observation, info), *_ = play(shop, "search[red mug]", "click[buy now]")
+    assert (observation, info["goal"]) == (FIRST, GOAL)
+    assert "available_actions" not in info
+    asked = [(path, query, body and list(body.items())) for _, path, query, body in shop.asked]
+    assert asked == [
+        ("/", "", None),
+        ("/openapi.json", "", None),
+        ("/create", "", None),
+        ("/reset", "", [("session_id", 3), ("env_idx", 4711)]),
+        ("/observation", "env_idx=4711", None),
+        ("/step", "", [("action", "search[red mug]"), ("env_idx", 4711)]),
+        ("/step", "", [("action", "click[buy now]"), ("env_idx", 4711)]),
+    ]
+
+
+def test_the_available_actions_are_asked_for_where_they_are_wanted():
+    shop = Shop()
+    (_, start), step, last = play(shop, "search[red mug]", "click[buy now]", available_actions=True)
+    assert start["available_actions"] == ("search[<keywords>]", "click[buy now]")
+    assert step[-1]["available_actions"] == ("search[<keywords>]", "click[buy now]")
+    assert "available_actions" not in last[-1]
+    assert [path for _, path, _, _ in shop.asked].count("/available_actions") == 2
+    with pytest.raises(errors.BadOption):
+        AgentGymEnv("WebShop", server="http://x.test", nonsense=True)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ((200, '{"env_idx": 1}'), errors.BadReply),
+        ((200, "true"), errors.BadReply),
+        ((500, "Internal Server Error"), errors.ServerError),
+    ],
+)
+def test_an_id_is_a_bare_number(told, kind):
+    with pytest.raises(kind):
+        drive(WebShopWire().create(0), told)
+    assert drive(WebShopWire().create(0), (200, "0"))[0] == 0
+
+
+def test_a_reset_that_fails_is_a_fault():
+    with pytest.raises(errors.ServerError):
+        drive(WebShopWire().reset(1, 0), (500, "Internal Server Error"))
+    with pytest.raises(errors.BadReply):
+        drive(WebShopWire().reset(1, 0), (200, '"a page"'))
+    with pytest.raises(errors.ServerError):
+        drive(WebShopWire().reset(1, 0), (200, '["a page", null]'), (500, "Internal Server Error"))
+
+
+@pytest.mark.parametrize("reward", ["1.5", "-0.1", "true", "null", '"1"', "NaN"])
+def test_a_reward_that_cannot_be_is_a_fault(reward):
+    told = (200, f'{{"state": "x", "reward": {reward}, "done": true, "info": null}}')
+    with pytest.raises(errors.BadReply):
+        drive(WebShopWire().step(1, "click[buy now]"), told)
+
+
+def test_another_server_that_says_ok_is_not_taken_for_it():
+    def api(*fields):
+        return json.dumps(
+            {
+                "paths": {
+                    "/reset": {
+                        "post": {
+                            "requestBody": {
+                                "content": {
+                                    "application/json": {"schema": {"$ref": "#/components/schemas/R"}}
+                                }
+                            }
+                        }
+                    }
+                },
+                "components": {"schemas": {"R": {"properties": {field: {} for field in fields}}}},
+            }
+        )
+
+    drive(WebShopWire().identify(), (200, '"ok"'), (200, api("env_idx", "session_id")))
+    with pytest.raises(errors.WrongServer):
+        drive(WebShopWire().identify(), (200, '"ok"'), (200, api("env_idx", "item_id")))
+    with pytest.raises(errors.WrongServer):  # WebArena's is not JSON
+        drive(WebShopWire().identify(), (200, "ok"))
+
+
+def test_the_recorded_server_is_known_by_its_routes(recordings):
+    rows = {row["path"]: row for row in recordings("webshop.jsonl")[:2]}
+    told = [(200, json.dumps(rows[path]["response_json"])) for path in ("/", "/openapi.json")]
+    drive(WebShopWire().identify(), *told)
+
+
+def test_an_id_that_is_in_use_is_not_taken_twice(recordings):
+    """A server of three was asked for eight, and gave out live ids again."""
+    ids = [row["response_json"] for row in recordings("webshop_cap3.jsonl") if row["path"] == "/create"]
+    assert len(set(ids)) == 3 < len(ids)
+    pool = LeasePool(WEBSHOP, f"http://shop-{next(_hosts)}.test")
+    leases = []
+    for each in ids[:3]:
+        told = [(200, '"ok"'), (404, "{}")] if not leases else []
+        leases.append(drive(pool.acquire(0), *told, (200, str(each)))[0])
+    with pytest.raises(errors.ServerFull):
+        drive(pool.acquire(0), (200, str(ids[3])))
+    drive(pool.release(leases[0]))
+    assert drive(pool.acquire(0))[0].env_id == ids[0]
+
+
+def test_no_more_is_asked_for_than_the_server_holds():
+    assert WebShopWire.capacity == 8_000
+    assert WebShopWire.reissues_ids
+    assert not WebShopWire.closes
+
+
+# ------------------------------------------------------------------------------------------- the score
+
+
+@pytest.mark.parametrize(("pays", "success"), [(1.0, True), (0.75, False), (0.0, False)])
+@pytest.mark.parametrize("buy", ["click[buy now]", "Click[Buy Now]"])
+def test_a_purchase_ends_the_episode_and_pays(pays, success, buy):
+    *_, (_, reward, terminated, truncated, info) = play(Shop(pays), "search[red mug]", buy)
+    assert (reward, terminated, truncated) == (pays, True, False)
+    assert (info["score"], info["success"], info["agentgym_score"]) == (pays, success, pays)
+
+
+def test_a_finished_episode_is_not_paid_again():
+    with pytest.raises(ResetNeeded):
+        play(Shop(), "click[buy now]", "click[buy now]")
+
+
+def test_without_a_purchase_there_is_no_score():
+    turns = play(Shop(), *["search[red mug]"] * WEBSHOP.max_turns)
+    assert turns[-1][1:4] == (0.0, False, True)
+    verdict = WebShopWire().judge(Start(""), 0.0, "search[x]", Outcome("x", 0.5, done=False))
+    assert (verdict.score, verdict.success, verdict.done, verdict.agentgym_score) == (0.0, False, False, 0.5)
+
+
+# ------------------------------------------------------------------------------------------- the words
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("click[size: x-large [tall]]", Click("size: x-large [tall]")),
+        ("click[[a]", Click("[a")),
+        ("click[a]]", Click("a]")),
+        ("search[a] click[b]", Search("a] click[b")),
+        ("search [red  mug]", Search("red  mug")),
+        ("CLICK[ Buy Now ]", Click("Buy Now")),
+        ("click[a\xa0b]", Click("a\xa0b")),
+        ('search["women\'s" shoes, 5\' 3"]', Search('"women\'s" shoes, 5\' 3"')),
+        ("search[水杯 ☕]", Search("水杯 ☕")),
+    ],
+)
+def test_text_is_taken_as_it_stands(text, action):
+    assert GRAMMAR.parse(text) == action
+    assert GRAMMAR.parse(str(action)) == action
+    for action_format in FORMATS.values():
+        assert action_format.parse(action_format.render(action, "I think."), GRAMMAR) == action
+
+
+@pytest.mark.parametrize("text", ["search[]", "click[ ]", "search", "click[a\nb]", "search[x", "search x"])
+def test_an_action_without_its_text_is_refused(text):
+    with pytest.raises(errors.BadArguments):
+        GRAMMAR.parse(text)
+
+
+@pytest.mark.parametrize("text", ["<a>", "<A> red", "<c>", "<r>", "<q> mug"])
+def test_the_servers_own_commands_are_no_keywords(text):
+    with pytest.raises(errors.BadArguments):
+        Search(text)
+    Search(f"red {text}")
+
+
+def test_what_is_no_action_is_sent_as_it_is():
+    shop = Shop()
+    *_, turn = play(shop, "look around")
+    assert turn[-1]["action"] == "look around"
+    assert shop.asked[-1][-1]["action"] == "look around"
+
+
+# ------------------------------------------------------------------------------------ AgentGym's readers
+
+READ = {
+    "react": {
+        "Thought: x\n\nAction:\nsearch[a]": "search[a]",
+        "Action: a Action: click[b] ": "click[b]",
+        "search[a] it is": "search[a] it is",
+        "I wait": "",
+        "Action: click[a]</s>": "click[a]",
+    },
+    "function_calling": {
+        '{"thought": 1, "function_name": "click", "arguments": {"item": "a"}}</s>': "click[a]",
+        '{"thought": "", "function_name": "search", "arguments": {"keywords": ["a", 1]}}': "search[['a', 1]]",
+        '"thought": "", "function_name": "search", "arguments": {"keywords": ""}': errors.BadArguments,
+        'a call in JSON, "thought": "x"': errors.NoAction,
+        '{"thought": "", "function_name": ["click"], "arguments": {"item": "a"}}': errors.BadArguments,
+        '{"thought": "", "function_name": "click", "arguments": ["a"]}': errors.BadArguments,
+        '{"thought": "", "function_name": "buy", "arguments": {}}': errors.UnknownAction,
+    },
+    "code_as_action": {
+        "```python\n# x\nclick(item='a')\n```": "click[a]",
+        "click(5)": "click[5]",
+        "'search[a]'": "search[a]",
+        "```\nsearch('a\\d')```": errors.NoAction,
+        "search('a\\d')": "search[a\\d]",
+        "search()": errors.BadArguments,
+        "search('a', 'b')": errors.BadArguments,
+        "search(item='a')": errors.BadArguments,
+        "search('a', keywords='b')": errors.BadArguments,
+        "search(*['a'])": errors.BadArguments,
+        "search(open('x'))": errors.BadArguments,
+        "search(0x" + "f" * 8_000 + ")": errors.BadArguments,
+        "search('" + "a" * 20_000 + "')": errors.BadArguments,
+        "buy('a')": errors.UnknownAction,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "expected"), [(n, r, e) for n, rows in READ.items() for r, e in rows.items()]
+)
+def test_the_readers(name, reply, expected):
+    reader = WEBSHOP.agentgym_readers[name]
+    if isinstance(expected, str):
+        assert reader(reply) == expected
+        return
+    with pytest.raises(expected) as raised:
+        reader(reply)
+    assert type(raised.value) is expected
+
+
+@pytest.mark.parametrize("words", ["<a>", "<A> mug", "<c>"])
+def test_the_readers_send_nothing_that_fails_on_the_server(words):
+    call = {"thought": "", "function_name": "search", "arguments": {"keywords": words}}
+    replies = {
+        "react": f"Action: search[{words}]",
+        "function_calling": json.dumps(call),
+        "code_as_action": f"search({words!r})",
+    }
+    for name, reply in replies.items():
+        with pytest.raises(errors.BadArguments):
+            WEBSHOP.agentgym_readers[name](reply)
+    assert WEBSHOP.agentgym_readers["react"]("Action: search[<r>]") == "search[<r>]"
+
+
+def test_the_readers_agree_with_agentgyms_client(recordings):
+    for row in recordings("client_parse.jsonl"):
+        if row["env"] != "WebShop" or row["text"].endswith("</s>"):  # it cuts a letter too many there
+            continue
+        try:
+            sent = [WEBSHOP.agentgym_readers[row["format"]](row["text"])]
+        except errors.ActionError:
+            sent = []
+        assert sent == row["sent"], row["text"]
