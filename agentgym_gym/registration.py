@@ -5,11 +5,14 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym.envs.babyai import BABYAI
+from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.textcraft import TEXTCRAFT
+from agentgym_gym.envs.wordle import WORDLE
 
 __all__ = ["BUILT_IN", "register"]
 
-BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT,)
+BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT, MAZE, WORDLE, BABYAI)
 
 
 def register(environment: catalogue.Environment) -> None:
