@@ -161,7 +161,7 @@ class ToggleAndGoThrough(Action):
 
 @dataclass(frozen=True)
 class Toggle(Action):
-    """Open or close the door right in front of you; a locked one needs the key of its colour."""
+    """Open the closed door right in front of you; a locked one needs the key of its colour."""
 
     template: ClassVar[str] = "toggle"
     accepts: ClassVar[_Accepts] = {"toggle door": {}, "toggle the door": {}}
@@ -197,10 +197,12 @@ you see and what you carry.
 
 - You see only what lies ahead of you and to your sides, not what is behind you or behind a closed door. \
 What is not in sight has to be looked for: turn, move, and go through doors.
-- Things bear numbers, the nearest first, among those in sight that are otherwise called the same. They \
-are numbered anew after each action, so use the names of the last observation.
+- Things that are otherwise called the same bear numbers, the nearest first, and are numbered anew after \
+each action.
 - You can carry one thing at a time. A locked door opens only to one who carries the key of its colour.
-- Each observation ends with the actions that are possible now; all others change nothing.
+- Each observation ends with the actions that are possible now; all others change nothing. Name things as \
+they are named there.
+- Where a goal has several parts, their order may matter.
 - The goal counts for more the fewer moves it takes."""
 
 _GOAL = re.compile(r"\AYour goal: ([^\n]+)")
@@ -284,8 +286,12 @@ _QUIRKS = """\
   and won.
 - The server does not stop at the level's own limit. A success after it has a reward below 0, which is no
   success.
-- `The task is completed.` is also said where the task failed for good, such as by opening the wrong door
-  first.
+- `The task is completed.` is also said where the task has failed for good, such as by opening the wrong
+  one of two doors first. Nothing else tells; the episode goes on.
+- A goal in which one thing is to be done after another says `and` for both `then` and `after you`.
+- The numbers in the listed actions count only what a way leads to, those in the description count all in
+  sight.
+- Nothing opens a box, as level 26 (`KeyInBox`) would ask for.
 - `toggle and go through` loses the reward of a task that is to open a door: use `go to` and `toggle`
   there.
 - The server reads `pickup`; AgentGym's own prompt says `pick up`, which is read here and sent as `pickup`."""
