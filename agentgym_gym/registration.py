@@ -5,13 +5,23 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym.envs.babyai import BABYAI
+from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.textcraft import TEXTCRAFT
 from agentgym_gym.envs.webarena import WEBARENA
 from agentgym_gym.envs.webshop import WEBSHOP
+from agentgym_gym.envs.wordle import WORDLE
 
 __all__ = ["BUILT_IN", "register"]
 
-BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT, WEBSHOP, WEBARENA)
+BUILT_IN: tuple[catalogue.Environment, ...] = (
+    TEXTCRAFT,
+    MAZE,
+    WORDLE,
+    BABYAI,
+    WEBSHOP,
+    WEBARENA,
+)
 
 
 def register(environment: catalogue.Environment) -> None:

@@ -1,0 +1,319 @@
+"""BabyAI: carry out an instruction among coloured things (Chevalier-Boisvert et al., 2018, arXiv:1810.08272).
+
+What the server does that an adapter must know: it adds up the last reward at every step, an unread one too,
+and calls that the score; it takes back the end of an episode that was won late; and it steps on when the time
+of the game is up, after which a win costs points. So an episode is scored and ended here by the first reward
+above 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+
+from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.arguments import Name, strategies
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.errors import ManyActions
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Verdict, Wire, exchange
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = [
+    "BABYAI",
+    "BabyAIWire",
+    "CheckAvailableActions",
+    "Drop",
+    "GoThrough",
+    "GoTo",
+    "MoveForward",
+    "Pickup",
+    "Toggle",
+    "ToggleAndGoThrough",
+    "TurnLeft",
+    "TurnRight",
+]
+
+_COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
+_DOORS = ("open door", "closed door", "locked door")
+_LOOSE = ("ball", "key", "box")
+
+
+class _Thing(Name):
+    """One of the things in sight: colour, kind and number, such as ``red ball 1``.
+
+    Reading forgives ``the`` in front and the American spelling of grey. The number is never guessed.
+    """
+
+    def __init__(self, samples: Sequence[str], kinds: Sequence[str]) -> None:
+        form = rf"(?:{'|'.join(_COLOURS)}) (?:{'|'.join(kinds)}) [1-9][0-9]?"
+        super().__init__(samples, words=form)
+        self._kinds = kinds
+
+    def read(self, text: str) -> str:
+        """Read a thing as forgivingly as the class says."""
+        words = text.lower().replace("_", " ").split()
+        words = words[1:] if words[:1] == ["the"] else words
+        return super().read(" ".join("grey" if word == "gray" else word for word in words))
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw any of the things."""
+        st = strategies()
+        parts = st.tuples(
+            st.sampled_from(_COLOURS), st.sampled_from(self._kinds), st.integers(1, 99).map(str)
+        )
+        return parts.map(" ".join)  # type: ignore[no-any-return]
+
+
+_Object = Annotated[
+    str,
+    _Thing(["red ball 1", "grey key 2", "blue closed door 1", "green box 1"], [*_LOOSE, *_DOORS]),
+    "its colour, kind and number, as the observation calls it",
+]
+_Loose = Annotated[
+    str,
+    _Thing(["grey key 2", "red ball 1", "green box 1"], _LOOSE),
+    "its colour, kind and number, as the observation calls it",
+]
+_Door = Annotated[
+    str,
+    _Thing(["blue closed door 1", "red locked door 1", "yellow open door 1"], _DOORS),
+    "the door's colour, state and number, as the observation calls it",
+]
+_Open = Annotated[
+    str,
+    _Thing(["yellow open door 1", "red open door 2"], _DOORS),
+    "the door's colour, state and number, as the observation calls it",
+]
+_Accepts: TypeAlias = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class TurnLeft(Action):
+    """Turn left on the spot."""
+
+    template: ClassVar[str] = "turn left"
+    accepts: ClassVar[_Accepts] = {"turn_left": {}, "left": {}}
+
+
+@dataclass(frozen=True)
+class TurnRight(Action):
+    """Turn right on the spot."""
+
+    template: ClassVar[str] = "turn right"
+    accepts: ClassVar[_Accepts] = {"turn_right": {}, "right": {}}
+
+
+@dataclass(frozen=True)
+class MoveForward(Action):
+    """Go one step forward."""
+
+    template: ClassVar[str] = "move forward"
+    accepts: ClassVar[_Accepts] = {"move_forward": {}, "go forward": {}, "forward": {}}
+
+
+@dataclass(frozen=True)
+class GoTo(Action):
+    """Go to a thing that you see, until it is right in front of you."""
+
+    template: ClassVar[str] = "go to {obj}"
+    accepts: ClassVar[_Accepts] = {"go_to {obj}": {}, "goto {obj}": {}}
+    obj: _Object
+
+
+@dataclass(frozen=True)
+class Pickup(Action):
+    """Go to a key, ball or box that you see and pick it up, if you carry nothing."""
+
+    template: ClassVar[str] = "pickup {obj}"
+    accepts: ClassVar[_Accepts] = {"pick up {obj}": {}, "pick_up {obj}": {}}
+    obj: _Loose
+
+
+@dataclass(frozen=True)
+class Drop(Action):
+    """Put down in front of you what you carry."""
+
+    template: ClassVar[str] = "drop"
+    accepts: ClassVar[_Accepts] = {"drop it": {}}
+
+
+@dataclass(frozen=True)
+class GoThrough(Action):
+    """Go into the opening of an open door that you see."""
+
+    template: ClassVar[str] = "go through {door}"
+    accepts: ClassVar[_Accepts] = {"go_through {door}": {}}
+    door: _Open
+
+
+@dataclass(frozen=True)
+class ToggleAndGoThrough(Action):
+    """Go to a closed door, or to a locked one whose key you carry, open it and go into its opening."""
+
+    template: ClassVar[str] = "toggle and go through {door}"
+    accepts: ClassVar[_Accepts] = {"toggle_and_go_through {door}": {}}
+    door: _Door
+
+
+@dataclass(frozen=True)
+class Toggle(Action):
+    """Open the closed door right in front of you; a locked one needs the key of its colour."""
+
+    template: ClassVar[str] = "toggle"
+    accepts: ClassVar[_Accepts] = {"toggle door": {}, "toggle the door": {}}
+
+
+@dataclass(frozen=True)
+class CheckAvailableActions(Action):
+    """List the actions that can be taken now."""
+
+    template: ClassVar[str] = "check available actions"
+    accepts: ClassVar[_Accepts] = {"check_available_actions": {}}
+
+
+_GRAMMAR = Grammar(
+    [
+        GoTo("red ball 1"),
+        Pickup("grey key 2"),
+        Drop(),
+        ToggleAndGoThrough("blue closed door 1"),
+        GoThrough("yellow open door 1"),
+        Toggle(),
+        TurnLeft(),
+        TurnRight(),
+        MoveForward(),
+        CheckAvailableActions(),
+    ]
+)
+
+_RULES = """\
+You are in a room, perhaps one of several with doors between them, and are given a goal, such as going to \
+a thing, fetching it, putting it next to another, or opening a door. After each action you are told what \
+you see and what you carry.
+
+- You see only what lies ahead of you and to your sides, not what is behind you or behind a closed door. \
+What is not in sight has to be looked for: turn, move, and go through doors.
+- Things that are otherwise called the same bear numbers, the nearest first, and are numbered anew after \
+each action.
+- You can carry one thing at a time. A locked door opens only to one who carries the key of its colour.
+- Each observation ends with the actions that are possible now; all others change nothing. Name things as \
+they are named there.
+- Where a goal has several parts, their order may matter.
+- The goal counts for more the fewer moves it takes."""
+
+_GOAL = re.compile(r"\AYour goal: ([^\n]+)")
+_LISTED = re.compile(r'"([^"]*)"')
+
+
+def _available(observation: str) -> tuple[str, ...] | None:
+    """Return the actions listed at the end of an observation."""
+    _, label, actions = observation.rpartition("\nAvailable actions: [")
+    return tuple(_LISTED.findall(actions)) if label else None
+
+
+class BabyAIWire(Wire):
+    """The wire of AgentGym's BabyAI server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+
+    greeting = "This is environment BabyAI."
+    closes = True
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment."""
+        body = yield from exchange(Call("create", "POST", "/create"))
+        return body.integer("id")
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task."""
+        body = yield from exchange(Call("reset", "POST", "/reset", {"data_idx": task_id, "id": env_id}))
+        observation = body.text("observation")
+        goal = _GOAL.search(observation)
+        return Start(observation, goal=goal[1] if goal else None, available_actions=_available(observation))
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "id": env_id}))
+        observation = body.text("observation")
+        return Outcome(
+            observation,
+            body.number("reward"),
+            body.flag("done"),
+            available_actions=_available(observation),
+            details={"score": body.number("score")},
+        )
+
+    def close(self, env_id: int) -> Flow[None]:
+        """Free an environment; closing one that is gone, or was never reset, does nothing."""
+        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+        """Score an outcome by the first reward above 0, whatever the server says of the end.
+
+        The server's own score, which AgentGym's client reports, is the sum of all rewards, with the last one
+        counted again at every action that it does not know.
+        """
+        success = outcome.reward > 0
+        return Verdict(
+            outcome.reward if success else score, success, success or outcome.done, outcome.details["score"]
+        )
+
+
+def _read_as_agentgym(reply: str) -> str:
+    """Return what AgentGym's ``BabyAIEnvClient`` would send.
+
+    It takes each ``Action:`` with the rest of its line, or of the next line that is not blank; refuses two;
+    and keeps nothing but ASCII letters, digits, commas and blanks. Without an ``Action:`` it sends "".
+    """
+    found = re.findall(r"Action:\s*([^\n]*)", reply)
+    if len(found) > 1:
+        raise ManyActions("There is more than one `Action:` in the reply.")
+    kept = re.sub(r"[^A-Za-z0-9, ]", "", found[0]) if found else ""
+    return " ".join(kept.split())
+
+
+_QUIRKS = """\
+- A task id is a level and a seed: level `id % 40 + 1` of 40, seed `id // 40`. The server takes any id from
+  0 up. The ids here are as many as AgentGym has trajectories (810) and evaluation tasks (90) of it; which
+  ids those have is not said. That gives each level 22 seeds, and the first 20 levels one more.
+- The reward of a success is 1 - 0.9 · steps / limit, with the level's own limit; one `go to` may be many
+  steps.
+- The score is that reward, and the episode ends there. The server's own score, in `info["agentgym_score"]`
+  as AgentGym's client reports it, adds the last reward again at every unknown action.
+- The server takes back the end of an episode that is won with a reward of 0.5 or less; here it is over,
+  and won.
+- The server does not stop at the level's own limit. A success after it has a reward below 0, which is no
+  success.
+- `The task is completed.` is also said where the task has failed for good, such as by opening the wrong
+  one of two doors first. Nothing else tells; the episode goes on.
+- A goal in which one thing is to be done after another says `and` for both `then` and `after you`.
+- The numbers in the listed actions count only what a way leads to, those in the description count all in
+  sight.
+- Nothing opens a box, as level 26 (`KeyInBox`) would ask for.
+- `toggle and go through` loses the reward of a task that is to open a door: use `go to` and `toggle`
+  there.
+- The server reads `pickup`; AgentGym's own prompt says `pick up`, which is read here and sent as `pickup`."""
+
+BABYAI = Environment(
+    name="BabyAI",
+    summary=(
+        "Carry out an instruction among coloured things (Chevalier-Boisvert et al., 2018, arXiv:1810.08272)."
+    ),
+    wire=BabyAIWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=20,
+    splits={"all": range(900)},
+    agentgym_readers={"react": _read_as_agentgym},
+    quirks=_QUIRKS,
+    launch="cd agentenv-babyai && pip install -e . && babyai --host 127.0.0.1 --port 36001",
+    transcript=(
+        "Your goal: go to the grey key\nIn front of you in this room, you can see several objects: …",
+        "turn right",
+        "In front of you in this room, you can see several objects: There is a yellow closed door 1 …",
+        "turn right",
+        "In front of you in this room, you can see several objects: There is a yellow closed door 1 …",
+    ),
+)

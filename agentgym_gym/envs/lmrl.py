@@ -1,0 +1,52 @@
+"""What Maze and Wordle have in common: one server, LMRL-Gym's, serves both, each under its own prefix."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
+
+__all__ = ["LMRLWire", "read_as_agentgym"]
+
+
+class LMRLWire(Wire):
+    """The wire of AgentGym's LMRL-Gym server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200.
+
+    The text of an error may be empty.
+
+    Class attributes:
+        prefix: What the routes of the environment begin with.
+        task: The name under which a reset is told its task.
+    """
+
+    greeting = "This is environment LMRL-Gym."
+    closes = False
+    prefix: ClassVar[str]
+    task: ClassVar[str]
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment."""
+        body = yield from exchange(Call("create", "POST", f"{self.prefix}/create"))
+        return body.integer("id")
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task; the reply need hold nothing but the observation."""
+        wanted = {self.task: task_id, "id": env_id}
+        body = yield from exchange(Call("reset", "POST", f"{self.prefix}/reset", wanted))
+        return Start(body.text("observation"))
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        played = {"action": action, "id": env_id}
+        body = yield from exchange(Call("step", "POST", f"{self.prefix}/step", played))
+        return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+
+def read_as_agentgym(reply: str) -> str:
+    """Return what AgentGym's ``MazeEnvClient`` and ``WordleEnvClient`` would send.
+
+    They take what stands between the first ``Action:`` and the second, or the whole reply where there is no
+    ``Action:``, with all its quotes, fences and line ends.
+    """
+    before, marked, after = reply.removesuffix("</s>").partition("Action:")
+    return (after.partition("Action:")[0] if marked else before).strip()

@@ -1,0 +1,153 @@
+"""Wordle: guess a word of five letters (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).
+
+What the server does that an adapter must know: it knows forty words, in lower case. At each guess it draws
+the hidden word anew from those that fit all it has answered so far. Whatever is not one of its words is a
+try as well. It offers the words that are still possible under a route of its own, which is never asked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.arguments import Argument, strategies
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
+from agentgym_gym.errors import BadArguments
+from agentgym_gym.text import shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["WORDLE", "WORDS", "Guess", "WordleWire"]
+
+WORDS = (
+    *("aloft", "aroma", "caulk", "could", "crimp", "cynic", "dodge", "elder", "frame", "humor"),
+    *("knoll", "light", "moist", "mount", "other", "panic", "pause", "perky", "pleat", "point"),
+    *("prick", "proxy", "robin", "robot", "shake", "shard", "shire", "skill", "solar", "sugar"),
+    *("swill", "tacit", "thorn", "those", "trove", "ulcer", "ultra", "whack", "wince", "wrung"),
+)
+"""The words that the server knows, which the rules tell the agent."""
+
+
+class _Word(Argument[str]):
+    """A word of five letters, written with blanks between them.
+
+    Reading takes it with blanks, commas or hyphens between all letters or with nothing between any: to cut
+    "I am ok" down to five letters would make a guess of it.
+    """
+
+    _value = re.compile(r"[a-z]{5}", re.ASCII)
+    _written = re.compile(r"[a-z]{5}|[a-z](?:[ ,_-]{1,3}[a-z]){4}", re.ASCII)
+
+    def read(self, text: str) -> str:
+        """Read five letters, whatever their capitals."""
+        word = text.strip(" .").lower()
+        if not self._written.fullmatch(word):
+            raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
+        return re.sub(r"[ ,_-]", "", word)
+
+    def write(self, value: str) -> str:
+        """Put blanks between the letters."""
+        return " ".join(value)
+
+    def check(self, value: Any) -> None:
+        """Accept five lower-case letters."""
+        if not isinstance(value, str) or not self._value.fullmatch(value):
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+
+    def describe(self) -> str:
+        """Name the form."""
+        return "a word of five letters"
+
+    def schema(self) -> dict[str, Any]:
+        """Return a string schema with the form as a pattern."""
+        return {"type": "string", "pattern": "^[a-z]{5}$"}
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw the words of the game and any five letters."""
+        st = strategies()
+        letters = st.text("abcdefghijklmnopqrstuvwxyz", min_size=5, max_size=5)
+        return st.sampled_from(WORDS) | letters  # type: ignore[no-any-return]
+
+    def sample(self, rng: np.random.Generator) -> str:
+        """Draw one of the words of the game."""
+        return WORDS[int(rng.integers(len(WORDS)))]
+
+
+@dataclass(frozen=True)
+class Guess(Action):
+    """Guess a word, written with blanks between its letters."""
+
+    template: ClassVar[str] = "{word}"
+    accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"guess {word}": {}, "guess: {word}": {}}
+    word: Annotated[str, _Word(), "the word, of five letters"]
+
+
+_GRAMMAR = Grammar([Guess("shire")])
+
+_RULES = f"""\
+You are guessing a hidden word of five letters and have six tries. After each guess you are told, for each \
+of its letters in order:
+
+- `g`: the letter stands at that place in the hidden word;
+- `y`: the hidden word holds the letter, but not at that place;
+- `b`: the hidden word does not hold the letter.
+
+Each letter is judged by itself: one that you guess at two places is marked at both, though the hidden \
+word may hold it only once. After `g g g g g` you have won.
+
+Anything but one of the following words is answered `invalid word` and still takes a try. The hidden word \
+is one of them too:
+
+{" ".join(WORDS)}"""
+
+
+class WordleWire(LMRLWire):
+    """The wire of Wordle: a task is the seed from which the hidden words are drawn."""
+
+    prefix = "/wordle"
+    task = "seed"
+
+
+_QUIRKS = """\
+- One server serves Wordle and Maze. Give its address without `/wordle`.
+- A task id is a seed, and the server takes any. The ids here are as many as AgentGym has trajectories
+  (955) and evaluation tasks (25) of it; which seeds those have is not said.
+- The hidden word is drawn anew at each guess from the words that fit all answers so far, so the same seed
+  with other guesses leads to another word.
+- The server knows 40 words, which the rules list, as AgentGym's client does. Its list of the words that
+  are still possible, `/wordle/filtered_vocab`, is never asked for.
+- Whatever is not one of its words, in lower case, counts as one of the six tries.
+- The server cannot free an environment."""
+
+WORDLE = Environment(
+    name="Wordle",
+    summary="Guess a word of five letters in six tries (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).",
+    wire=WordleWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=8,
+    splits={"all": range(980)},
+    agentgym_readers={"react": read_as_agentgym},
+    oracle="agentgym_gym.oracles.wordle:WordleOracle",
+    quirks=_QUIRKS,
+    launch=(
+        "git submodule update --init agentenv-lmrlgym/lmrlgym && cd agentenv-lmrlgym && "
+        "conda env create --name agentenv-lmrlgym -f lmrlgym/environment.yml && "
+        "conda activate agentenv-lmrlgym && bash setup.sh && lmrlgym --host 127.0.0.1 --port 36001"
+    ),
+    transcript=(
+        "Let's start Wordle!",
+        "p a n i c",
+        "b y b b b",
+        "s o l a r",
+        "b y b y y",
+        "a r o m a",
+        "g g g g g",
+    ),
+)

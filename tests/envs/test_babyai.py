@@ -1,0 +1,246 @@
+"""BabyAI: what its server does wrong, its scores and ends, and how its actions are read."""
+
+import json
+
+import httpx
+import pytest
+
+from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.envs.babyai import (
+    BABYAI,
+    CheckAvailableActions,
+    Drop,
+    GoThrough,
+    GoTo,
+    MoveForward,
+    Pickup,
+    Toggle,
+    ToggleAndGoThrough,
+    TurnLeft,
+    TurnRight,
+)
+from agentgym_gym.wire import Outcome, Reply, Start, Verdict
+
+GOAL = "Your goal: go to the red ball\nIn front of you"
+LISTED = '\nAvailable actions: ["turn left", "pickup red ball 1", "check available actions"]'
+
+
+def told(reward=0, score=0, *, done=False, observation="You see"):
+    return {"observation": observation + LISTED, "reward": reward, "score": score, "done": done}
+
+
+class Server(httpx.BaseTransport):
+    """Answers the steps of one episode in order."""
+
+    def __init__(self, *steps):
+        self.steps, self.asked = list(steps), []
+
+    def handle_request(self, request):
+        path = request.url.path
+        self.asked.append((path, request.content))
+        if path == "/step":
+            return httpx.Response(200, json=self.steps.pop(0))
+        said = {
+            "/": "This is environment BabyAI.",
+            "/create": {"id": 0},
+            "/reset": {**told(observation=GOAL), "deleted": False},
+            "/close": True,
+        }
+        return httpx.Response(200, json=said[path])
+
+
+def play(*steps, replies=("dance",) * 9, task=0):
+    """Play until the episode ends or the steps do; returns the turns and the server."""
+    server = Server(*steps)
+    env = AgentGymEnv("BabyAI", server="http://babyai.test", transport=server, action_format="bare")
+    turns = [env.reset(options={"task_id": task})]
+    for _, reply in zip(steps, replies, strict=False):
+        turns.append(env.step(reply))
+        if turns[-1][2] or turns[-1][3]:
+            break
+    env.close()
+    return turns, server
+
+
+def test_the_bodies_are_those_of_agentgyms_client():
+    _, server = play(told(), replies=["go to red ball 1"], task=41)
+    assert [each for each in server.asked if each[0] != "/"] == [
+        ("/create", b""),
+        ("/reset", b'{"data_idx": 41, "id": 0}'),
+        ("/step", b'{"action": "go to red ball 1", "id": 0}'),
+        ("/close", b'{"id": 0}'),
+    ]
+
+
+def test_the_goal_and_the_available_actions_are_told():
+    (start, (*_, info)), _ = play(told())
+    actions = ("turn left", "pickup red ball 1", "check available actions")
+    assert start[1]["goal"] == info["goal"] == "go to the red ball"
+    assert start[1]["available_actions"] == info["available_actions"] == actions
+    assert start[0] == GOAL + LISTED
+
+
+def test_an_observation_without_them_is_no_fault():
+    flow = BABYAI.wire.reset(0, 0)
+    call = next(flow)
+    with pytest.raises(StopIteration) as stop:
+        flow.send(Reply(call, 200, b'{"observation": "nothing"}'))
+    assert stop.value.value == Start("nothing")
+
+
+def test_the_score_is_the_reward_and_not_the_servers_sum():
+    turns, _ = play(told(), told(0.875, 0.875, done=True))
+    *_, terminated, truncated, info = turns[-1]
+    assert (terminated, truncated, info["success"]) == (True, False, True)
+    assert (info["score"], info["agentgym_score"]) == (0.875, 0.875)
+
+
+def test_a_late_success_ends_the_episode_though_the_server_takes_the_end_back():
+    turns, server = play(told(0.325, 0.325), told(0.325, 0.65))
+    _, reward, terminated, truncated, info = turns[-1]
+    assert (reward, terminated, truncated) == (0.325, True, False)
+    assert (info["success"], info["score"], info["agentgym_score"]) == (True, 0.325, 0.325)
+    assert len(server.steps) == 1  # an unknown action would have been paid again
+
+
+def test_a_success_past_the_games_own_limit_is_none():
+    turns, _ = play(told(-1.25, -1.25), told(0, -1.25))
+    assert [turn[1] for turn in turns[1:]] == [0.0, 0.0]
+    info = turns[-1][4]
+    assert (info["success"], info["score"], info["agentgym_score"]) == (False, 0.0, -1.25)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict"),
+    [
+        (Outcome("", 0.9, done=True, details={"score": 1.2}), Verdict(0.9, True, True, 1.2)),
+        (Outcome("", 0.3, done=False, details={"score": 0.3}), Verdict(0.3, True, True, 0.3)),
+        (Outcome("", 0.0, done=True, details={"score": 0.0}), Verdict(0.0, False, True, 0.0)),
+        (Outcome("", -1.25, done=True, details={"score": -1.25}), Verdict(0.0, False, True, -1.25)),
+        (Outcome("", -1.25, done=False, details={"score": -1.25}), Verdict(0.0, False, False, -1.25)),
+        (Outcome("", 0.0, done=False, details={"score": 0.62}), Verdict(0.0, False, False, 0.62)),
+    ],
+)
+def test_scores_and_ends(outcome, verdict):
+    assert BABYAI.wire.judge(Start(""), 0.0, "toggle", outcome) == verdict
+
+
+@pytest.mark.parametrize("score", [None, "1", float("nan"), True, ...])
+def test_a_score_that_is_none_is_a_fault(score):
+    reply = {name: value for name, value in {**told(), "score": score}.items() if value is not ...}
+    flow = BABYAI.wire.step(0, "toggle")
+    call = next(flow)
+    with pytest.raises(errors.BadReply):
+        flow.send(Reply(call, 200, json.dumps(reply).encode()))
+
+
+@pytest.mark.parametrize("said", ["0", "The task with environment 0 has finished.", ""])
+def test_an_error_is_a_fault_whatever_it_says(said):
+    flow = BABYAI.wire.step(0, "toggle")
+    call = next(flow)
+    with pytest.raises(errors.EnvironmentFailed):
+        flow.send(Reply(call, 200, json.dumps({"error": said}).encode()))
+
+
+def test_closing_what_was_never_reset_is_answered_false_and_no_fault():
+    flow = BABYAI.wire.close(1)
+    call = next(flow)
+    with pytest.raises(StopIteration):
+        flow.send(Reply(call, 200, b"false"))
+
+
+def test_what_is_not_known_is_left_to_the_server():
+    turns, server = play(told(), replies=["dance"])
+    assert server.asked[-2] == ("/step", b'{"action": "dance", "id": 0}')
+    assert turns[-1][4]["action"] == "dance"
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("pickup red ball 1", Pickup("red ball 1")),
+        ("pick up red ball 1", Pickup("red ball 1")),
+        ("Pick up the Red Ball 1.", Pickup("red ball 1")),
+        ("pick_up red_ball_1", Pickup("red ball 1")),
+        ("go to gray key 12", GoTo("grey key 12")),
+        ("GO TO the blue closed door 1", GoTo("blue closed door 1")),
+        ("go_to red box 1", GoTo("red box 1")),
+        ("go forward", MoveForward()),
+        ("move forward", MoveForward()),
+        ("move_forward", MoveForward()),
+        ("turn left", TurnLeft()),
+        ("Turn right.", TurnRight()),
+        ("drop", Drop()),
+        ("toggle", Toggle()),
+        ("toggle the door", Toggle()),
+        ("go through red open door 2", GoThrough("red open door 2")),
+        ("toggle and go through red locked door 1", ToggleAndGoThrough("red locked door 1")),
+        ("check available actions", CheckAvailableActions()),
+    ],
+)
+def test_ways_to_say_it(text, action):
+    assert FORMATS["bare"].parse(text, BABYAI.grammar) == action
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("go to red ball", errors.BadArguments),  # which of them
+        ("go to red ball 0", errors.BadArguments),
+        ("go to pink ball 1", errors.BadArguments),
+        ("go through red door 1", errors.BadArguments),  # in which state
+        ("pickup red open door 1", errors.BadArguments),
+        ("go to red ball 1 and pick it up", errors.BadArguments),
+        ("toggle red closed door 1", errors.BadArguments),  # perhaps not the one in front
+        ("turn left\nturn left", errors.ManyActions),
+        ("jump", errors.UnknownAction),
+        ("turn around", errors.UnknownAction),
+    ],
+)
+def test_what_is_not_clear_is_refused(text, kind):
+    with pytest.raises(errors.ActionError) as raised:
+        FORMATS["bare"].parse(text, BABYAI.grammar)
+    assert type(raised.value) is kind
+
+
+def test_calls():
+    grammar = BABYAI.grammar
+    assert grammar.from_call("pickup", {"obj": "the red ball 1"}) == Pickup("red ball 1")
+    assert grammar.from_call("toggle_and_go_through", {"door": "red_closed_door_1"}) == ToggleAndGoThrough(
+        "red closed door 1"
+    )
+    with pytest.raises(errors.BadArguments):
+        Pickup("Red ball 1")
+
+
+def test_every_action_that_a_recorded_observation_lists_is_read(recordings):
+    listed = set()
+    for row in recordings("babyai.jsonl"):
+        said = row.get("response_json")
+        if row["path"] in {"/reset", "/step"} and isinstance(said, dict) and "observation" in said:
+            content = json.dumps({"reward": 0, "score": 0, "done": False, **said}).encode()
+            flow = BABYAI.wire.step(0, "")
+            call = next(flow)
+            with pytest.raises(StopIteration) as stop:
+                flow.send(Reply(call, 200, content))
+            listed.update(stop.value.value.available_actions)
+    assert len(listed) > 80
+    assert all(str(BABYAI.grammar.parse(action)) == action for action in listed)
+
+
+@pytest.mark.parametrize(
+    ("reply", "sent"),
+    [
+        ("Action: pick up red ball 1.", "pick up red ball 1"),
+        ("Action:\n\ngo to  red-ball 1</s>", "go to redball 1s"),
+        ("no label", ""),
+        ("Action:", ""),
+    ],
+)
+def test_the_reader_like_agentgyms(reply, sent):
+    assert BABYAI.agentgym_readers["react"](reply) == sent
+
+
+def test_the_reader_like_agentgyms_refuses_two():
+    with pytest.raises(errors.ManyActions):
+        BABYAI.agentgym_readers["react"]("Action: drop\nAction: toggle")
