@@ -40,12 +40,23 @@ __all__ = [
     "Use",
 ]
 
-_NUMBERED = r"[a-z]+(?: [a-z]+)*(?: [0-9]{1,3})?"  # a number ends a name: what follows it is something else
-_JOINING = ["and", "from", "in", "into", "on", "onto", "then", "to", "with"]
+_ARTICLES = ("a", "an", "the")
+_JOINING = ("and", "from", "in", "into", "on", "onto", "then", "to", "with")
+
+
+class _Thing(Name):
+    """The name of an object or receptacle; an article before it is read over."""
+
+    def read(self, text: str) -> str:
+        """Read a name with or without an article."""
+        article, _, rest = text.strip().partition(" ")
+        return super().read(rest if article.lower() in _ARTICLES else text)
 
 
 def _name(*samples: str) -> Name:
-    return Name(samples, reserved=_JOINING, words=_NUMBERED)
+    # A number ends a name, and the game has none of many words: "use of the lamp is next" is no action.
+    words = r"[a-z]+(?: [a-z]+)?(?: [0-9]{1,3})?"
+    return _Thing(samples, reserved=[*_ARTICLES, *_JOINING], words=words)
 
 
 _Object = Annotated[
