@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_gym.envs.babyai import BABYAI
 from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.textcraft import TEXTCRAFT
@@ -19,6 +20,7 @@ BUILT_IN: tuple[catalogue.Environment, ...] = (
     MAZE,
     WORDLE,
     BABYAI,
+    ALFWORLD,
     WEBSHOP,
     WEBARENA,
 )

@@ -1,0 +1,396 @@
+"""ALFWorld: household tasks in text (Shridhar et al., 2021, arXiv:2010.03768).
+
+What the server does that an adapter must know: it reads lower case only and answers "Nothing happens." to all
+that it does not understand or that cannot be done here; it ends an episode after 50 actions; and it cannot
+free an environment. A game's release decides whether an object is laid down by ``put mug 1 in/on desk 1`` or
+by ``move mug 1 to desk 1``: ``info["available_actions"]`` shows which.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.arguments import Name
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.errors import BadArguments, NoAction, UnknownAction
+from agentgym_gym.formats.called import read_call
+from agentgym_gym.text import shown
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
+
+__all__ = [
+    "ALFWORLD",
+    "ALFWorldWire",
+    "Clean",
+    "Close",
+    "Cool",
+    "Examine",
+    "GoTo",
+    "Heat",
+    "Inventory",
+    "Look",
+    "Move",
+    "Open",
+    "Put",
+    "Take",
+    "Use",
+]
+
+_ARTICLES = ("a", "an", "the")
+_JOINING = ("and", "from", "in", "into", "on", "onto", "then", "to", "with")
+
+
+class _Thing(Name):
+    """The name of an object or receptacle; an article before it is read over."""
+
+    def read(self, text: str) -> str:
+        """Read a name with or without an article."""
+        article, _, rest = text.strip().partition(" ")
+        return super().read(rest if article.lower() in _ARTICLES else text)
+
+
+def _name(*samples: str) -> Name:
+    # A number ends a name, and the game has none of many words: "use of the lamp is next" is no action.
+    words = r"[a-z]+(?: [a-z]+)?(?: [0-9]{1,3})?"
+    return _Thing(samples, reserved=[*_ARTICLES, *_JOINING], words=words)
+
+
+_Object = Annotated[
+    str, _name("mug 1", "apple 2", "soapbar 1", "cellphone 3"), "the object's name and number"
+]
+_Receptacle = Annotated[
+    str, _name("desk 1", "countertop 2", "drawer 11", "armchair 1"), "the receptacle's name and number"
+]
+
+
+@dataclass(frozen=True)
+class GoTo(Action):
+    """Walk to a receptacle."""
+
+    template: ClassVar[str] = "go to {recep}"
+    accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"goto {recep}": {}}
+    recep: _Receptacle
+
+    @classmethod
+    def name(cls) -> str:
+        """Return AgentGym's name of the function."""
+        return "goto"
+
+
+@dataclass(frozen=True)
+class Take(Action):
+    """Take an object from the receptacle where you are."""
+
+    template: ClassVar[str] = "take {obj} from {recep}"
+    accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"pick up {obj} from {recep}": {}}
+    obj: _Object
+    recep: _Receptacle
+
+
+@dataclass(frozen=True)
+class Put(Action):
+    """Put the object that you hold in or on the receptacle where you are."""
+
+    template: ClassVar[str] = "put {obj} in/on {recep}"
+    accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "put {obj} in {recep}": {},
+        "put {obj} on {recep}": {},
+        "put {obj} into {recep}": {},
+        "put {obj} onto {recep}": {},
+    }
+    obj: _Object
+    recep: _Receptacle
+
+
+@dataclass(frozen=True)
+class Move(Action):
+    """Do what `put` does, in the games that know it by this name."""
+
+    template: ClassVar[str] = "move {obj} to {recep}"
+    obj: _Object
+    recep: _Receptacle
+
+
+@dataclass(frozen=True)
+class Open(Action):
+    """Open the receptacle where you are."""
+
+    template: ClassVar[str] = "open {recep}"
+    recep: _Receptacle
+
+
+@dataclass(frozen=True)
+class Close(Action):
+    """Close the receptacle where you are."""
+
+    template: ClassVar[str] = "close {recep}"
+    recep: _Receptacle
+
+
+@dataclass(frozen=True)
+class Heat(Action):
+    """Heat the object that you hold with the microwave where you are."""
+
+    template: ClassVar[str] = "heat {obj} with {recep}"
+    obj: _Object
+    recep: Annotated[str, _name("microwave 1"), "the microwave's name and number"]
+
+
+@dataclass(frozen=True)
+class Cool(Action):
+    """Cool the object that you hold with the fridge where you are."""
+
+    template: ClassVar[str] = "cool {obj} with {recep}"
+    obj: _Object
+    recep: Annotated[str, _name("fridge 1"), "the fridge's name and number"]
+
+
+@dataclass(frozen=True)
+class Clean(Action):
+    """Clean the object that you hold with the sink basin where you are."""
+
+    template: ClassVar[str] = "clean {obj} with {recep}"
+    obj: _Object
+    recep: Annotated[str, _name("sinkbasin 1"), "the sinkbasin's name and number"]
+
+
+@dataclass(frozen=True)
+class Use(Action):
+    """Switch a lamp on or off.
+
+    ``toggle`` is read as this: AgentGym's client knows a function of that name, the game has no such command.
+    """
+
+    template: ClassVar[str] = "use {obj}"
+    accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"toggle {obj}": {}}
+    obj: Annotated[
+        str,
+        _name("desklamp 1", "floorlamp 1"),
+        "the lamp's name and number",
+    ]
+
+
+@dataclass(frozen=True)
+class Examine(Action):
+    """Look closely at the receptacle where you are, or at an object there or in your hand."""
+
+    template: ClassVar[str] = "examine {recep}"
+    recep: Annotated[
+        str,
+        _name("desk 1", "mug 1", "drawer 11"),
+        "the name and number of the receptacle or object",
+    ]
+
+
+@dataclass(frozen=True)
+class Look(Action):
+    """Say where you are and what is beside you."""
+
+    template: ClassVar[str] = "look"
+    accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"look around": {}}
+
+
+@dataclass(frozen=True)
+class Inventory(Action):
+    """Say what you hold."""
+
+    template: ClassVar[str] = "inventory"
+
+
+_GRAMMAR = Grammar(
+    [
+        GoTo("countertop 1"),
+        Take("mug 1", "countertop 1"),
+        Put("mug 1", "desk 1"),
+        Move("mug 1", "desk 1"),
+        Open("drawer 1"),
+        Close("drawer 1"),
+        Heat("mug 1", "microwave 1"),
+        Cool("mug 1", "fridge 1"),
+        Clean("mug 1", "sinkbasin 1"),
+        Use("desklamp 1"),
+        Examine("mug 1"),
+        Look(),
+        Inventory(),
+    ]
+)
+
+_RULES = """\
+You are in a house and have a household task to do. The first message says what is in the room and what your \
+task is, and lists what can be done at the start. After each of your actions you are told what you see.
+
+- Objects lie in or on receptacles, such as a drawer or a countertop. You see what a receptacle holds when \
+you are there and it is open; a closed one must be opened first.
+- Things are named with their number, such as `mug 1`: use the names that you were shown.
+- Take, put, open, close and examine work only where you are: go to the receptacle first.
+- You can hold one object at a time.
+- To heat, cool or clean an object, hold it and go to a microwave, a fridge or a sink basin. You need not \
+open that or put the object into it.
+- To look at an object under a lamp, hold the object, go to where the lamp is and use the lamp.
+- `Nothing happens.` means that the game did not understand, or that it cannot be done here and now. Some \
+games call `put` `move`: where one of them does nothing, try the other."""
+
+_TASK = re.compile(r"^Your task is to: (.+?)\.?$", re.MULTILINE)
+
+
+class ALFWorldWire(Wire):
+    """The wire of AgentGym's ALFWorld server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+
+    greeting = "This is environment AlfWorld."
+    closes = False
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment."""
+        body = yield from exchange(Call("create", "POST", "/create"))
+        return body.integer("id")
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task; the first observation ends in what can be done, as AgentGym's client shows it."""
+        body = yield from exchange(
+            Call("reset", "POST", "/reset", {"game": task_id, "world_type": "Text", "id": env_id})
+        )
+        observation, actions = body.text("observation"), body.texts("available_actions")
+        task = _TASK.search(observation)
+        return Start(
+            f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}",
+            goal=task[1] if task else None,
+            available_actions=actions,
+        )
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "id": env_id}))
+        return Outcome(
+            body.text("observation"),
+            body.number("reward"),
+            body.flag("done"),
+            available_actions=body.texts("available_actions"),
+        )
+
+
+# AgentGym's functions: the words that begin the action, those between its arguments, and their names.
+_FUNCTIONS = {
+    "goto": ("go to", "", ("recep",)),
+    "take": ("take", "from", ("obj", "recep")),
+    "put": ("put", "in/on", ("obj", "recep")),
+    "toggle": ("toggle", "", ("obj",)),
+    "open": ("open", "", ("recep",)),
+    "close": ("close", "", ("recep",)),
+    "heat": ("heat", "with", ("obj", "recep")),
+    "cool": ("cool", "with", ("obj", "recep")),
+    "clean": ("clean", "with", ("obj", "recep")),
+    "examine": ("examine", "with", ("recep", "obj")),
+    "inventory": ("inventory", "", ()),
+    "look": ("look", "", ()),
+    "use": ("use", "", ("obj",)),
+}
+_SIGNATURES = {name: arguments for name, (_, _, arguments) in _FUNCTIONS.items()} | {"toggle": ("recep",)}
+
+
+def _sentence(name: str, values: list[Any]) -> str:
+    """Return the action that AgentGym's client makes of a function and the arguments it was given."""
+    verb, between, _ = _FUNCTIONS[name]
+    try:
+        return f"{verb} {f' {between} '.join(map(str, values))}" if values else verb
+    except (ValueError, RecursionError):
+        raise BadArguments("an argument cannot be written out") from None
+
+
+def _read_react(reply: str) -> str:
+    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply in the format ReAct.
+
+    It takes all that follows the last ``Action:``, over however many lines. Without one it sends "", or the
+    whole reply where that looks like an action of WebShop.
+    """
+    _, label, action = reply.removesuffix("</s>").rpartition("Action:")
+    return action.strip() if label or "search[" in action or "click[" in action else ""
+
+
+def _read_function_calling(reply: str) -> str:
+    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is a JSON object.
+
+    It reads from the first opening brace to the last closing one, wants a thought, and writes the action out
+    of as many arguments as there are: without any, the bare verb.
+    """
+    inner = reply.removesuffix("</s>").split("{", 1)[-1].rsplit("}", 1)[0]
+    try:
+        call = json.loads("{" + inner + "}", strict=False)
+        name, given, _ = call["function_name"].strip(), call["arguments"], call["thought"]
+    except (ValueError, RecursionError, KeyError, AttributeError):
+        raise NoAction(
+            "the reply is not a JSON object with a thought, a function_name and arguments"
+        ) from None
+    if name not in _FUNCTIONS:
+        raise UnknownAction(f"{shown(name)} is not one of the functions: {', '.join(_FUNCTIONS)}")
+    names = _FUNCTIONS[name][2]
+    if given not in ("", []) and not (isinstance(given, dict) and set(given) <= set(names)):
+        raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
+    names = names[: len(given)]
+    if not all(each in given for each in names):
+        raise BadArguments(f"the first argument of {name} is missing")
+    return _sentence(name, [given[each] for each in names])
+
+
+def _read_code_as_action(reply: str) -> str:
+    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is Python.
+
+    It runs the code. Here nothing is run, and of all that could be run only one call of one of its functions
+    with plain values is read.
+    """
+    code = reply.removesuffix("</s>").strip()
+    code = code.split("\n", 1)[-1] if code.startswith("```") else code
+    code = code.rsplit("\n", 1)[0] if code.endswith("```") else code
+    name, given = read_call(code, _SIGNATURES)
+    names = _SIGNATURES[name]
+    if not set(given) <= set(names):
+        raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
+    if name == "examine" and not given.get("obj", ""):
+        given.pop("obj", None)
+        names = names[:1]
+    if len(given) < len(names):
+        raise BadArguments(f"the arguments of {name} are: {', '.join(names)}")
+    return _sentence(name, [given[each] for each in names])
+
+
+_QUIRKS = """\
+- All environments of a server take turns: while one is reset the others wait, and so does `GET /`, which was
+  seen to take 10.8 s. Allow for it in the time limits, or start several servers.
+- The server cannot free an environment: those we make are kept and used again.
+- It reads lower case only, and ends an episode after 50 actions.
+- The first observation ends in the line `AVAILABLE ACTIONS: …`, as AgentGym's own client shows it. Later
+  observations have none; `info["available_actions"]` has them at every turn.
+- Releases of ALFWorld say either `put mug 1 in/on desk 1` or `move mug 1 to desk 1`; a game knows one.
+- AgentGym's prompt offers a function `toggle`, but the game has no such command. `toggle desklamp 1` is read
+  as `use desklamp 1`; `parser="agentgym"` sends it as it is.
+- The tasks of the split `test` come from ALFWorld's `valid_train`, not from its `valid_seen` and
+  `valid_unseen`: scores do not compare with those reported for ALFWorld itself."""
+
+ALFWORLD = Environment(
+    name="ALFWorld",
+    summary="Do a household task in text, such as cleaning a mug (Shridhar et al., 2021, arXiv:2010.03768).",
+    wire=ALFWorldWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=30,
+    splits={"train": range(2420), "test": range(2420, 2620)},
+    agentgym_readers={
+        "react": _read_react,
+        "function_calling": _read_function_calling,
+        "code_as_action": _read_code_as_action,
+    },
+    quirks=_QUIRKS,
+    launch="cd agentenv-alfworld && bash ./setup.sh && alfworld --host 127.0.0.1 --port 36001",
+    transcript=(
+        "You are in the middle of a room. Looking quickly around you, you see a countertop 1, a desk 1, …",
+        "go to countertop 1",
+        "You arrive at countertop 1. On the countertop 1, you see a apple 1, and a mug 1.",
+        "take mug 1 from countertop 1",
+        "You pick up the mug 1 from the countertop 1.",
+        "go to desk 1",
+        "You arrive at desk 1. On the desk 1, you see a desklamp 1.",
+    ),
+)
