@@ -5,11 +5,12 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym.envs.sciworld import SCIWORLD
 from agentgym_gym.envs.textcraft import TEXTCRAFT
 
 __all__ = ["BUILT_IN", "register"]
 
-BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT,)
+BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT, SCIWORLD)
 
 
 def register(environment: catalogue.Environment) -> None:
