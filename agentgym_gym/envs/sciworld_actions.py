@@ -306,11 +306,7 @@ class GoTo(_Named):
 
     template: ClassVar[str] = "go to {loc}"
     accepts: ClassVar[_Spellings] = {
-        f"{words} {{loc}}": {}
-        for words in (
-            *("go through", "go into", "go", "walk to", "walk through", "move to", "move through"),
-            *("move into", "enter"),
-        )
+        f"{words} {{loc}}": {} for words in ("go through", "go into", "go", "walk to", "move to", "enter")
     }
     function: ClassVar[str] = "goto"
     loc: Annotated[str, _Thing(), "the place's name"]

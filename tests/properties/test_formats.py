@@ -145,7 +145,7 @@ def test_the_prompt_teaches_what_is_read(environment, action_format):
     assert example in instructions
     assert action_format.parse(example, environment.grammar) == environment.grammar.examples[0]
     for action in environment.grammar.examples:
-        assert action.name() in instructions
+        assert action.name() in instructions or action.usage() in instructions
         assert type(action).doc() in instructions
     env = AgentGymEnv(environment.name, action_format=action_format.name)
     assert instructions in env.system_prompt
