@@ -1,9 +1,9 @@
 """SciWorld: do science at the level of a primary school in a house of ten rooms (Wang et al., 2022).
 
 What the server does that an adapter must know: the score may be above 0 when a task begins, so what an
-episode is worth is counted from there. A wrong ``focus on`` ends it at -100. A request that could mean several
-things is answered by a numbered list, and whatever is said next counts as the choice. An environment is a
-Java process, so a server fills up where they are not closed.
+episode is worth is counted from there. A wrong ``focus on`` ends it at -100. A request that could mean
+several things is answered by a numbered list, and whatever is said next counts as the choice. An environment
+is a Java process, so a server fills up where they are not closed.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def _read_code_as_action(reply: str) -> str:
 
 
 _QUIRKS = """\
-- The server's score may be above 0 when a task begins, so the score here is what was gained since, and a
-  solved task may be worth less than 1; `info["is_success"]` says whether it is solved.
+- The server's score is above 0 at the beginning of one task in twelve, at most 50. The score here is what was
+  gained since, so a solved task may be worth less than 1; `info["success"]` says whether it is solved.
 - A wrong `focus on` ends the episode with a score of -1.
 - Where a request is ambiguous the server lists what may be meant. The next text is taken for the choice:
   anything but one of the numbers cancels the request, and is itself not carried out.
