@@ -8,6 +8,7 @@ from agentgym_gym import catalogue
 from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_gym.envs.babyai import BABYAI
 from agentgym_gym.envs.maze import MAZE
+from agentgym_gym.envs.sciworld import SCIWORLD
 from agentgym_gym.envs.textcraft import TEXTCRAFT
 from agentgym_gym.envs.webarena import WEBARENA
 from agentgym_gym.envs.webshop import WEBSHOP
@@ -21,6 +22,7 @@ BUILT_IN: tuple[catalogue.Environment, ...] = (
     WORDLE,
     BABYAI,
     ALFWORLD,
+    SCIWORLD,
     WEBSHOP,
     WEBARENA,
 )

@@ -1,0 +1,245 @@
+"""SciWorld: do science at the level of a primary school in a house of ten rooms (Wang et al., 2022).
+
+What the server does that an adapter must know: the score may be above 0 when a task begins, so what an
+episode is worth is counted from there. A wrong ``focus on`` ends it at -100. A request that could mean
+several things is answered by a numbered list, and whatever is said next counts as the choice. An environment
+is a Java process, so a server fills up where they are not closed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_gym.actions import MAX_ACTION_CHARS
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs.sciworld_actions import GRAMMAR
+from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, NoAction, UnknownAction
+from agentgym_gym.formats import called
+from agentgym_gym.text import shown
+from agentgym_gym.wire import Body, Call, Flow, Outcome, Start, Verdict, Wire, exchange
+
+__all__ = ["SCIWORLD", "SciWorldWire"]
+
+_FULL = 100.0
+
+_RULES = """\
+You are doing an elementary science experiment in a text game. It takes place in a house with several rooms, \
+a greenhouse, a workshop and an outside. The first message states your task and describes where you are. \
+After each of your actions you are told what happened.
+
+- Use the names of things as they are shown to you. Where several things have the same name, say where the \
+one you mean is, or what it holds, as in `substance in metal pot` or `cup containing blue paint`.
+- Doors and many containers begin closed: open a door before you go through it, and a container before you \
+use what is in it. `look around` describes the room that you are in, and you only reach what is there.
+- If you are asked which of several actions you mean, answer with the number alone, at once; anything else \
+cancels your request and is not carried out.
+- The task may ask you to focus on something. Focus on that and nothing else, in the order that it asks for: \
+focusing on a wrong thing fails the task at once.
+- Heating, cooling, growing and the like take time: wait, and look again.
+- Parts of the task are rewarded as you go along."""
+
+
+def _score_of(body: Body) -> float:
+    """Return the server's score: 0 to 100, or -100 where the task has failed."""
+    score = body.number("score")
+    if not -_FULL <= score <= _FULL:
+        raise BadReply(f"{body.call} broke the protocol: 'score' should be -100 to 100, got {score}")
+    return score
+
+
+class SciWorldWire(Wire):
+    """The wire of AgentGym's SciWorld server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+
+    greeting = "This is environment ScienceWorld."
+    closes = True
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment; the server starts a Java process for it."""
+        body = yield from exchange(Call("create", "POST", "/create"))
+        return body.integer("id")
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task. Its description is shown above the first observation, as AgentGym's client does."""
+        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id}))
+        task, seen = body.text("task_description"), body.text("observation")
+        if body.flag("done"):
+            raise EnvironmentFailed(f"{body.call} began a task that is over already")
+        return Start(f"{task}\n{seen}", goal=task, details={"score": _score_of(body)})
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        return Outcome(
+            body.text("observation"),
+            body.number("reward"),
+            body.flag("done"),
+            details={"score": _score_of(body)},
+        )
+
+    def close(self, env_id: int) -> Flow[None]:
+        """Free an environment; for one that is gone the server answers HTTP 500."""
+        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+        """Count the score from what it was when the task began; a task that has failed is worth -1."""
+        now = outcome.details["score"]
+        gained = (now - start.details["score"]) / _FULL
+        return Verdict(max(gained, -1.0), now == _FULL, outcome.done, now)
+
+
+def _read_react(reply: str) -> str:
+    """Return what AgentGym's client would send: all that stands behind the last ``Action:``, if any.
+
+    It takes this reply for one of WebShop's if there is no ``Action:`` and it says ``search[`` or ``click[``.
+    """
+    reply = reply.removesuffix("</s>")
+    _, label, action = reply.rpartition("Action:")
+    webshop = "search[" in reply or "click[" in reply
+    return action.strip() if label or webshop else ""
+
+
+# The functions of AgentGym's client: how the action begins, the arguments, and what joins two of them. Its
+# `lookin` is described to the model and then refused.
+_FUNCTIONS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "open": ("open", ("obj",), ""),
+    "close": ("close", ("obj",), ""),
+    "activate": ("activate", ("obj",), ""),
+    "deactivate": ("deactivate", ("obj",), ""),
+    "connect": ("connect", ("obj1", "obj2"), "to"),
+    "disconnect": ("disconnect", ("obj",), ""),
+    "use": ("use", ("tool", "obj"), "on"),
+    "lookaround": ("look around", (), ""),
+    "lookat": ("look at", ("obj",), ""),
+    "read": ("read", ("obj",), ""),
+    "move": ("move", ("obj", "container"), "to"),
+    "pickup": ("pick up", ("obj",), ""),
+    "drop": ("drop", ("obj",), ""),
+    "pour": ("pour", ("liq", "container"), "into"),
+    "dunk": ("dunk", ("container", "liq"), "in"),
+    "mix": ("mix", ("container",), ""),
+    "goto": ("go to", ("loc",), ""),
+    "eat": ("eat", ("food",), ""),
+    "flush": ("flush", ("obj",), ""),
+    "focus": ("focus on", ("obj",), ""),
+    "wait": ("wait", ("duration",), ""),
+    "choose": ("choose", ("option",), ""),
+    "examine": ("examine", ("obj",), ""),
+    "task": ("task", (), ""),
+    "inventory": ("inventory", (), ""),
+}
+
+
+def _function(name: str) -> tuple[str, tuple[str, ...], str]:
+    try:
+        return _FUNCTIONS[name]
+    except KeyError:
+        raise UnknownAction(f"{shown(name)} is not one of the functions: {', '.join(_FUNCTIONS)}") from None
+
+
+def _sent(name: str, values: list[Any]) -> str:
+    """Return the action of a call with these arguments."""
+    verb, _, joint = _function(name)
+    if not values:
+        return verb
+    if len(values) == 1:
+        between = "" if name == "wait" else " "
+        return f"{values[0]}" if name == "choose" else f"{verb}{between}{values[0]}"
+    return f"{verb} {values[0]} {joint} {values[1]}"
+
+
+def _read_function_calling(reply: str) -> str:
+    """Return what AgentGym's client would send for what stands between the first and the last brace.
+
+    It demands a ``thought``; a call without arguments is sent as the bare verb, and with one as if that were
+    all; and it looks for what is read under ``obj``, though it told the model ``info``.
+    """
+    inside = reply.removesuffix("</s>").split("{", 1)[-1].rsplit("}", 1)[0]
+    try:
+        call = json.loads("{" + inside + "}", strict=False)
+    except (ValueError, RecursionError):
+        raise NoAction("the reply is not one JSON object") from None
+    if not isinstance(call.get("function_name"), str) or "thought" not in call:
+        raise NoAction("the JSON object needs a `thought` and a `function_name`")
+    name = call["function_name"].strip()
+    _, names, joint = _function(name)
+    arguments = call.get("arguments")
+    if arguments in ({}, [], ""):
+        return _sent(name, [])
+    wanted = names[: 1 if isinstance(arguments, dict) and len(arguments) == 1 else 2]
+    if not isinstance(arguments, dict) or not wanted or not set(wanted) <= set(arguments):
+        raise BadArguments(f"the arguments are: {', '.join(names) or 'none'}")
+    if len(arguments) > 1 and not joint:
+        raise BadArguments(f"the only argument is {names[0]}")
+    return _sent(name, [arguments[each] for each in wanted])
+
+
+def _read_code_as_action(reply: str) -> str:
+    """Return what AgentGym's client would send for a reply that is one call, in a code block or without.
+
+    It evaluates the reply; here it is only read, so that arguments which must be worked out are refused.
+    """
+    code = reply.removesuffix("</s>").strip()
+    code = code.split("\n", 1)[-1] if code.startswith("```") else code
+    code = code.rsplit("\n", 1)[0] if code.endswith("```") else code
+    if len(code) > MAX_ACTION_CHARS:
+        raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
+    call = called._expression(code)  # noqa: SLF001 - the one place where it is known how to read it quietly
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise NoAction("the reply is not one call in Python")
+    name = call.func.id
+    _, names, _ = _function(name)
+    given = [*zip(names, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
+    nodes = dict(given)
+    optional = {"obj"} if name == "use" else set()
+    fit = set(names) - optional <= set(nodes) <= set(names) and len(nodes) == len(given)
+    if len(call.args) > len(names) or not fit:
+        raise BadArguments(f"the arguments are: {', '.join(names) or 'none'}")
+    try:
+        values = {each: ast.literal_eval(node) for each, node in nodes.items()}
+        if name == "use" and not values.get("obj"):
+            values.pop("obj", None)
+        return _sent(name, [values[each] for each in names if each in values])
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        raise BadArguments("an argument is not a plain value") from None
+
+
+_QUIRKS = """\
+- The server's score is above 0 at the beginning of one task in twelve, at most 50. The score here is what was
+  gained since, so a solved task may be worth less than 1; `info["success"]` says whether it is solved.
+- A wrong `focus on` ends the episode with a score of -1.
+- Where a request is ambiguous the server lists what may be meant. The next text is taken for the choice:
+  anything but one of the numbers cancels the request, and is itself not carried out.
+- AgentGym describes `use` with a tool alone, and waits of any length; the server knows neither.
+- `pour` and `dunk` understand `in` as well as `into`, but names hold the word `in` too; `into` is sent.
+- Some observations list the same things in another order each time.
+- Each environment is a Java process of 110 to 230 MB that lives until it is closed, and takes 0.7 s to start.
+- The server ends an episode by itself after 100 moves; looking around, the inventory and what it does not
+  understand cost none."""
+
+SCIWORLD = Environment(
+    name="SciWorld",
+    summary="Do elementary science in a text game (Wang et al., 2022, arXiv:2203.07540).",
+    wire=SciWorldWire(),
+    grammar=GRAMMAR,
+    rules=_RULES,
+    max_turns=30,
+    splits={"all": range(4_639)},
+    score_range=(-1.0, 1.0),
+    agentgym_readers={
+        "react": _read_react,
+        "function_calling": _read_function_calling,
+        "code_as_action": _read_code_as_action,
+    },
+    quirks=_QUIRKS,
+    launch="cd agentenv-sciworld && pip install -e . && sciworld --host 127.0.0.1 --port 36001",
+    transcript=(
+        "Your task is to find a(n) non-living thing. First, focus on the thing. …",
+        "open door to kitchen",
+        "The door is now open.",
+        "go to kitchen",
+        "You move to the kitchen.",
+    ),
+)

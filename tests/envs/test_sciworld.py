@@ -1,0 +1,343 @@
+"""What is special about SciWorld: scores, ends, menus, names, and AgentGym's three readers."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.envs import sciworld_actions as sw
+from agentgym_gym.envs.sciworld import SCIWORLD
+from agentgym_gym.wire import Call, Outcome, Reply, Start
+
+WIRE, GRAMMAR = SCIWORLD.wire, SCIWORLD.grammar
+
+
+def drive(flow, status, said):
+    """Answer the one call of a flow. Returns the call and the flow's result."""
+    call = next(flow)
+    try:
+        flow.send(Reply(call, status, json.dumps(said).encode()))
+    except StopIteration as stop:
+        return call, stop.value
+    raise AssertionError("one call is all there is")
+
+
+def beginning(score=0, **changes):
+    return {
+        "task_name": "boil",
+        "var_num": 3,
+        "task_description": "Your task is to boil water.",
+        "observation": "This room is called the hallway.",
+        "reward": score,
+        "score": score,
+        "deleted": False,
+        "done": False,
+        **changes,
+    }
+
+
+def answer(score, reward=0, *, done=False, observation="Done."):
+    return {"observation": observation, "reward": reward, "score": score, "done": done}
+
+
+class Server:
+    """Plays what it is told to, for one environment, and dislikes to be closed twice."""
+
+    def __init__(self, begin, *answers):
+        self.begin, self.answers = begin, list(answers)
+        self.sent, self.closed = [], 0
+
+    def __call__(self, request):
+        path = request.url.path
+        body = json.loads(request.content or b"null")
+        if path == "/":
+            return httpx.Response(200, json=WIRE.greeting)
+        if path == "/create":
+            return httpx.Response(200, json={"id": 0})
+        if path == "/reset":
+            return httpx.Response(200, json=self.begin)
+        if path == "/close":
+            self.closed += 1
+            return httpx.Response(500, text="Internal Server Error")
+        self.sent.append(body["action"])
+        return httpx.Response(200, json=self.answers.pop(0))
+
+    def env(self, **options):
+        return AgentGymEnv(
+            "SciWorld", server="http://sciworld", transport=httpx.MockTransport(self), **options
+        )
+
+
+def test_the_first_observation_is_that_of_agentgyms_client():
+    call, start = drive(WIRE.reset(4, 7), 200, beginning(8))
+    assert call == Call("reset", "POST", "/reset", {"id": 4, "data_idx": 7})
+    assert start.observation == "Your task is to boil water.\nThis room is called the hallway."
+    assert start.goal == "Your task is to boil water."
+
+
+def test_create_has_no_body():
+    call, env_id = drive(WIRE.create(7), 200, {"id": 0})
+    assert (call.path, call.content, env_id) == ("/create", None, 0)
+
+
+@pytest.mark.parametrize("said", [{"error": ""}, {"error": "The task with environment 1 has finished."}])
+@pytest.mark.parametrize(
+    "flow", [lambda: WIRE.create(0), lambda: WIRE.reset(1, 0), lambda: WIRE.step(1, "wait")]
+)
+def test_an_error_with_http_200_is_a_fault(flow, said):
+    with pytest.raises(errors.EnvironmentFailed):
+        drive(flow(), 200, said)
+
+
+@pytest.mark.parametrize("score", [None, "8", True, 101, -101, 1e400, {}])
+def test_a_score_that_is_none_is_a_fault(score):
+    said = json.loads(json.dumps(beginning(score)).replace("Infinity", "1e400"))
+    with pytest.raises(errors.BadReply):
+        drive(WIRE.reset(1, 0), 200, said)
+    with pytest.raises(errors.BadReply):
+        drive(WIRE.step(1, "wait"), 200, answer(score))
+
+
+def test_a_task_that_is_over_before_it_began_is_a_fault():
+    with pytest.raises(errors.EnvironmentFailed, match="over already"):
+        drive(WIRE.reset(1, 0), 200, beginning(done=True))
+
+
+def test_a_double_close_is_a_fault_of_the_close_alone():
+    with pytest.raises(errors.ServerError):
+        drive(WIRE.close(1), 500, None)
+    server = Server(beginning())
+    env = server.env()
+    env.reset(options={"task_id": 0})
+    env.close()
+    env.close()
+    assert server.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "done", "score", "success"),
+    [
+        (0, 0, False, 0.0, False),
+        (0, 25, False, 0.25, False),
+        (0, 100, True, 1.0, True),
+        (13, 13, False, 0.0, False),
+        (13, 100, True, 0.87, True),
+        (13, 8, False, -0.05, False),
+        (0, -100, True, -1.0, False),
+        (13, -100, True, -1.0, False),
+        (50, 75, True, 0.25, False),  # out of moves
+    ],
+)
+def test_what_an_outcome_is_worth(began, now, done, score, success):
+    verdict = WIRE.judge(
+        Start("", details={"score": began}), 0.0, "wait", Outcome("", 0.0, done, details={"score": now})
+    )
+    assert verdict.score == pytest.approx(score)
+    assert (verdict.success, verdict.done, verdict.agentgym_score) == (success, done, now)
+
+
+def test_an_episode_that_began_with_points():
+    server = Server(beginning(5), answer(25, 20), answer(100, 75, done=True))
+    env = server.env(action_format="bare")
+    env.reset(options={"task_id": 4_638})
+    _, first, terminated, _, info = env.step("go to kitchen")
+    assert (first, terminated, info["raw_reward"]) == (pytest.approx(0.2), False, 20)
+    _, second, terminated, _, info = env.step("focus on water")
+    assert (first + second, terminated, info["success"]) == (pytest.approx(0.95), True, True)
+    assert info["agentgym_score"] == 100
+    env.close()
+
+
+def test_a_wrong_focus_is_the_end():
+    server = Server(beginning(5), answer(25, 20), answer(-100, -125, done=True))
+    env = server.env(action_format="bare")
+    env.reset(options={"task_id": 0})
+    env.step("go to kitchen")
+    _, reward, terminated, truncated, info = env.step("focus on picture")
+    assert (info["score"], terminated, truncated, info["success"]) == (-1.0, True, False, False)
+    assert reward == pytest.approx(-1.2)
+    assert (info["raw_reward"], info["agentgym_score"]) == (-125, -100)
+    env.close()
+
+
+@pytest.mark.parametrize("task", [-1, 4_639])
+def test_task_ids_that_the_server_would_wrap_or_refuse(task):
+    env = Server(beginning()).env()
+    with pytest.raises(errors.BadOption):
+        env.reset(options={"task_id": task})
+    env.close()
+
+
+def test_a_menu_is_answered_by_a_number():
+    menu = (
+        "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n0:\t…"
+    )
+    server = Server(beginning(), answer(0, observation=menu), answer(8, 8))
+    env = server.env()
+    env.reset(options={"task_id": 0})
+    observation, *_ = env.step("Thought: a door\nAction: open door")
+    assert observation == menu
+    env.step("Thought: the first\nAction: 0")
+    assert server.sent == ["open door", "0"]
+    env.close()
+
+
+READ = {
+    "look": sw.LookAround(),
+    "LOOK AROUND": sw.LookAround(),
+    "look at table.": sw.LookAt("table"),
+    "wait": sw.Wait(),
+    "wait10": sw.Wait(),
+    "wait1": sw.Wait1(),
+    "wait 1": sw.Wait1(),
+    "12": sw.Choose(12),
+    "choose 0": sw.Choose(0),
+    "open the door to the kitchen": sw.Open("the door to the kitchen"),
+    "OPEN metal_pot": sw.Open("metal pot"),
+    'read "book (pride and prejudice)"': sw.Read("book (pride and prejudice)"),
+    "focus on unknown substance B": sw.Focus("unknown substance b"),
+    "focus on green-blue paint": sw.Focus("green-blue paint"),
+    "turn stove on": sw.Activate("stove"),
+    "take thermometer": sw.PickUp("thermometer"),
+    "drop jug": sw.PutDown("jug"),
+    "put jug down": sw.PutDown("jug"),
+    "put jug on table": sw.Move("jug", "table"),
+    "put down jug in inventory": sw.PutDown("jug in inventory"),
+    "move to kitchen": sw.GoTo("kitchen"),
+    "go kitchen": sw.GoTo("kitchen"),
+    "move instructions to make mixed nuts to red box": sw.Move("instructions to make mixed nuts", "red box"),
+    "use thermometer in inventory on substance in pot": sw.Use(
+        "thermometer in inventory", "substance in pot"
+    ),
+    "connect black wire terminal 2 to cathode in red light bulb": sw.Connect(
+        "black wire terminal 2", "cathode in red light bulb"
+    ),
+    "pour cup into bowl in art studio": sw.Pour("cup", "bowl in art studio"),
+    "pour cup in inventory into bowl": sw.Pour("cup in inventory", "bowl"),
+    "pour jug in jug": sw.Pour("jug", "jug"),
+    "pour cup in art studio in bowl": sw.Pour("cup in art studio", "bowl"),
+    "pour cup in bowl in art studio": sw.Pour("cup", "bowl in art studio"),
+    "pour cup in art studio in mug in table": sw.Pour("cup in art studio", "mug in table"),
+    "put cup in inventory in red box": sw.Move("cup in inventory", "red box"),
+    "put cup in inventory on stove": sw.Move("cup in inventory", "stove"),
+    "dunk cup in water": sw.Dunk("cup", "water"),
+    "dunk cup into water in sink": sw.Dunk("cup", "water in sink"),
+}
+
+
+@pytest.mark.parametrize("text", READ)
+def test_what_is_read(text):
+    assert GRAMMAR.parse(text) == READ[text]
+    assert GRAMMAR.parse(str(READ[text])) == READ[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("go to", "open", "focus on", "look at", "pour cup into", "move to", "use thermometer"),
+        *(
+            "use thermometer on",
+            "pour cup",
+            "connect battery",
+            "wait 5",
+            "look kitchen",
+            "open pot; open jar",
+        ),
+        *("dunk cup in", "move pot in", "look at stove, then activate it"),
+    ],
+)
+def test_what_is_known_and_does_not_fit(text):
+    with pytest.raises(errors.BadArguments):
+        GRAMMAR.parse(text)
+
+
+@pytest.mark.parametrize("text", ["dance", "reset task", "0: open door", "-1", "é", "teleport to kitchen"])
+def test_what_is_not_known(text):
+    with pytest.raises(errors.UnknownAction):
+        GRAMMAR.parse(text)
+
+
+def test_two_names_that_would_be_read_as_others_make_no_action():
+    with pytest.raises(errors.BadArguments, match="something else"):
+        sw.Use("note on table", "stove")
+    with pytest.raises(errors.BadArguments, match="something else"):
+        sw.Move("pot", "door to kitchen")
+
+
+def test_functions_have_agentgyms_names():
+    known = {tool["function"]["name"] for tool in GRAMMAR.tools()}
+    assert {"lookaround", "lookat", "lookin", "pickup", "drop", "goto", "focus", "choose", "use"} <= known
+    reply = '{"thought": "", "function_name": "dunk", "arguments": {"liq": "water", "container": "cup"}}'
+    assert FORMATS["function_calling"].parse(reply, GRAMMAR) == sw.Dunk("cup", "water")
+
+
+def call(name, arguments):
+    return json.dumps({"thought": "t", "function_name": name, "arguments": arguments})
+
+
+CLIENT = {
+    ("react", "Thought: x\nAction: look around</s>"): "look around",
+    ("react", "Action: a\nAction: b \n"): "b",
+    ("react", "click[x] and no label"): "click[x] and no label",
+    ("react", "look around"): "",
+    ("function_calling", call("wait", {"duration": 10})): "wait10",
+    ("function_calling", call("choose", {"option": 3})): "3",
+    ("function_calling", call(" lookaround ", {})): "look around",
+    ("function_calling", call("use", {"tool": "thermometer"})): "use thermometer",
+    ("function_calling", call("pour", {"liq": "milk", "container": "mug"})): "pour milk into mug",
+    ("function_calling", call("dunk", {"liq": "milk", "container": "mug"})): "dunk mug in milk",
+    ("function_calling", call("drop", {"obj": "jug"}) + "</s>"): "drop jug",
+    ("function_calling", call("read", {"info": "note"})): errors.BadArguments,
+    ("function_calling", call("lookin", {"obj": "jug"})): errors.UnknownAction,
+    ("function_calling", call("open", {"obj": "a", "and": "b"})): errors.BadArguments,
+    ("function_calling", call("task", {"obj": "a"})): errors.BadArguments,
+    ("function_calling", call("open", "jug")): errors.BadArguments,
+    ("function_calling", call("open", None)): errors.BadArguments,
+    ("function_calling", '{"function_name": "task", "arguments": {}}'): errors.NoAction,
+    ("function_calling", "{" * 5_000): errors.NoAction,
+    ("function_calling", "[1]"): errors.NoAction,
+    ("code_as_action", "```python\n# why\nwait('1')\n```"): "wait1",
+    ("code_as_action", "use('thermometer')"): "use thermometer",
+    ("code_as_action", "use('thermometer', obj='pot')</s>"): "use thermometer on pot",
+    ("code_as_action", "use('thermometer', '')"): "use thermometer",
+    ("code_as_action", "choose(2)"): "2",
+    ("code_as_action", "task()"): "task",
+    ("code_as_action", "open()"): errors.BadArguments,
+    ("code_as_action", "open('a', 'b')"): errors.BadArguments,
+    ("code_as_action", "open('a', obj='b')"): errors.BadArguments,
+    ("code_as_action", "open(**{'obj': 'a'})"): errors.BadArguments,
+    ("code_as_action", "open(exit())"): errors.BadArguments,
+    ("code_as_action", "lookin('jug')"): errors.UnknownAction,
+    ("code_as_action", "open('a'); open('b')"): errors.NoAction,
+    ("code_as_action", "open.close('a')"): errors.NoAction,
+    ("code_as_action", "open('\\d')"): "open \\d",
+    ("code_as_action", "open('" + "a" * 20_000 + "')"): errors.BadArguments,
+}
+
+
+@pytest.mark.parametrize(("action_format", "reply"), CLIENT, ids=lambda text: repr(text[:60]))
+def test_agentgyms_readers(action_format, reply):
+    expected = CLIENT[action_format, reply]
+    read = SCIWORLD.agentgym_readers[action_format]
+    if isinstance(expected, str):
+        assert read(reply) == expected
+    else:
+        with pytest.raises(expected):
+            read(reply)
+
+
+def test_agentgyms_client_as_it_was_recorded(recordings):
+    rows = [row for row in recordings("client_parse.jsonl") if row["env"] == "SciWorld"]
+    assert len(rows) > 60
+    for row in rows:
+        try:
+            sent = [SCIWORLD.agentgym_readers[row["format"]](row["text"])]
+        except errors.ActionError:
+            sent = []
+        if row["text"].endswith("</s>"):  # of which it takes one letter too many
+            assert [text[:-1] for text in sent] == row["sent"]
+        else:
+            assert sent == row["sent"]
