@@ -5,11 +5,13 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym.envs.searchqa import SEARCHQA
+from agentgym_gym.envs.sqlgym import SQLGYM
 from agentgym_gym.envs.textcraft import TEXTCRAFT
 
 __all__ = ["BUILT_IN", "register"]
 
-BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT,)
+BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT, SQLGYM, SEARCHQA)
 
 
 def register(environment: catalogue.Environment) -> None:
