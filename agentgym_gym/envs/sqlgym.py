@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLGYM", "Query", "Sql", "SqlGymWire"]
 
-# A part that is not closed runs to the end, so no part is ever read twice.
+# A part that is not closed runs to the end, so no part is ever read twice. A byte order mark is white space.
 _TOKEN = re.compile(
     r"""
-    (?P<blank> \s+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
+    (?P<blank> [\s\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
     | (?P<end> ; )
     | (?P<quoted> '[^']*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z) )
     | (?P<word> \w+ )
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_OPENING = re.compile(r"(?:`{3,}\s*)*(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re.ASCII)
+_OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re.ASCII)
 
 # What ends a reply or an action in one format or another, wherever it stands.
 _MARKS = re.compile(
@@ -148,7 +148,7 @@ class Query(Action):
         verbatim=True,
         fence="sql",
         # A fence may open around another, and is closed at the latest by the end.
-        pieces=re.compile(r"`{3,}(?:\s*`{3,})*.*?(?:`{3,}|\Z)", re.DOTALL),
+        pieces=re.compile(r"```[`\s]*.*?(?:`{3,}|\Z)", re.DOTALL),
         marked=True,
     )
     sql: Annotated[
