@@ -9,6 +9,8 @@ from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_gym.envs.babyai import BABYAI
 from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.sciworld import SCIWORLD
+from agentgym_gym.envs.searchqa import SEARCHQA
+from agentgym_gym.envs.sqlgym import SQLGYM
 from agentgym_gym.envs.textcraft import TEXTCRAFT
 from agentgym_gym.envs.webarena import WEBARENA
 from agentgym_gym.envs.webshop import WEBSHOP
@@ -25,6 +27,8 @@ BUILT_IN: tuple[catalogue.Environment, ...] = (
     SCIWORLD,
     WEBSHOP,
     WEBARENA,
+    SQLGYM,
+    SEARCHQA,
 )
 
 

@@ -175,10 +175,12 @@ def read_piece(piece: str, grammar: Grammar) -> Action | ActionError | None:
     """
     line = piece.strip()
     if line.startswith("```"):
-        line = line[3:].strip()
+        code = line[3:]
+        line = code.strip()
         if " " not in line and not line.endswith("```") and not grammar.knows(line):
             return None  # the fence itself, or with a language behind it
-        line = _without_language(line, grammar)
+        if code.partition("\n")[0].strip():  # a language stands beside the fence, not below it
+            line = _without_language(line, grammar)
     line = line.removesuffix("```").strip()
     if not line:
         return None

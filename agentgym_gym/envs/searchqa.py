@@ -1,0 +1,199 @@
+"""SearchQA: answer a question with the help of a search engine (Jin et al., 2025, arXiv:2503.09516).
+
+What the server does that an adapter must know: of the tags in a text the first says what is done, and the
+last answer is the one that is scored; a wrong answer ends nothing, so that an agent can guess until its turns
+run out; and an episode that is over pays again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from agentgym_gym.actions import Action, Grammar, Style
+from agentgym_gym.arguments import Text
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.errors import BadArguments, BadOption
+from agentgym_gym.text import shown
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Verdict, Wire, exchange
+
+__all__ = ["SEARCHQA", "Answer", "Search", "SearchQAWire", "Words"]
+
+# A pair of tags with none between them. Where generation stops at the closing tag, an engine leaves that out
+# of the reply; a tag that opens a line and is never closed is read, if nothing but that line follows.
+_PIECES = re.compile(
+    r"<(?:search|answer)>[^<]*(?:<(?!/?(?:search|answer)>)[^<]*)*</(?:search|answer)>"
+    r"|^[ \t]*<(?:search|answer)>[^<\n]*\n?\Z",
+    re.IGNORECASE | re.ASCII | re.MULTILINE,
+)
+
+# The tags, and what ends a reply or an action in one format or another, wherever it stands.
+_MARKS = re.compile(r"</?(?:search|answer|action|think)>|```|<\||<｜|<end_of_turn>", re.IGNORECASE)
+
+
+class Words(Text):
+    """Text on one line, with one blank between words; reading makes it so."""
+
+    def read(self, text: str) -> str:
+        """Read text, whatever the white space in it."""
+        return super().read(" ".join(text.split()))
+
+    def check(self, value: Any) -> None:
+        """Accept text without tags and without more white space than it needs."""
+        super().check(value)
+        if value != " ".join(value.split()):
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+        mark = _MARKS.search(value)
+        if mark:
+            raise BadArguments(f"{mark[0]!r} cannot stand in {self.describe()}")
+
+
+class _Tagged(Action):
+    style = Style(lines=False, verbatim=True, pieces=_PIECES, marked=True)
+
+
+@dataclass(frozen=True)
+class Search(_Tagged):
+    """Look for passages of Wikipedia; the three nearest to the query are shown."""
+
+    template: ClassVar[str] = "<search>{query}</search>"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"<search>{query}": {}}
+    query: Annotated[
+        str,
+        Words(["capital of France", "who wrote Pride and Prejudice"], max_chars=1_000),
+        "what to look for, in words",
+    ]
+
+
+@dataclass(frozen=True)
+class Answer(_Tagged):
+    """Give your answer to the question."""
+
+    template: ClassVar[str] = "<answer>{answer}</answer>"
+    accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"<answer>{answer}": {}}
+    answer: Annotated[
+        str, Words(["Paris", "Jane Austen"], max_chars=1_000), "the answer in a few words, without a sentence"
+    ]
+
+
+_GRAMMAR = Grammar([Search("capital of France"), Answer("Paris")])
+
+_RULES = """\
+You are given a question of general knowledge. You can look for passages of Wikipedia that help to answer \
+it, several times if need be, and then give an answer.
+
+- What a search finds is shown to you between `<information>` and `</information>`. Never write these tags \
+yourself.
+- Search or answer once in each reply, then wait for what you are told.
+- An answer is right when it is one of the expected ones but for capitals, punctuation and the words a, an \
+and the. So give just the name, number or phrase that was asked for.
+- Count on a single answer, and give it before your turns run out."""
+
+_TAG = re.compile(r"<(search|answer)>")
+
+
+def _answers(action: str) -> bool:
+    """Return whether the server takes a text for an answer: its first pair of tags says so."""
+    last_end = {name: action.rfind(f"</{name}>") for name in ("search", "answer")}
+    for tag in _TAG.finditer(action):
+        if last_end[tag[1]] >= tag.end():
+            return tag[1] == "answer"
+    return False
+
+
+@dataclass(frozen=True)
+class SearchQAWire(Wire):
+    """The wire of AgentGym's SearchQA server: bare values, ids under ``env_idx``, failures as HTTP 500.
+
+    Args:
+        answers: 1 to end an episode at its first answer, right or wrong; None to let the agent answer as
+            often as it has turns, as AgentGym's server does.
+
+    Raises:
+        BadOption: ``answers`` is something else.
+    """
+
+    greeting = "ok"
+    closes = True
+    routes: ClassVar[Mapping[str, Collection[str]]] = {
+        "/reset": ("env_idx", "id"),
+        "/close": ("env_idx",),
+    }
+    no_routes = ("/list_envs",)
+
+    answers: int | None = 1
+
+    def __post_init__(self) -> None:
+        if self.answers is not None and (type(self.answers) is not int or self.answers != 1):
+            raise BadOption(f"answers={shown(self.answers)} is neither 1 nor None")
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment; the server wants to know a task already."""
+        body = yield from exchange(Call("create", "POST", "/create", {"id": task_id}))
+        return body.integer()
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task."""
+        body = yield from exchange(Call("reset", "POST", "/reset", {"id": task_id, "env_idx": env_id}))
+        observation = body.text()
+        return Start(observation, goal=observation.partition("\n\n Question: ")[2].strip() or None)
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "env_idx": env_id}))
+        return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def close(self, env_id: int) -> Flow[None]:
+        """Free an environment; closing one that is gone does nothing."""
+        yield from exchange(Call("close", "POST", "/close", {"env_idx": env_id}))
+
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+        """Score an outcome: 1 for a right answer, and the end at the first one unless more are allowed."""
+        success = outcome.done and outcome.reward > 0
+        done = outcome.done or (self.answers is not None and _answers(action))
+        return Verdict(1.0 if success else score, success, done, outcome.reward)
+
+
+def _read_as_agentgym(reply: str) -> str:
+    """Return what AgentGym's ``SearchQAEnvClient`` would send: the reply as it is."""
+    return reply
+
+
+_QUIRKS = """\
+- AgentGym's server lets an agent answer until it is right, so a score there counts guesses. Here the first
+  answer ends the episode; `answers=None` leaves it to the server, for scores that compare with AgentGym's.
+- With `parser="agentgym"` the whole reply is sent. Of several tags in it, the first says whether it is a
+  search or an answer, and of several answers the last is scored.
+- Capitals in a tag do not matter to the default parser; the server reads only tags in lower case.
+- Each search shows three passages, whose text is not cut.
+- Failures are a bare HTTP 500, without a reason."""
+
+SEARCHQA = Environment(
+    name="SearchQA",
+    summary="Answer a question with the help of a search engine (Jin et al., 2025, arXiv:2503.09516).",
+    wire=SearchQAWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=5,
+    splits={"train": range(51_713, 221_328), "test": range(51_713)},
+    on_unknown="refuse",
+    agentgym_readers={"react": _read_as_agentgym},
+    options={
+        "answers": "1 to end at the first answer; None to let the agent answer as often as it has turns."
+    },
+    quirks=_QUIRKS,
+    launch=(
+        "cd agentenv-searchqa && conda env create -f environment.yml && conda activate agentenv-searchqa\n"
+        "pip install -e . && bash ./setup.sh\n"
+        "searchqa --host 127.0.0.1 --port 36001"
+    ),
+    transcript=(
+        "You must reason inside <think>...</think> first. …",
+        "<search>capital of France</search>",
+        '<information>Doc 1(Title: "Paris") Paris is the capital and most populous city of France.\n…',
+        "<answer>Paris</answer>",
+        "Congratulations! You have answered the question correctly.",
+    ),
+)

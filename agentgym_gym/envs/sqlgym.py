@@ -1,0 +1,278 @@
+"""SQLGym: answer a question about a database by one SQL statement (BIRD: Li et al., 2023, arXiv:2305.03111).
+
+What the server does that an adapter must know: it holds eight environments, frees none, and when it is full
+hands out again those that are in use, so that two episodes score each other's statements. Its reply to a step
+carries the gold statement. A statement that says nothing has no rows, and so is right where the right answer
+has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from agentgym_gym.actions import Action, Grammar, Style
+from agentgym_gym.arguments import Text, strategies
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.errors import BadArguments, BadReply, ManyActions, ServerFull
+from agentgym_gym.text import shown
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["SQLGYM", "Query", "Sql", "SqlGymWire"]
+
+# A part that is not closed runs to the end, so no part is ever read twice. A byte order mark is white space.
+_TOKEN = re.compile(
+    r"""
+    (?P<blank> [\s\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
+    | (?P<end> ; )
+    | (?P<quoted> '[^']*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z) )
+    | (?P<word> \w+ )
+    | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re.ASCII)
+
+# What ends a reply or an action in one format or another, wherever it stands.
+_MARKS = re.compile(
+    r"```|</?(?:action|think)>|<\||<｜|<end_of_turn>"
+    r"|^[ \t>#*_`-]*(?:next[ \t]+)?(?:action|observation|thought)[ \t\d*_`]*(?:[:：]|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _tokens(sql: str) -> Iterator[re.Match[str]]:
+    """Return the parts of a text that SQLite would see: no white space and no comments."""
+    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "blank")
+
+
+def _says_nothing(sql: str) -> bool:
+    """Return whether SQLite would find nothing to execute, which it answers as it does a lack of rows."""
+    return all(token.lastgroup == "end" for token in _tokens(sql))
+
+
+def _reads(sql: str) -> bool:
+    """Return whether a text begins as a statement that reads does, and not as a sentence with "with"."""
+    words = [token[0].lower() for token in islice(_tokens(sql), 4)]
+    if words[:1] != ["with"]:
+        return words[:1] in (["select"], ["values"])
+    table = words[2:] if words[1:2] == ["recursive"] else words[1:]
+    return table[1:2] in (["as"], ["("])
+
+
+def _without_opening(text: str) -> str:
+    """Return a text without the fence and the language before it."""
+    opening = _OPENING.match(text)
+    return text[opening.end() :] if opening else text
+
+
+class Sql(Text):
+    """One SQL statement that reads, in the words of whoever wrote it.
+
+    Reading takes off the code fence around it; nothing is done to what is inside.
+    """
+
+    def read(self, text: str) -> str:
+        """Read a statement, with a fence around it or without."""
+        value = _without_opening(text.replace("\r\n", "\n").strip())
+        return super().read(value.rstrip("`") if value.endswith("```") else value)
+
+    def check(self, value: Any) -> None:
+        """Accept a single statement that begins as one that reads does.
+
+        Raises:
+            ManyActions: Something follows the end of the statement.
+            BadArguments: It is anything else.
+        """
+        super().check(value)
+        mark = _MARKS.search(value)
+        if mark:
+            raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
+        if not _reads(value):
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+        ended = False
+        for token in _tokens(value):
+            if ended and token.lastgroup != "end":
+                raise ManyActions("there is more than one SQL statement; only one can be executed")
+            ended = ended or token.lastgroup == "end"
+
+    def _fits(self, value: str) -> bool:
+        try:
+            return super()._fits(value)
+        except ManyActions:
+            return False
+
+    def describe(self) -> str:
+        """Name the words it may begin with."""
+        return f"one SQL statement of at most {self.max_chars} characters: SELECT, WITH or VALUES"
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw likely statements, and others with any text where SQL has a place for it."""
+        st = strategies()
+        letters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n'\"`[];-*/<> ")
+        texts = st.text(letters, max_size=20)
+        named = texts.map(lambda text: f"'{text.replace(chr(39), chr(39) * 2)}'")
+        named |= texts.map(lambda text: f'"{text.replace(chr(34), chr(34) * 2)}"')
+        begun = st.sampled_from(["SELECT ", "select\n  ", "-- a; b\nSELECT ", "WITH a AS (SELECT 1) SELECT "])
+        ended = st.sampled_from(["", ";", "\n;;", " FROM [a;b]", " FROM `c``;d`", "; -- done", " /* ; */"])
+        drawn = st.tuples(begun, named, ended).map("".join).filter(self._fits)
+        return st.sampled_from(self.samples) | drawn  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _SqlStyle(Style):
+    """A statement in a fence, and none beside it."""
+
+    _beside: ClassVar[re.Pattern[str]] = re.compile(r"^[ \t]*(?:SELECT|WITH)\b.*(?:\n.+)*", re.MULTILINE)
+
+    def cut(self, block: str) -> list[str]:
+        """Return what stands in fences; where there is a fence, a statement outside of it as well."""
+        if not self.shows_in(block) or self.pieces is None:
+            return super().cut(block)
+        return super().cut(block) + self._beside.findall(self.pieces.sub("\n\n", block))
+
+
+@dataclass(frozen=True)
+class Query(Action):
+    """Execute one SQL statement, whose result is your answer to the question."""
+
+    template: ClassVar[str] = "{sql}"
+    style: ClassVar[Style] = _SqlStyle(
+        lines=False,
+        verbatim=True,
+        fence="sql",
+        # A fence may open around another, and is closed at the latest by the end.
+        pieces=re.compile(r"```[`\s]*.*?(?:`{3,}|\Z)", re.DOTALL),
+        marked=True,
+    )
+    sql: Annotated[
+        str,
+        Sql(
+            ["SELECT count(*) FROM singer", "SELECT name FROM singer WHERE country = 'France'"],
+            max_chars=8_000,
+            lines=True,
+        ),
+        "the SQL statement, in SQLite's dialect",
+    ]
+
+    @classmethod
+    def begins(cls, text: str) -> bool:
+        """Return whether the text begins as a statement that reads does."""
+        return _reads(_without_opening(text.lstrip()))
+
+
+_GRAMMAR = Grammar([Query("SELECT count(*) FROM singer")])
+
+_RULES = """\
+You are given the description of an SQLite database and a question. Answer the question by one SQL \
+statement: its result is your answer. You have one attempt, and cannot look into the database first.
+
+- Use the tables and columns as they are named in the description. A name that is no plain word goes between \
+double quotes or backticks.
+- The database can be read, not changed.
+- The result counts as right when it has the rows that are expected, in whatever order and number: so select \
+just the columns asked for, in the order in which they are asked for."""
+
+_CAPACITY = 8
+_NOTHING_SENT = "There was no SQL statement, and so nothing was executed."
+
+
+class SqlGymWire(Wire):
+    """The wire of AgentGym's SQLGym server: bare values, ids under ``env_idx``, failures as HTTP 500.
+
+    The reply to a step holds the gold statement, which is not read.
+    """
+
+    greeting = "ok"
+    closes = False
+    capacity = _CAPACITY
+    reissues_ids = True
+    routes: ClassVar[Mapping[str, Collection[str]]] = {"/reset": ("env_idx", "item_id")}
+    no_routes = ("/close",)
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment, where the server has not yet made all that it can hold."""
+        body = yield from exchange(Call("observe", "GET", "/list_envs"))
+        if not isinstance(body.value, list):
+            raise BadReply(f"{body.call} broke the protocol: it should be a list, got {shown(body.value)}")
+        made = {body.integer(place) for place in range(len(body.value))}
+        if len(made) < _CAPACITY:
+            body = yield from exchange(Call("create", "POST", "/create"))
+            env_id = body.integer()
+            if env_id not in made:
+                return env_id
+        raise ServerFull(
+            f"the server has made all {_CAPACITY} environments that it can hold, and would hand out one that "
+            "may be in use. It frees none, not even when its user is gone: restart it, or use more servers"
+        )
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task."""
+        body = yield from exchange(Call("reset", "POST", "/reset", {"item_id": task_id, "env_idx": env_id}))
+        observation = body.text(0)
+        return Start(observation, goal=observation.partition("\n\n")[2].strip() or None)
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Execute a statement, but never an empty one, which the server would pay for now and then."""
+        if _says_nothing(action):
+            return Outcome(_NOTHING_SENT, 0.0, done=True)
+        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "env_idx": env_id}))
+        return Outcome(body.text("state"), body.number("reward"), body.flag("done"))
+
+
+def _read_as_agentgym(reply: str) -> str:
+    """Return what AgentGym's ``SqlGymEnvClient`` would send.
+
+    It takes what stands between the last ```` ```sql ```` and the next fence, or the reply as it is.
+
+    Two things are refused that it would send: nothing, which the server pays for where the right answer has
+    no rows, and a NUL, since SQLite's driver fails on it and the agent's doing must not pass for a fault.
+    """
+    sql = reply.rpartition("```sql")[2].partition("```")[0].strip()
+    if _says_nothing(sql):
+        raise BadArguments("the SQL statement is empty")
+    if "\0" in sql:
+        raise BadArguments("an SQL statement cannot hold the character NUL")
+    return sql
+
+
+_QUIRKS = """\
+- The server holds eight environments and frees none. A ninth would be one that is in use, so it is refused:
+  `ServerFull` until the server is restarted, even when whoever made the eight is gone.
+- The gold statement comes with the reply to each step. It is neither shown nor kept in `info`.
+- Results are compared as sets: order and repetition of rows do not matter, and any result without rows is
+  right where the right one has none. An empty statement would be, too, so it is never sent.
+- Where the gold statement itself fails, no answer is right.
+- The result is shown cut to 100 characters.
+- A statement that runs for long holds up the whole server, and ends in `ServerTimeout`."""
+
+SQLGYM = Environment(
+    name="SQLGym",
+    aliases=("BIRD",),
+    summary=(
+        "Answer a question about a database with one SQL statement (BIRD: Li et al., 2023, arXiv:2305.03111)."
+    ),
+    wire=SqlGymWire(),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=1,
+    splits={"train": range(9_428), "dev": range(9_428, 10_962)},
+    on_unknown="refuse",
+    agentgym_readers={"react": _read_as_agentgym},
+    quirks=_QUIRKS,
+    launch=(
+        "cd agentenv-sqlgym && pip install . && bash setup.sh\n"
+        "AGENTENV_SQLGYM_BIRD_PATH=$PWD/bird sqlgym --host 127.0.0.1 --port 36001"
+    ),
+    transcript=(
+        "mini_a contains tables such as singer, concert. Table singer has columns such as singer_id, name, …",
+        "SELECT count(*) FROM singer",
+        "[(30,)]",
+    ),
+)

@@ -1,0 +1,298 @@
+"""SearchQA: tags in replies, which of them the server acts on, when an episode ends, and faults."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import time
+
+import httpx
+import pytest
+
+from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search, SearchQAWire
+from agentgym_gym.wire import Outcome, Reply, Start, Verdict
+
+WIRE = SearchQAWire()
+WRONG = Outcome("Sorry", 0.0, done=False)
+RIGHT = Outcome("Congratulations", 1.0, done=True)
+
+
+def play(flow, status, value):
+    """Drive a flow of one call; return its result and the call."""
+    call = next(flow)
+    content = value if isinstance(value, bytes) else json.dumps(value).encode()
+    try:
+        flow.send(Reply(call, status, content))
+    except StopIteration as stop:
+        return stop.value, (call.method, call.path, call.body)
+    raise AssertionError("one call is all there is")
+
+
+# ------------------------------------------------------------------------------------------------ the tags
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("<search>who</search>", Search("who")),
+        ("<think>Is it <answer>x</answer>?</think>\n<search> who </search>", Search("who")),
+        ("Is it?</think><search>who</search>", Search("who")),
+        ("<think>x</think><search>who", Search("who")),  # generation stopped at the closing tag
+        ("Thought: x\n<answer>Paris\n", Answer("Paris")),
+        ("I search.\n<search>\n  who wrote\n  it\n</search>\nNow I wait.", Search("who wrote it")),
+        ("<SEARCH>Who</SEARCH>", Search("Who")),
+        ("I need a <search> to know.\n\n<search>who</search>", Search("who")),
+        ("Thought:\nx\n\nAction:\n```\n<answer>a < b > c</answer>\n```", Answer("a < b > c")),
+        ('<answer>It\'s "5%"; é, 東京</answer>', Answer('It\'s "5%"; é, 東京')),
+    ],
+)
+def test_a_reply_is_read_by_its_tags(reply, action):
+    assert FORMATS["react"].parse(reply, SEARCHQA.grammar) == action
+    assert FORMATS["bare"].parse(reply, SEARCHQA.grammar) == action
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("<search>a</search><search>b</search>", errors.ManyActions),
+        ("<search>a</search>\n<answer>b</answer>", errors.ManyActions),
+        ("<answer>a</answer><answer>a</answer>", errors.ManyActions),
+        ("<search>a</search><information>b</information><answer>c</answer>", errors.ManyActions),
+        ("<search></search>", errors.BadArguments),
+        ("<answer> \n </answer>", errors.BadArguments),
+        ("<search>a</answer>", errors.BadArguments),
+        (f"<search>{'a' * 1_001}</search>", errors.BadArguments),
+        ("Action: look it up", errors.UnknownAction),
+        ("I could <search> for it.", errors.NoAction),
+        ("<search>a\nThen I shall see.", errors.NoAction),
+        ("<think><search>a</search>", errors.NoAction),
+        ("Paris", errors.NoAction),
+    ],
+)
+def test_what_is_not_clear_is_refused(reply, kind):
+    with pytest.raises(kind) as raised:
+        FORMATS["react"].parse(reply, SEARCHQA.grammar)
+    assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " a", "a  b", "a\nb", "<search>", "</Answer>", "x</ACTION>", "</think>", "a ``` b", "<|im_end|>", 1],
+)
+@pytest.mark.parametrize("action", [Search, Answer])
+def test_a_text_that_would_be_read_otherwise_is_refused(action, text):
+    with pytest.raises(errors.BadArguments):
+        action(text)
+
+
+@pytest.mark.parametrize(
+    "long", ["<search>", "</search>", "<search>a<", "<answer> ", "<", "\n<search>", " " * 9 + "\n", "<search"]
+)
+def test_looking_for_tags_takes_linear_time(long):
+    reply = "<answer>" + long * (1_000_000 // len(long)) + "x"
+    began = time.process_time()
+    SEARCHQA.grammar.style.cut(reply)
+    WIRE.judge(Start(""), 0.0, reply, WRONG)
+    assert time.process_time() - began < 1.0
+
+
+# ------------------------------------------------------------------------------------------------ the wire
+
+
+def test_the_calls():
+    assert play(WIRE.create(51_713), 200, 0) == (0, ("POST", "/create", {"id": 51_713}))
+    start, call = play(WIRE.reset(0, 3), 200, "You must.\n\n Question: Who wrote it?")
+    assert call == ("POST", "/reset", {"id": 3, "env_idx": 0})
+    assert start == Start("You must.\n\n Question: Who wrote it?", goal="Who wrote it?")
+    said = {"observation": "x", "reward": 0.0, "done": False, "info": {"ground_truth": "gold"}}
+    outcome, call = play(WIRE.step(0, "<search>a</search>"), 200, said)
+    assert call == ("POST", "/step", {"action": "<search>a</search>", "env_idx": 0})
+    assert outcome == Outcome("x", 0.0, done=False)
+    assert "gold" not in repr(outcome)
+    assert play(WIRE.close(0), 200, False) == (None, ("POST", "/close", {"env_idx": 0}))
+
+
+@pytest.mark.parametrize(
+    "answer", [(500, b"Internal Server Error"), (200, b"x"), (200, {"error": ""}), (200, [])]
+)
+@pytest.mark.parametrize("flow", ["create", "reset", "step"])
+def test_what_is_no_reply_is_a_fault(flow, answer):
+    made = {"create": WIRE.create(0), "reset": WIRE.reset(0, 0), "step": WIRE.step(0, "x")}
+    with pytest.raises(errors.Fault):
+        play(made[flow], *answer)
+
+
+@pytest.mark.parametrize("field", ["observation", "reward", "done"])
+@pytest.mark.parametrize("value", [None, [], {}, ...])
+def test_a_bad_step_is_a_fault(field, value):
+    said = {"observation": "x", "reward": 0.0, "done": False, "info": None, field: value}
+    with pytest.raises(errors.BadReply):
+        play(WIRE.step(0, "x"), 200, {name: each for name, each in said.items() if each is not ...})
+
+
+# What the server takes each text for: its first pair of tags says.
+TAKEN_FOR = {
+    "<answer>a</answer>": "answer",
+    "<think>x</think>\n<answer>\n</answer>": "answer",
+    "<answer>a</answer><search>b</search>": "answer",
+    "<answer>a</answer><answer>b</answer>": "answer",
+    "<search>a<answer>b</answer>": "answer",
+    "</answer><answer>a</answer>": "answer",
+    "<search>a</search><answer>b</answer>": "search",
+    "<answer>a<search>b</search>": "search",
+    "<search><answer>b</answer></search>": "search",
+    "<answer>a": None,
+    "<answer": None,
+    "<ANSWER>a</ANSWER>": None,
+    "<answer>a</search>": None,
+    "</answer><answer>": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), TAKEN_FOR.items())
+def test_an_answer_is_what_the_server_takes_for_one(text, kind):
+    assert WIRE.judge(Start(""), 0.0, text, WRONG) == Verdict(0.0, False, kind == "answer", 0.0)
+
+
+def test_an_answer_is_found_as_the_server_finds_it():
+    tags = ["<search>", "</search>", "<answer>", "</answer>", "x"]
+    for text in map("".join, itertools.product(tags, repeat=5)):
+        found = re.search(r"<(search|answer)>.*?</\1>", text, re.DOTALL)
+        verdict = WIRE.judge(Start(""), 0.0, text, WRONG)
+        assert verdict.done == (found is not None and found[1] == "answer"), text
+
+
+def test_a_right_answer_scores_and_ends():
+    for wire in (WIRE, SearchQAWire(answers=None)):
+        assert wire.judge(Start(""), 0.0, str(Answer("a")), RIGHT) == Verdict(1.0, True, True, 1.0)
+        assert wire.judge(Start(""), 0.0, str(Search("a")), WRONG) == Verdict(0.0, False, False, 0.0)
+    assert not SearchQAWire(answers=None).judge(Start(""), 0.0, str(Answer("a")), WRONG).done
+
+
+@pytest.mark.parametrize("answers", [0, 2, -1, True, 1.0, "1", "None", []])
+def test_other_numbers_of_answers_are_refused(answers):
+    with pytest.raises(errors.BadOption):
+        SearchQAWire(answers=answers)
+    with pytest.raises(errors.BadOption):
+        AgentGymEnv("SearchQA", server="http://nowhere.test", answers=answers)
+
+
+# ------------------------------------------------------------------------------------------ whole episodes
+
+
+class Server(httpx.MockTransport):
+    """A server of SearchQA's wire with one question, which goes on for ever."""
+
+    def __init__(self):
+        super().__init__(self.answer)
+        self.envs = set()
+        self.sent = []
+
+    def answer(self, request):
+        body = json.loads(request.content) if request.content else {}
+        path = request.url.path
+        if path == "/":
+            return httpx.Response(200, json="ok")
+        if path == "/create":
+            self.envs.add(env_id := 0 if 0 not in self.envs else 1)
+            return httpx.Response(200, json=env_id)
+        if path == "/close":
+            gone = body["env_idx"] not in self.envs
+            self.envs.discard(body["env_idx"])
+            return httpx.Response(200, json=not gone)
+        if body.get("env_idx") not in self.envs:
+            return httpx.Response(404 if path == "/openapi.json" else 500, text="Internal Server Error")
+        if path == "/reset":
+            return httpx.Response(200, json="Use the tags.\n\n Question: Which is the capital of France?")
+        self.sent.append(body["action"])
+        return httpx.Response(200, json=self.step(body["action"]))
+
+    def step(self, text):
+        found = re.search(r"<(search|answer)>(.*?)</\1>", text, re.DOTALL)
+        right = False
+        if found is None:
+            said = "Your previous action is invalid."
+        elif found[1] == "search":
+            said = "<information>Paris is a city.</information>"
+        else:
+            last = re.findall(r"<answer>(.*?)</answer>", text, re.DOTALL)[-1]
+            right = re.sub(r"\W|\bthe\b", "", last.lower()) == "paris"
+            said = "Right." if right else "Wrong."
+        return {"observation": said, "reward": float(right), "done": right, "info": None}
+
+
+_hosts = (f"http://searchqa-{number}.test" for number in itertools.count())
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+@pytest.fixture
+def new_env(server):
+    made, url = [], next(_hosts)
+
+    def make(**options):
+        made.append(AgentGymEnv("SearchQA", server=url, transport=server, **options))
+        made[-1].reset(options={"task_id": 0})
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+    assert server.envs == set()
+
+
+def test_an_episode(server, new_env):
+    env = new_env()
+    observation, reward, terminated, truncated, info = env.step("<think>?</think><search>France</search>")
+    assert (observation, reward, terminated) == ("<information>Paris is a city.</information>", 0.0, False)
+    assert info["goal"] == "Which is the capital of France?"
+    _, reward, terminated, truncated, info = env.step("<think>!</think><answer>the PARIS</answer>")
+    assert (reward, terminated, truncated, info["success"]) == (1.0, True, False, True)
+    assert server.sent == ["<search>France</search>", "<answer>the PARIS</answer>"]
+
+
+def test_a_wrong_answer_ends_it(new_env):
+    _, reward, terminated, _, info = new_env().step("<answer>Lyon</answer>")
+    assert (reward, terminated, info["score"], info["success"]) == (0.0, True, 0.0, False)
+
+
+def test_a_wrong_answer_does_not_end_it_where_more_are_allowed(new_env):
+    env = new_env(answers=None)
+    for _ in range(3):
+        assert env.step("<answer>Lyon</answer>")[2:4] == (False, False)
+    _, reward, terminated, _, info = env.step("<answer>Paris</answer>")
+    assert (reward, terminated, info["score"]) == (1.0, True, 1.0)
+
+
+def test_answers_end_with_the_turns(new_env):
+    env = new_env(answers=None)
+    turns = [env.step("<answer>Lyon</answer>") for _ in range(5)]
+    assert [turn[2:4] for turn in turns] == [(False, False)] * 4 + [(False, True)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "score", "terminated"),
+    [
+        ("<think>x</think><answer>Lyon</answer> or <answer>Paris</answer>", 1.0, True),
+        ("<answer>Paris</answer> or <answer>Lyon</answer>", 0.0, True),
+        ("<search>x</search><answer>Paris</answer>", 0.0, False),
+        ("<ANSWER>Paris</ANSWER>", 0.0, False),
+        ("", 0.0, False),
+    ],
+)
+def test_agentgyms_parser_sends_all_of_a_reply(server, new_env, reply, score, terminated):
+    env = new_env(parser="agentgym")
+    *_, ended, truncated, info = env.step(reply)
+    assert server.sent == [reply]
+    assert (info["score"], info["agentgym_score"], ended, truncated) == (score, score, terminated, False)
+
+
+def test_the_splits():
+    assert SEARCHQA.split(None) == SEARCHQA.split("train") == range(51_713, 221_328)
+    assert SEARCHQA.split("test") == range(51_713)
