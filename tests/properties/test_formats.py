@@ -158,7 +158,8 @@ def test_the_text_of_an_action_is_read(environment):
     def check(action):
         grammar = environment.grammar
         assert grammar.parse(str(action)) == action
-        assert grammar.parse("\t" + str(action).replace(" ", " \n ")) == action
+        if not grammar.style.verbatim:
+            assert grammar.parse("\t" + str(action).replace(" ", " \n ")) == action
         assert grammar.knows(str(action))
 
     check()
@@ -171,7 +172,8 @@ def test_a_call_of_an_action_is_read(environment):
         call = action.to_json()
         assert environment.grammar.from_call(action.name(), call) == action
         assert environment.grammar.from_call(action.name(), json.loads(json.dumps(call))) == action
-        assert tuple(call) == environment.grammar.signature(action.name())
+        # All in order, but for what may be left out and is.
+        assert list(call) == [n for n in environment.grammar.signature(action.name()) if n in call]
 
     check()
 
@@ -199,7 +201,9 @@ def test_the_tools_describe_the_calls(environment):
     for action in grammar.examples:
         validator = jsonschema.Draft202012Validator(schemas[action.name()])
         assert not validator.is_valid({**action.to_json(), "no such argument": 1})
-        assert all(not validator.is_valid(_without(action.to_json(), name)) for name in action.to_json())
+        required = schemas[action.name()]["required"]
+        assert set(required) <= set(action.to_json())
+        assert all(not validator.is_valid(_without(action.to_json(), name)) for name in required)
 
 
 def _without(mapping, key):
@@ -388,7 +392,7 @@ EVIL = [
     "'a\x00b'",
 ]
 
-HARMLESS = {"1_0", "'\\ud800'", "'\\x00'"}  # plain values, which some action may allow
+HARMLESS = {"1_0", "'\\ud800'", "'\\x00'", "'\\d\\_'"}  # plain values, which some action may allow
 
 WHOLE = [
     "import os",
