@@ -187,7 +187,7 @@ class Grammar:
         Raises:
             UnknownAction: There is no function of that name.
         """
-        return tuple(field.name for field in fields_of(self._named(name)))
+        return tuple(self._named(name).schema()["properties"])
 
     def _named(self, name: str) -> type[Action]:
         try:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym.envs.academia import ACADEMIA
+from agentgym_gym.envs.movie import MOVIE
+from agentgym_gym.envs.sheet import SHEET
 from agentgym_gym.envs.textcraft import TEXTCRAFT
+from agentgym_gym.envs.todolist import TODOLIST
+from agentgym_gym.envs.weather import WEATHER
 
 __all__ = ["BUILT_IN", "register"]
 
-BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT,)
+BUILT_IN: tuple[catalogue.Environment, ...] = (TEXTCRAFT, WEATHER, MOVIE, ACADEMIA, SHEET, TODOLIST)
 
 
 def register(environment: catalogue.Environment) -> None:
