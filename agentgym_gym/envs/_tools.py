@@ -8,6 +8,7 @@ difference; and a server goes on paying after the end.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping
@@ -181,11 +182,17 @@ def _object(text: str, start: int) -> tuple[Any, int]:
     except (ValueError, RecursionError):
         node = expression(written)
     try:
-        if node is not None:
+        if node is not None and not _repeats_a_key(node):
             return plain_value(node), end
     except ValueError:
         pass
     raise BadArguments(f"the Action Input is not a JSON object: {shown(written)}")
+
+
+def _repeats_a_key(node: ast.expr) -> bool:
+    dicts = (each for each in ast.walk(node) if isinstance(each, ast.Dict))
+    keys = ([key.value for key in each.keys if isinstance(key, ast.Constant)] for each in dicts)
+    return any(len(set(each)) != len(each) for each in keys)
 
 
 def _end_of_object(text: str, start: int) -> int:
