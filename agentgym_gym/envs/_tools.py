@@ -253,6 +253,8 @@ QUIRKS = """\
 themselves: mind which URL is whose.
 - AgentGym's server runs the text behind `Action Input:` as Python. Actions are sent as plain values of this \
 library's own writing, and `parser="agentgym"` refuses all others; do not expose the server to anyone else.
+- With `parser="agentgym"` a reply that is nothing but one action, without `Action:`, is carried out here; \
+AgentGym's server would not know it.
 - Any text with the word "finish" in it ends the episode. In the arguments of other actions it is written so \
 that the server does not see it.
 - The types of an answer count: 105 is not "105". An answer with the word "Invalid" in it is never scored.
