@@ -128,7 +128,7 @@ class Grammar:
     def __init__(self, examples: Sequence[Action]) -> None:
         self.examples = tuple(examples)
         self.actions: tuple[type[Action], ...] = tuple(type(example) for example in examples)
-        self._by_name = {action.name(): action for action in self.actions}
+        self._by_name = {action.name().lower(): action for action in self.actions}
         if not self.examples or len(self._by_name) != len(self.examples):
             raise ValueError("a grammar needs one example of each action, and no two of one name")
         self.style = self.actions[0].style
@@ -158,9 +158,7 @@ class Grammar:
                     return action.parse(text)
                 except BadArguments as error:
                     problem = problem or error
-        raise problem or UnknownAction(
-            f"{shown(text)} is not one of the actions: {', '.join(self._by_name)}", text=text
-        )
+        raise problem or UnknownAction(f"{shown(text)} is not one of the actions: {self._names()}", text=text)
 
     def knows(self, text: str) -> bool:
         """Return whether :meth:`parse` reads an action from the text."""
@@ -189,14 +187,16 @@ class Grammar:
         Raises:
             UnknownAction: There is no function of that name.
         """
-        return tuple(field.name for field in fields_of(self._named(name)))
+        return tuple(self._named(name).schema()["properties"])
 
     def _named(self, name: str) -> type[Action]:
         try:
             return self._by_name[name.lower()]
         except KeyError:
-            known = ", ".join(self._by_name)
-            raise UnknownAction(f"{shown(name)} is not one of the functions: {known}") from None
+            raise UnknownAction(f"{shown(name)} is not one of the functions: {self._names()}") from None
+
+    def _names(self) -> str:
+        return ", ".join(action.name() for action in self.actions)
 
     def lines(self) -> list[str]:
         """Return one line per action for a prompt: how it is written, what it does, an example."""
@@ -230,4 +230,4 @@ class Grammar:
         return hash(self.examples)
 
     def __repr__(self) -> str:
-        return f"Grammar({', '.join(self._by_name)})"
+        return f"Grammar({self._names()})"

@@ -5,13 +5,18 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym.envs.academia import ACADEMIA
 from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_gym.envs.babyai import BABYAI
 from agentgym_gym.envs.maze import MAZE
+from agentgym_gym.envs.movie import MOVIE
 from agentgym_gym.envs.sciworld import SCIWORLD
 from agentgym_gym.envs.searchqa import SEARCHQA
+from agentgym_gym.envs.sheet import SHEET
 from agentgym_gym.envs.sqlgym import SQLGYM
 from agentgym_gym.envs.textcraft import TEXTCRAFT
+from agentgym_gym.envs.todolist import TODOLIST
+from agentgym_gym.envs.weather import WEATHER
 from agentgym_gym.envs.webarena import WEBARENA
 from agentgym_gym.envs.webshop import WEBSHOP
 from agentgym_gym.envs.wordle import WORDLE
@@ -29,6 +34,11 @@ BUILT_IN: tuple[catalogue.Environment, ...] = (
     WEBARENA,
     SQLGYM,
     SEARCHQA,
+    WEATHER,
+    MOVIE,
+    ACADEMIA,
+    SHEET,
+    TODOLIST,
 )
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats.base import Format, Reading, answer_of
+from agentgym_gym.literals import expression, plain_value
 from agentgym_gym.text import no_constant, shown
 
-__all__ = ["CodeAsAction", "FunctionCalling", "expression", "read_call"]
+__all__ = ["CodeAsAction", "FunctionCalling", "read_call"]
 
 _LOOK_AHEAD = 8  # objects looked at behind the call, so that a reply of a million braces is soon read
-_CODE_NAME = "<reply of a model>"  # what a warning about it names as its file
 
 
 class FunctionCalling(Format):
@@ -230,26 +229,6 @@ def _says(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def expression(code: str) -> ast.expr | None:
-    """Return the one expression that the code is, unrun and without a warning; None where it is none."""
-    _keep_quiet()
-    try:
-        return ast.parse(code.strip(), _CODE_NAME, mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
-
-
-def _keep_quiet() -> None:
-    """See to it that a model's odd backslashes print no warning on the user's terminal.
-
-    A filter for the one name does no harm to others, where ``catch_warnings`` would to other threads. It is
-    put where it does not stand first already, because each time Python forgets which warnings it has shown.
-    """
-    pattern = re.escape(_CODE_NAME)
-    if not warnings.filters or getattr(warnings.filters[0][3], "pattern", None) != pattern:
-        warnings.filterwarnings("ignore", module=pattern)
-
-
 def _literal_arguments(call: _Call, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the arguments of a call by name; only literals are values."""
     if len(call.args) > len(names):
@@ -260,8 +239,8 @@ def _literal_arguments(call: _Call, names: tuple[str, ...]) -> dict[str, Any]:
             raise BadArguments("an argument is given twice, or unpacked")
         given[keyword.arg] = keyword.value
     try:
-        return {name: ast.literal_eval(node) for name, node in given.items()}
-    except (ValueError, TypeError, MemoryError, RecursionError):
+        return {name: plain_value(node) for name, node in given.items()}
+    except ValueError:
         raise BadArguments("an argument is not a plain value") from None
 
 

@@ -174,7 +174,8 @@ def test_a_call_of_an_action_is_read(environment):
         call = action.to_json()
         assert environment.grammar.from_call(action.name(), call) == action
         assert environment.grammar.from_call(action.name(), json.loads(json.dumps(call))) == action
-        assert tuple(call) == environment.grammar.signature(action.name())
+        # All in order, but for what may be left out and is.
+        assert list(call) == [n for n in environment.grammar.signature(action.name()) if n in call]
 
     check()
 
@@ -202,7 +203,9 @@ def test_the_tools_describe_the_calls(environment):
     for action in grammar.examples:
         validator = jsonschema.Draft202012Validator(schemas[action.name()])
         assert not validator.is_valid({**action.to_json(), "no such argument": 1})
-        assert all(not validator.is_valid(_without(action.to_json(), name)) for name in action.to_json())
+        required = schemas[action.name()]["required"]
+        assert set(required) <= set(action.to_json())
+        assert all(not validator.is_valid(_without(action.to_json(), name)) for name in required)
 
 
 def _without(mapping, key):
@@ -484,6 +487,23 @@ def test_reading_code_leaves_the_warnings_of_others_alone(environment):
     assert len(caught) == 1
 
 
+def evil_replies(environment, most=700):
+    """Wrap evil codes in all the ways there are: a number of them that is spread over all actions."""
+    codes = [code for code in dict.fromkeys(evil_codes(environment)) if len(code) <= 1_000]  # longer: above
+    actions = {action.name(): action for action in environment.grammar.examples}
+    for code in codes[:: 1 + len(codes) // most]:
+        yield from (code, f"```python\n{code}\n```", f"Thought:\n{code}\n\nAction:\n{code}", f"> {code}")
+        yield from (f"<think>{code}</think><action>{code}</action>", f"<action>{code}</action>")
+        yield json.dumps({"function_name": code, "arguments": code})
+        called = code.partition("(")[0]
+        for action in [actions[called]] if called in actions else environment.grammar.examples[-1:]:
+            arguments = dict.fromkeys(action.to_json(), code)
+            yield json.dumps({"function_name": action.name(), "arguments": arguments})
+            yield json.dumps({"function_name": action.name(), "arguments": code})
+            yield f"Action: {str(action).partition('{')[0]}{code}"
+            yield f"Action: {str(action).partition('{')[0]}{{{code}}}"
+
+
 def test_no_reply_makes_anything_happen(tmp_path):
     """Every way of asking for it, read in a process that would tell of any import, file, call of exec…"""
     program = textwrap.dedent(
@@ -493,24 +513,23 @@ def test_no_reply_makes_anything_happen(tmp_path):
         import agentgym_gym
         from agentgym_gym import FORMATS, errors
 
-        def read(reply):
-            for environment in agentgym_gym.environments():
-                for action_format in FORMATS.values():
-                    try:
-                        action_format.parse(reply, environment.grammar)
-                    except errors.ActionError:
-                        pass
-                for reader in environment.agentgym_readers.values():
-                    try:
-                        reader(reply)
-                    except errors.ActionError:
-                        pass
+        def read(environment, reply):
+            for action_format in FORMATS.values():
+                try:
+                    action_format.parse(reply, environment.grammar)
+                except errors.ActionError:
+                    pass
+            for reader in environment.agentgym_readers.values():
+                try:
+                    reader(reply)
+                except errors.ActionError:
+                    pass
 
         replies = json.loads(sys.stdin.read())
         for action_format in FORMATS.values():  # what is imported late is imported now
             for environment in agentgym_gym.environments():
-                read(action_format.example(environment.grammar))
-        read("get(1, '\\\\d', 1j, *a)")
+                read(environment, action_format.example(environment.grammar))
+                read(environment, "get(1, '\\\\d', 1j, *a)")
         happened = []
 
         def hook(event, arguments):
@@ -521,24 +540,13 @@ def test_no_reply_makes_anything_happen(tmp_path):
 
         watching = True
         sys.addaudithook(hook)
-        for reply in replies:
-            read(reply)
+        for name, reply in replies:
+            read(agentgym_gym.catalogue.find(name), reply)
         watching = False
         print(json.dumps(happened))
         """
     )
-    replies = []
-    for environment in ENVIRONMENTS:
-        for code in dict.fromkeys(evil_codes(environment)):
-            if len(code) > 1_000:
-                continue  # tried above, and too long for this many ways
-            replies += [code, f"```python\n{code}\n```", f"Thought:\n{code}\n\nAction:\n{code}", f"> {code}"]
-            replies += [f"<think>{code}</think><action>{code}</action>", f"<action>{code}</action>"]
-            replies.append(json.dumps({"function_name": code, "arguments": code}))
-            for action in environment.grammar.examples:
-                arguments = dict.fromkeys(action.to_json(), code)
-                replies.append(json.dumps({"function_name": action.name(), "arguments": arguments}))
-                replies.append(json.dumps({"function_name": action.name(), "arguments": code}))
+    replies = [(e.name, reply) for e in ENVIRONMENTS for reply in evil_replies(e)]
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         input=json.dumps(replies),

@@ -1,0 +1,205 @@
+"""Arguments of the tools that are one thing: texts, ids, cells, words, numbers and dates."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.arguments import Argument, Choice, Text, strategies
+from agentgym_gym.errors import BadArguments
+from agentgym_gym.text import shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["MARKS", "MAX_CHARS", "Cell", "Date", "Id", "Number", "OneOf", "Words"]
+
+MAX_CHARS = 2_000
+"""Longest text in an argument."""
+
+MARKS = ("```", "<|", "<｜", "</s>", "<end_of_turn>", "think>", "<action>", "</action>")
+"""What ends a turn, a thought or an action in one of the formats, and so cannot stand inside an action."""
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_DATE = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})", re.ASCII)
+_MAX_INTEGER = 10**18  # so that no number is too long to be written
+
+
+class Words(Text):
+    """Text on one or several lines, without what ends a turn, a thought or an action in a reply."""
+
+    def __init__(self, *samples: str) -> None:
+        super().__init__(samples, max_chars=MAX_CHARS, lines=True, without=MARKS)
+
+    def from_json(self, value: Any) -> str:
+        """Accept whole numbers too: a film may be called 300."""
+        return super().from_json(_as_text(value))
+
+
+class Id(Text):
+    """An id as text; a number is read as its digits.
+
+    Args:
+        samples: Likely ids.
+    """
+
+    _pattern = "[A-Za-z0-9_-]{1,64}"  # nothing that would lead a URL elsewhere
+    _example = "an id"
+
+    def __init__(self, *samples: str) -> None:
+        super().__init__(samples)
+
+    def from_json(self, value: Any) -> str:
+        """Accept whole numbers too."""
+        return super().from_json(_as_text(value))
+
+    def check(self, value: Any) -> None:
+        """Accept what fits the pattern."""
+        if not isinstance(value, str) or not re.fullmatch(self._pattern, value, re.ASCII):
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+
+    def describe(self) -> str:
+        """Show an example."""
+        return f"{self._example} such as {self.samples[0]!r}"
+
+    def schema(self) -> dict[str, Any]:
+        """Return a string schema with a pattern."""
+        return {"type": "string", "pattern": f"^{self._pattern}$"}
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw likely ids and any other."""
+        st = strategies()
+        return st.sampled_from(self.samples) | st.from_regex(self._pattern, fullmatch=True)  # type: ignore[no-any-return]
+
+
+class Cell(Id):
+    """The name of a cell, such as B2.
+
+    Args:
+        letters: How many letters it may have: formulas take but one.
+    """
+
+    _example = "a cell"
+
+    def __init__(self, letters: int = 2) -> None:
+        super().__init__("B2", "A1", "D13", "G2")
+        self._pattern = f"[A-Z]{{1,{letters}}}[1-9][0-9]{{0,4}}"
+
+    def read(self, text: str) -> str:
+        """Read small letters and the signs of a fixed cell as well."""
+        return super().read(text.strip().upper().replace("$", ""))
+
+
+class OneOf(Choice):
+    """One of a few words, in the capitals that the server wants; truth values are words too."""
+
+    def read(self, text: str) -> str:
+        """Read one of the words, whatever its capitals."""
+        meant = {word.lower(): word for word in self.words}
+        value = meant.get(text.strip().lower(), text)
+        self.check(value)
+        return value
+
+    def from_json(self, value: Any) -> str:
+        """Accept true and false for words of that name."""
+        return super().from_json(str(value) if isinstance(value, bool) else value)
+
+
+class Number(Argument[float]):
+    """A number within bounds; 1 and 1.0 are both numbers, and differ.
+
+    Args:
+        minimum: Least value.
+        maximum: Greatest value.
+    """
+
+    def __init__(self, minimum: int, maximum: int) -> None:
+        self.minimum = minimum
+        self.maximum = maximum
+
+    def read(self, text: str) -> float:
+        """Read a decimal number."""
+        text = text.strip()
+        if not _NUMBER.fullmatch(text):
+            raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
+        value = float(text) if set(text) & set(".eE") else int(text)
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Accept whole and broken numbers in the range, but not True and False."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+        if not self.minimum <= value <= self.maximum:
+            raise BadArguments(f"expected {self.describe()}, got a number out of that range")
+
+    def from_json(self, value: Any) -> float:
+        """Accept numbers and strings of digits."""
+        if isinstance(value, str):
+            return self.read(value)
+        self.check(value)
+        result: float = value
+        return result
+
+    def describe(self) -> str:
+        """Name the range."""
+        return f"a number from {self.minimum} to {self.maximum}"
+
+    def schema(self) -> dict[str, Any]:
+        """Return a number schema with both bounds."""
+        return {"type": "number", "minimum": self.minimum, "maximum": self.maximum}
+
+    def strategy(self) -> SearchStrategy[float]:
+        """Draw from the whole range."""
+        st = strategies()
+        bounds = (self.minimum, self.maximum)
+        return st.floats(*bounds) | st.integers(*bounds)  # type: ignore[no-any-return]
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """Draw a number of two decimals."""
+        return round(float(rng.uniform(self.minimum, self.maximum)), 2)
+
+
+class Date(Argument[str]):
+    """A day of the calendar, as YYYY-MM-DD."""
+
+    def read(self, text: str) -> str:
+        """Read a date, with the noughts or without."""
+        found = _DATE.fullmatch(text.strip())
+        value = f"{found[1]}-{found[2]:0>2}-{found[3]:0>2}" if found else text
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Accept days that exist."""
+        try:
+            exists = isinstance(value, str) and len(value) == len("YYYY-MM-DD") and value.isascii()
+            if exists and date.fromisoformat(value).isoformat() == value:
+                return
+        except ValueError:
+            pass
+        raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+
+    def describe(self) -> str:
+        """Show an example."""
+        return "a date such as '2023-06-15'"
+
+    def schema(self) -> dict[str, Any]:
+        """Return a string schema with a pattern."""
+        return {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw any day."""
+        return strategies().dates().map(date.isoformat)  # type: ignore[no-any-return]
+
+    def sample(self, rng: np.random.Generator) -> str:
+        """Draw a day of the years that the tasks are about."""
+        return (date(2015, 1, 1) + timedelta(days=int(rng.integers(3_000)))).isoformat()
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and -_MAX_INTEGER < value < _MAX_INTEGER:
+        return str(value)
+    return value

@@ -1,0 +1,387 @@
+"""What AgentGym's five tool servers share: how an action is written and read, the wire, the reader.
+
+What the servers do that an adapter must know: they look for ``Action: NAME with Action Input: {…}`` and give
+what stands behind it to Python's ``eval``, so nothing but literals of our own writing may be sent. Any text
+with "finish" in it ends the episode, wherever it stands. The reward is what has been reached so far, not a
+difference; and a server goes on paying after the end.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
+from agentgym_gym.envs._values import Value, literal
+from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, ManyActions
+from agentgym_gym.literals import expression, plain_value
+from agentgym_gym.phrases import Field, fields_of
+from agentgym_gym.text import no_constant, shown
+from agentgym_gym.wire import Call, Flow, Outcome, Start, Verdict, Wire, exchange
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = [
+    "QUIRKS",
+    "CheckValidActions",
+    "Finish",
+    "GetUserCurrentDate",
+    "GetUserCurrentLocation",
+    "Tool",
+    "ToolWire",
+    "functions_of",
+    "launch_of",
+    "read_as_agentgym",
+]
+
+_WRAPPING = r"[ \t>*`\"'\[(-]*(?:action[ \t]*[:：][ \t*]*)?"
+_BEGINNING = rf"^{_WRAPPING}\w+[ \t]+with[ \t]+action[ \t]+input\b"
+_PIECES = re.compile(rf"{_BEGINNING}(?s:(?!{_BEGINNING}).)*", re.IGNORECASE | re.MULTILINE)
+_HEAD = re.compile(
+    r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
+    r"(?P<input>[\s*`]*(?:with\s+)?action[\s_]+input\s*[:：]?)?[\s*`]*",
+    re.IGNORECASE,
+)
+_ANOTHER = re.compile(r"\bwith\s+action\s+input\s*[:：]", re.IGNORECASE)
+_NOTHING = re.compile(r"(?:\(\s*\)|\{\s*\}|none)?[\s.*`\"'\])]*", re.IGNORECASE)
+_MARK = re.compile(r"[\"'{}\[\]()]")
+_STRINGS = {
+    '"': re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL),
+    "'": re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*'", re.DOTALL),
+}
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class Tool(Action):
+    """An action that calls a function of a tool: ``NAME with Action Input: {"argument": value}``.
+
+    Two are equal where they are written alike, so that 1, 1.0 and True differ. Its classes are dataclasses
+    without an ``__eq__`` of their own.
+
+    Class attributes:
+        function: The function's name; by default that of the class, with underscores.
+    """
+
+    style: ClassVar[Style] = Style(lines=False, verbatim=True, pieces=_PIECES)
+    function: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "function" not in cls.__dict__:
+            cls.function = _CAMEL.sub("_", cls.__name__).lower()
+        cls.template = f"{cls.function} with Action Input: "
+
+    def __post_init__(self) -> None:
+        self._check_fields()
+        if len(str(self)) > MAX_ACTION_CHARS - len("Action: "):
+            raise BadArguments(f"an action may have at most {MAX_ACTION_CHARS} characters")
+
+    def __str__(self) -> str:
+        return f"{self.function} with Action Input: {literal(self.to_json())}"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and str(other) == str(self)
+
+    def __hash__(self) -> int:
+        return hash((type(self), str(self)))
+
+    @classmethod
+    def head(cls) -> str:
+        """Return the function's name."""
+        return cls.function
+
+    @classmethod
+    def begins(cls, text: str) -> bool:
+        """Return whether text begins with the function's name, whatever its capitals."""
+        head = _HEAD.match(text)
+        return head is not None and head["name"].lower() == cls.function.lower()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the call from text; the object may be JSON or a Python literal, and is never run.
+
+        What stands behind the object is an aside.
+
+        Raises:
+            ManyActions: There is another action behind it.
+            BadArguments: The text does not fit, or a field does not allow what it says.
+        """
+        head = _HEAD.match(text)
+        if head is None or not cls.begins(text):
+            raise cls._unfit(text)
+        if text[head.end() : head.end() + 1] != "{":
+            if any(f.required for f in fields_of(cls)) or not _NOTHING.fullmatch(text, head.end()):
+                raise cls._unfit(text)
+            return cls()
+        found, end = _object(text, head.end())
+        if _ANOTHER.search(text, end):
+            raise ManyActions("there is more than one action in the reply")
+        return cls.from_json(found)
+
+    @classmethod
+    def _unfit(cls, text: str) -> BadArguments:
+        return BadArguments(f"expected {cls.usage()!r}, got {shown(text)}")
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Make the call from a mapping of its arguments; capitals in their names are forgiven.
+
+        Raises:
+            BadArguments: An argument is missing, unknown, or has a value its kind does not allow.
+        """
+        if isinstance(value, Mapping):
+            names = {_key(f).lower(): f.name for f in fields_of(cls)}
+            meant = {name: names.get(str(name).lower(), name) for name in value}
+            if len(set(meant.values())) == len(meant):
+                value = {meant[name]: given for name, given in value.items()}
+        return super().from_json(value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arguments as JSON values, without those that are left out."""
+        known, given = fields_of(type(self)), super().to_json()
+        return {_key(f): given[f.name] for f in known if f.required or given[f.name] is not None}
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON schema of :meth:`to_json`."""
+        known = fields_of(cls)
+        return {
+            **super().schema(),
+            "properties": {_key(f): {**f.argument.schema(), "description": f.doc} for f in known},
+            "required": [_key(f) for f in known if f.required],
+        }
+
+    @classmethod
+    def usage(cls) -> str:
+        """Return how the call is written, with what may be left out in square brackets."""
+        parts = [(f'"{_key(f)}": <{_key(f)}>', f.required) for f in fields_of(cls)]
+        written = ", ".join(part if required else f"[{part}]" for part, required in parts)
+        return f"{cls.function} with Action Input: {{{written}}}"
+
+
+def _key(field: Field) -> str:
+    """Return the name of an argument: that of its field, less the underscore that keeps it off a method's."""
+    return field.name.removesuffix("_")
+
+
+def _object(text: str, start: int) -> tuple[Any, int]:
+    """Return the object that begins at a brace, and where it ends.
+
+    Raises:
+        BadArguments: There is no end to it, or it is neither JSON nor a plain Python value.
+    """
+    end = _end_of_object(text[: start + MAX_ACTION_CHARS], start)
+    written = text[start:end]
+    try:
+        return _JSON.decode(written), end
+    except (ValueError, RecursionError):
+        node = expression(written)
+    try:
+        if node is not None and not _repeats_a_key(node):
+            return plain_value(node), end
+    except ValueError:
+        pass
+    raise BadArguments(f"the Action Input is not a JSON object: {shown(written)}")
+
+
+def _repeats_a_key(node: ast.expr) -> bool:
+    dicts = (each for each in ast.walk(node) if isinstance(each, ast.Dict))
+    keys = ([key.value for key in each.keys if isinstance(key, ast.Constant)] for each in dicts)
+    return any(len(set(each)) != len(each) for each in keys)
+
+
+def _end_of_object(text: str, start: int) -> int:
+    depth, position = 0, start
+    while mark := _MARK.search(text, position):
+        position = mark.end()
+        if mark[0] in _STRINGS:
+            string = _STRINGS[mark[0]].match(text, mark.start())
+            if string is None:
+                break
+            position = string.end()
+        else:
+            depth += 1 if mark[0] in "{[(" else -1
+            if depth == 0:
+                return position
+    raise BadArguments("the Action Input has no end")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key is given twice")
+    return dict(pairs)
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=no_constant, strict=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Finish(Tool):
+    """Give your answer and end the task."""
+
+    answer: Annotated[
+        Any,
+        Value("Yes", 105, 18.5, ("Homework", "Chores"), "2015-06-01", "done"),
+        "the answer, of the type that the goal asks for",
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class CheckValidActions(Tool):
+    """List the functions that there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class GetUserCurrentDate(Tool):
+    """Get the user's current date."""
+
+
+@dataclass(frozen=True, eq=False)
+class GetUserCurrentLocation(Tool):
+    """Get the city where the user is."""
+
+
+# -------------------------------------------------------------------------------------------------- the wire
+
+QUIRKS = """\
+- The five tool servers (Weather, Movie, Academia, Sheet, TODOList) cannot be told apart by what they say of \
+themselves: mind which URL is whose.
+- AgentGym's server runs the text behind `Action Input:` as Python. Actions are sent as plain values of this \
+library's own writing, and `parser="agentgym"` refuses all others; do not expose the server to anyone else.
+- With `parser="agentgym"` a reply that is nothing but one action, without `Action:`, is carried out here; \
+AgentGym's server would not know it.
+- Any text with the word "finish" in it ends the episode. In the arguments of other actions it is written so \
+that the server does not see it.
+- The types of an answer count: 105 is not "105". An answer with the word "Invalid" in it is never scored.
+- The reward is what has been reached so far, not what is new; and the server goes on paying after the end."""
+
+_GOAL = re.compile(r"accomplish the goal: (.*?)\s*(?:\nGive me one action\.)?\Z", re.DOTALL)
+
+# What the servers show as an observation where they could not reach the service behind them, or were turned
+# away there for nothing that the agent did.
+_DOWN = re.compile(
+    r"Observation: (?:ERROR \| )?(?:"
+    r"\w+\((?:[\w.]+\()*HTTPS?ConnectionPool\(host="
+    r"|\w*(?:ConnectionError|Timeout|SSLError|ProxyError)\("
+    r"|APIError\(.{0,40}?\b(?:429|5[0-9]{2})\b"  # Google's spreadsheets
+    r"|\{[^{}]{0,200}API request limit exceeded"  # Open-Meteo
+    r"|\{[^{}]{0,200}\"status_code\": ?(?:7|9|10|11|24|25|43|46)\b"  # The Movie Database
+    r")"
+)
+
+
+@dataclass(frozen=True)
+class ToolWire(Wire):
+    """The wire of a tool server: ids under ``env_idx``, bare values, failures as a bare HTTP 500.
+
+    Attributes:
+        functions: The names of its functions, by which our own actions are told from a reply that is passed
+            on as it is: ours get the ``Action:`` that the server looks for.
+        checks_at_end: Whether a reward is checked against the state only when the episode ends, so that none
+            before counts.
+    """
+
+    greeting = "ok"
+    closes = False
+    routes: ClassVar[Mapping[str, tuple[str, ...]]] = {"/reset": ("env_idx", "id"), "/list_envs": ()}
+    no_routes = ("/close",)
+
+    functions: frozenset[str] = frozenset()
+    checks_at_end: bool = False
+
+    def create(self, task_id: int) -> Flow[int]:
+        """Make an environment; the server wants to know a task."""
+        body = yield from exchange(Call("create", "POST", "/create", {"id": task_id}))
+        return body.integer()
+
+    def reset(self, env_id: int, task_id: int) -> Flow[Start]:
+        """Start a task."""
+        body = yield from exchange(Call("reset", "POST", "/reset", {"id": task_id, "env_idx": env_id}))
+        observation = body.text()
+        goal = _GOAL.search(observation)
+        return Start(observation, goal=goal[1] if goal else None)
+
+    def step(self, env_id: int, action: str) -> Flow[Outcome]:
+        """Play one action."""
+        sent = f"Action: {action}" if self._is_ours(action) else action
+        body = yield from exchange(Call("step", "POST", "/step", {"action": sent, "env_idx": env_id}))
+        observation, reward = body.text("observation"), body.number("reward")
+        done = body.flag("done")
+        if not 0 <= reward <= 1:
+            raise BadReply(f"{body.call} broke the protocol: 'reward' should be from 0 to 1, got {reward}")
+        if not done and _DOWN.match(observation):
+            raise EnvironmentFailed(
+                f"{body.call} could not reach the service behind it: {shown(observation)}"
+            )
+        return Outcome(observation, reward, done)
+
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+        """Score the best that the server has paid: it pays what is reached so far, not what is new."""
+        counts = outcome.done or not self.checks_at_end
+        best = max(score, outcome.reward) if counts else score
+        return Verdict(best, best >= 1, outcome.done, outcome.reward)
+
+    def _is_ours(self, action: str) -> bool:
+        name, between, written = action.partition(" with Action Input: ")
+        ours = name in self.functions and bool(between) and "\n" not in action
+        return ours and written.startswith("{") and written.endswith("}")
+
+
+def functions_of(grammar: Grammar) -> frozenset[str]:
+    """Return the names of all functions."""
+    return frozenset(action.name() for action in grammar.actions)
+
+
+def launch_of(command: str) -> str:
+    """Return the shell commands that start one of AgentGym's tool servers."""
+    return f"cd agentenv-tool && source ./setup.sh && {command} --host 127.0.0.1 --port 36001"
+
+
+# --------------------------------------------------------------------------------- as AgentGym's client does
+
+_WITH = re.compile(r"with\s*Action Input:\s*")
+
+
+def read_as_agentgym(reply: str) -> str:
+    """Return what AgentGym's client would send: the reply as it is.
+
+    Raises:
+        BadArguments: The server would run what stands in it, because that is not a plain Python value.
+    """
+    if len(reply) > MAX_ACTION_CHARS:
+        raise BadArguments(f"the reply is longer than {MAX_ACTION_CHARS} characters")
+    evaluated = _evaluated(reply)
+    if evaluated is None:
+        return reply
+    node = expression(evaluated)
+    try:
+        if node is not None:
+            plain_value(node)
+            return reply
+    except ValueError:
+        pass
+    raise BadArguments(f"the Action Input is not a plain Python value: {shown(evaluated)}")
+
+
+def _evaluated(reply: str) -> str | None:
+    """Return the part of a text that the server would evaluate; None where it would evaluate nothing.
+
+    The server takes one line with ``with Action Input:`` whose input reaches to the end of the text, and
+    evaluates what follows the first such words behind the first ``Action:`` in it.
+    """
+    reply = reply.removesuffix("\n")
+    last = reply.rfind("\n") + 1
+    for found in _WITH.finditer(reply):
+        if found.end() >= last:
+            before = reply[: found.start()].rstrip()
+            line = before[before.rfind("\n") + 1 :].lstrip()
+            call = f"{line} with Action Input: {reply[found.end() :]}"
+            start = call.find("Action:")
+            behind = _WITH.search(call, start + len("Action:")) if start >= 0 else None
+            return call[behind.end() :] if behind else None
+    return None

@@ -1,0 +1,153 @@
+"""Academia: answer questions about papers and their authors (Ma et al., 2024, arXiv:2401.13178).
+
+What the server does that an adapter must know: each of its two networks must be loaded before it is asked
+for, and asking for a node that is not there is answered in words, not refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from agentgym_gym.actions import Grammar
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._kinds import OneOf, Words
+from agentgym_gym.envs._tools import (
+    QUIRKS,
+    CheckValidActions,
+    Finish,
+    Tool,
+    ToolWire,
+    functions_of,
+    launch_of,
+    read_as_agentgym,
+)
+
+__all__ = [
+    "ACADEMIA",
+    "AuthorEdgeCheck",
+    "AuthorNodeCheck",
+    "LoadAuthorNet",
+    "LoadPaperNet",
+    "NeighbourCheck",
+    "PaperEdgeCheck",
+    "PaperNodeCheck",
+]
+
+_TITLE = "Efficient Graph Convolution for Joint Node Representation Learning and Clustering"
+_Paper = Annotated[str, Words(_TITLE), "the paper's title"]
+_Author = Annotated[str, Words("Fadi Boutros", "Florian Kirchbuchner", "Yang Song_2"), "the author's name"]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadPaperNet(Tool):
+    """Load PaperNet, the network of papers and their citations."""
+
+    function: ClassVar[str] = "loadPaperNet"
+
+
+@dataclass(frozen=True, eq=False)
+class LoadAuthorNet(Tool):
+    """Load AuthorNet, the network of authors who wrote papers together."""
+
+    function: ClassVar[str] = "loadAuthorNet"
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourCheck(Tool):
+    """List the papers next to a paper, or the co-authors of an author."""
+
+    function: ClassVar[str] = "neighbourCheck"
+    graph: Annotated[str, OneOf("PaperNet", "AuthorNet"), "the network"]
+    node: Annotated[str, Words("Fadi Boutros", _TITLE), "a paper's title or an author's name"]
+
+
+@dataclass(frozen=True, eq=False)
+class PaperNodeCheck(Tool):
+    """Get the authors, year, venue, number of citations, keywords and type of a paper."""
+
+    function: ClassVar[str] = "paperNodeCheck"
+    node: _Paper
+
+
+@dataclass(frozen=True, eq=False)
+class AuthorNodeCheck(Tool):
+    """Get the name and the organization of an author."""
+
+    function: ClassVar[str] = "authorNodeCheck"
+    node: _Author
+
+
+@dataclass(frozen=True, eq=False)
+class AuthorEdgeCheck(Tool):
+    """Get the papers that two authors wrote together."""
+
+    function: ClassVar[str] = "authorEdgeCheck"
+    node1: _Author
+    node2: _Author
+
+
+@dataclass(frozen=True, eq=False)
+class PaperEdgeCheck(Tool):
+    """Get what is known of the citation between two papers."""
+
+    function: ClassVar[str] = "paperEdgeCheck"
+    node1: _Paper
+    node2: _Paper
+
+
+_GRAMMAR = Grammar(
+    [
+        LoadPaperNet(),
+        LoadAuthorNet(),
+        NeighbourCheck("AuthorNet", "Fadi Boutros"),
+        PaperNodeCheck(_TITLE),
+        AuthorNodeCheck("Fadi Boutros"),
+        AuthorEdgeCheck("Fadi Boutros", "Florian Kirchbuchner"),
+        PaperEdgeCheck(_TITLE, "Graph Attention Networks"),
+        CheckValidActions(),
+        Finish(51),
+    ]
+)
+
+_RULES = """\
+You answer a user's question about scientific papers and their authors by calling functions. The first \
+message is the question; after each of your actions you are told what the function returned.
+
+- Load a network before you ask it anything: PaperNet knows papers, AuthorNet knows authors.
+- Write titles and names exactly as the question or an earlier answer has them.
+- Call `finish` with the answer when you know it: that ends the task and cannot be taken back. The answer \
+must be of the type that the question asks for: the number 51 is not the text "51". Several things are a \
+list."""
+
+ACADEMIA = Environment(
+    name="Academia",
+    summary=(
+        "Answer questions about papers and their authors by calling functions (the tool tasks of "
+        "AgentBoard, Ma et al., 2024, arXiv:2401.13178)."
+    ),
+    wire=ToolWire(functions_of(_GRAMMAR)),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=12,
+    splits={"all": range(20)},
+    on_unknown="refuse",
+    agentgym_readers={"react": read_as_agentgym},
+    quirks=f"""\
+{QUIRKS}
+- The two networks are data that AgentGym's repository does not hold.""",
+    launch=launch_of("academia"),
+    transcript=(
+        (
+            "Now new trial starts.\nYou should perform actions to accomplish the goal: How many mutual "
+            "collaborators do Florian Kirchbuchner and Fadi Boutros share? Please give me a numerical "
+            "value as an answer.\nGive me one action."
+        ),
+        ('Action: neighbourCheck with Action Input: {"graph":"AuthorNet","node":"Fadi Boutros"}'),
+        "Observation: Please load the AuthorNet first.\nGive me one action.",
+        "Action: loadAuthorNet with Action Input: {}",
+        "Observation: AuthorNet is loaded.\nGive me one action.",
+        ('Action: neighbourCheck with Action Input: {"graph":"AuthorNet","node":"Fadi Boutros"}'),
+        "Observation: ['Florian Kirchbuchner', 'Arjan Kuijper', 'Naser Damer']\nGive me one action.",
+    ),
+)

@@ -1,0 +1,177 @@
+"""TODOList: look after the projects and tasks of a Todoist account (Ma et al., 2024, arXiv:2401.13178).
+
+What the server does that an adapter must know: all its environments share one account, and every create and
+reset wipes it; what an answer is worth is checked against the state of the account only when it ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from agentgym_gym.actions import Grammar
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._kinds import Date, Id, OneOf
+from agentgym_gym.envs._tools import (
+    QUIRKS,
+    CheckValidActions,
+    Finish,
+    GetUserCurrentDate,
+    GetUserCurrentLocation,
+    Tool,
+    ToolWire,
+    functions_of,
+    launch_of,
+    read_as_agentgym,
+)
+
+__all__ = [
+    "TODOLIST",
+    "CompleteTask",
+    "DeleteTask",
+    "GetProjects",
+    "GetTaskDescription",
+    "GetTaskDuration",
+    "GetTasks",
+    "TODOListWire",
+    "UpdateProject",
+    "UpdateTask",
+]
+
+_ProjectId = Annotated[str, Id("7000000222", "7000000226"), "the project's id"]
+_TaskId = Annotated[str, Id("7000000223", "7000000224", "7000000265"), "the task's id"]
+
+
+@dataclass(frozen=True, eq=False)
+class GetProjects(Tool):
+    """List all projects."""
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateProject(Tool):
+    """Make a project a favourite one, or no longer one."""
+
+    project_id: _ProjectId
+    is_favorite: Annotated[str, OneOf("True", "False"), "whether it is a favourite"]
+
+
+@dataclass(frozen=True, eq=False)
+class GetTasks(Tool):
+    """List the tasks of a project, with their priority from 1 (normal) to 4 (urgent) and their due date."""
+
+    project_id: _ProjectId
+
+
+@dataclass(frozen=True, eq=False)
+class GetTaskDescription(Tool):
+    """Get the description of a task: its place, what to mind and so on."""
+
+    task_id: _TaskId
+
+
+@dataclass(frozen=True, eq=False)
+class GetTaskDuration(Tool):
+    """Get how long a task takes."""
+
+    task_id: _TaskId
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteTask(Tool):
+    """Mark a task as completed."""
+
+    task_id: _TaskId
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateTask(Tool):
+    """Change the due date of a task."""
+
+    task_id: _TaskId
+    due_date: Annotated[str, Date(), "the new due date"]
+
+
+@dataclass(frozen=True, eq=False)
+class DeleteTask(Tool):
+    """Delete a task."""
+
+    task_id: _TaskId
+
+
+_GRAMMAR = Grammar(
+    [
+        GetProjects(),
+        GetTasks("7000000222"),
+        GetTaskDescription("7000000223"),
+        GetTaskDuration("7000000223"),
+        CompleteTask("7000000223"),
+        UpdateTask("7000000223", "2015-06-01"),
+        DeleteTask("7000000223"),
+        UpdateProject("7000000222", "True"),
+        GetUserCurrentDate(),
+        GetUserCurrentLocation(),
+        CheckValidActions(),
+        Finish("done"),
+    ]
+)
+
+_RULES = """\
+You look after a user's projects and tasks on Todoist by calling functions: you answer a question about \
+them, or change them as you are told. The first message is the question or the order; after each of your \
+actions you are told what the function returned.
+
+- Take the id of a project from `get_projects` and that of a task from `get_tasks`, never from memory.
+- Change nothing but what you are told to.
+- Call `finish` when you know the answer or all is done: that ends the task and cannot be taken back. The \
+answer to a question must be of the type that it asks for: the number 105 is not the text "105", and \
+several things are a list. Where you were told to change something the answer is "done"."""
+
+
+@dataclass(frozen=True)
+class TODOListWire(ToolWire):
+    """The wire of AgentGym's TODOList server, which holds one account for all its environments."""
+
+    capacity = 1
+
+
+TODOLIST = Environment(
+    name="TODOList",
+    summary=(
+        "Look after projects and tasks on Todoist by calling functions (the tool tasks of "
+        "AgentBoard, Ma et al., 2024, arXiv:2401.13178)."
+    ),
+    wire=TODOListWire(functions_of(_GRAMMAR), checks_at_end=True),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=15,
+    splits={"all": range(155)},
+    on_unknown="refuse",
+    agentgym_readers={"react": read_as_agentgym},
+    quirks=f"""\
+{QUIRKS}
+- One account serves all environments of a server, and every create and reset wipes it: use an account \
+made for the purpose, one server for each account, and one episode at a time on it.
+- A right answer scores only if the account is also left as the task wants it; the server looks when the \
+episode ends, so what it pays before does not count here.
+- Its server needs a key of Todoist in `TODO_KEY`.""",
+    launch=f"export TODO_KEY=...\n{launch_of('todo')}",
+    transcript=(
+        (
+            "Now new trial starts.\nYou should perform actions to accomplish the goal: Finally, I have "
+            "completed the task Read and summarize a history chapter, please mark it as completed. \n"
+            "Give me one action."
+        ),
+        "Action: get_projects with Action Input: {}",
+        (
+            "Observation: [{'id': '7000000262', 'order': 1, 'color': 'charcoal', 'name': 'Homework and "
+            "Assignments', …"
+        ),
+        'Action: get_tasks with Action Input: {"project_id": "7000000262"}',
+        (
+            "Observation: [{'id': '7000000263', 'order': 1, 'content': 'Solve algebra equations', "
+            "'is_completed': …"
+        ),
+        'Action: complete_task with Action Input: {"task_id": "7000000265"}',
+        "Observation: {'message': 'Complete task successfully.', 'task': {'id': '7000000265', …",
+    ),
+)

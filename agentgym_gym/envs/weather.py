@@ -1,0 +1,262 @@
+"""Weather: answer questions about the weather with Open-Meteo's data (Ma et al., 2024, arXiv:2401.13178).
+
+What the server does that an adapter must know: dates and places are the user's, fixed by the task; any
+positive reward is rounded up to 1.0; a finish with text that holds "Invalid" is not scored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from agentgym_gym.actions import Grammar
+from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._kinds import Date, Number, Words
+from agentgym_gym.envs._tools import (
+    QUIRKS,
+    CheckValidActions,
+    Finish,
+    GetUserCurrentDate,
+    GetUserCurrentLocation,
+    Tool,
+    ToolWire,
+    functions_of,
+    launch_of,
+    read_as_agentgym,
+)
+
+__all__ = [
+    "WEATHER",
+    "GetAirQualityLevel",
+    "GetCurrentAirQualityIndex",
+    "GetCurrentRain",
+    "GetCurrentSnow",
+    "GetCurrentTemp",
+    "GetDistance",
+    "GetElevation",
+    "GetHistoricalAirQualityIndex",
+    "GetHistoricalRain",
+    "GetHistoricalSnow",
+    "GetHistoricalTemp",
+    "GetLatitudeLongitude",
+    "GetRainForecast",
+    "GetSnowForecast",
+    "GetTempForecast",
+]
+
+_Latitude = Annotated[float, Number(-90, 90), "degrees north"]
+_Longitude = Annotated[float, Number(-180, 180), "degrees east"]
+_First = Annotated[str, Date(), "the first day"]
+_Last = Annotated[str, Date(), "the last day, at most 30 days later"]
+_Today = Annotated[str, Date(), "the current date"]
+_Place = Annotated[str, Words("New York", "Shanghai", "São Paulo"), "the name of a place, such as a city"]
+_Index = Annotated[float, Number(0, 1_000), "the air quality index"]
+
+
+@dataclass(frozen=True, eq=False)
+class GetHistoricalTemp(Tool):
+    """Get the daily temperatures of days in the past."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    start_date: _First
+    end_date: _Last
+
+
+@dataclass(frozen=True, eq=False)
+class GetHistoricalRain(Tool):
+    """Get the daily rainfall of days in the past."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    start_date: _First
+    end_date: _Last
+
+
+@dataclass(frozen=True, eq=False)
+class GetHistoricalSnow(Tool):
+    """Get the daily snowfall of days in the past."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    start_date: _First
+    end_date: _Last
+
+
+@dataclass(frozen=True, eq=False)
+class GetSnowForecast(Tool):
+    """Get the daily snowfall of days to come."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    start_date: _First
+    end_date: _Last
+
+
+@dataclass(frozen=True, eq=False)
+class GetCurrentSnow(Tool):
+    """Get the snowfall of the current day."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    current_date: _Today
+
+
+@dataclass(frozen=True, eq=False)
+class GetCurrentTemp(Tool):
+    """Get the temperatures of the current day."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    current_date: _Today
+
+
+@dataclass(frozen=True, eq=False)
+class GetLatitudeLongitude(Tool):
+    """Find where a place is."""
+
+    name_: _Place
+
+
+@dataclass(frozen=True, eq=False)
+class GetElevation(Tool):
+    """Get the height of a point above the sea."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+
+
+@dataclass(frozen=True, eq=False)
+class GetTempForecast(Tool):
+    """Get the daily temperatures of days to come."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    start_date: _First
+    end_date: _Last
+
+
+@dataclass(frozen=True, eq=False)
+class GetRainForecast(Tool):
+    """Get the daily rainfall of days to come."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    start_date: _First
+    end_date: _Last
+
+
+@dataclass(frozen=True, eq=False)
+class GetCurrentRain(Tool):
+    """Get the rainfall of the current day."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    current_date: _Today
+
+
+@dataclass(frozen=True, eq=False)
+class GetDistance(Tool):
+    """Get the distance between two points in kilometres."""
+
+    latitude1: _Latitude
+    longitude1: _Longitude
+    latitude2: _Latitude
+    longitude2: _Longitude
+
+
+@dataclass(frozen=True, eq=False)
+class GetHistoricalAirQualityIndex(Tool):
+    """Get the daily air quality index of days in the past."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    start_date: _First
+    end_date: _Last
+
+
+@dataclass(frozen=True, eq=False)
+class GetCurrentAirQualityIndex(Tool):
+    """Get the air quality index of the current day."""
+
+    latitude: _Latitude
+    longitude: _Longitude
+    current_date: _Today
+
+
+@dataclass(frozen=True, eq=False)
+class GetAirQualityLevel(Tool):
+    """Say in words how good an air quality index is."""
+
+    air_quality_index: _Index
+
+
+_SHANGHAI = (31.22222, 121.45806)
+_DAYS = ("2015-01-01", "2015-01-03")
+
+_GRAMMAR = Grammar(
+    [
+        GetUserCurrentDate(),
+        GetUserCurrentLocation(),
+        GetLatitudeLongitude("Shanghai"),
+        GetHistoricalTemp(*_SHANGHAI, *_DAYS),
+        GetHistoricalRain(*_SHANGHAI, *_DAYS),
+        GetHistoricalSnow(*_SHANGHAI, *_DAYS),
+        GetCurrentTemp(*_SHANGHAI, "2015-01-04"),
+        GetCurrentRain(*_SHANGHAI, "2015-01-04"),
+        GetCurrentSnow(*_SHANGHAI, "2015-01-04"),
+        GetTempForecast(*_SHANGHAI, "2015-01-05", "2015-01-06"),
+        GetRainForecast(*_SHANGHAI, "2015-01-05", "2015-01-06"),
+        GetSnowForecast(*_SHANGHAI, "2015-01-05", "2015-01-06"),
+        GetElevation(*_SHANGHAI),
+        GetDistance(*_SHANGHAI, 35.6895, 139.69171),
+        GetHistoricalAirQualityIndex(*_SHANGHAI, *_DAYS),
+        GetCurrentAirQualityIndex(*_SHANGHAI, "2015-01-04"),
+        GetAirQualityLevel(35),
+        CheckValidActions(),
+        Finish(-0.1),
+    ]
+)
+
+_RULES = """\
+You answer a user's question about the weather by calling functions. The first message is the question; \
+after each of your actions you are told what the function returned.
+
+- The user's place and date are those of the task, not of today: ask for both before you rely on either.
+- Take the latitude and longitude of a place from `get_latitude_longitude`, never from memory.
+- Days in the past, the current day and days to come each have functions of their own. One call covers at \
+most 30 days.
+- Call `finish` with the answer when you know it: that ends the task and cannot be taken back. The answer \
+must be of the type that the question asks for: the number 18.5 is not the text "18.5"."""
+
+WEATHER = Environment(
+    name="Weather",
+    summary=(
+        "Answer questions about the weather by calling functions (the tool tasks of AgentBoard, Ma "
+        "et al., 2024, arXiv:2401.13178)."
+    ),
+    wire=ToolWire(functions_of(_GRAMMAR)),
+    grammar=_GRAMMAR,
+    rules=_RULES,
+    max_turns=10,
+    splits={"all": range(343)},
+    on_unknown="refuse",
+    agentgym_readers={"react": read_as_agentgym},
+    quirks=f"""\
+{QUIRKS}
+- Any positive reward is rounded up to 1.0: one subgoal of two scores as much as both.
+- Its server asks Open-Meteo over the network at each call. Where it cannot reach it, or is turned away \
+for asking too often, the episode ends as a fault.""",
+    launch=launch_of("weather"),
+    transcript=(
+        (
+            "Now new trial starts.\nYou should perform actions to accomplish the goal: What was the "
+            "average temperature in Celsius yesterday? Please provide the answer as a number.\nGive me "
+            "one action."
+        ),
+        "Action: get_user_current_date with Action Input: {}",
+        "Observation: 2023-06-15\nGive me one action.",
+        "Action: get_user_current_location with Action Input: {}",
+        "Observation: New York\nGive me one action.",
+    ),
+)

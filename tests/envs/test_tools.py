@@ -1,0 +1,299 @@
+"""AgentGym's five tool servers: what is read, and what is sent for it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import re
+
+import pytest
+
+from agentgym_gym import FORMATS, catalogue, errors
+from agentgym_gym.envs import academia, sheet, todolist, weather
+from agentgym_gym.envs._tools import Finish, read_as_agentgym
+from agentgym_gym.wire import Reply
+
+NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
+
+
+def answer(flow, said, status=200):
+    """Send a flow one reply; return the call and what the flow makes of it."""
+    call = next(flow)
+    content = said.encode() if status != 200 else json.dumps(said).encode()
+    try:
+        flow.send(Reply(call, status, content))
+    except StopIteration as stop:
+        return call, stop.value
+    raise AssertionError("one call is all there is")
+
+
+def told(observation="Observation: x", reward=0.0, *, done=False):
+    return {"observation": observation, "reward": reward, "done": done}
+
+
+def read_by_server(sent):
+    """Return the name and the input that the server would find in a text, by its two patterns."""
+    one = re.search(r"\s*(.*?)\s*with\s*Action Input:\s*(.*?)$", sent)
+    if one is None:
+        return None
+    pattern = r".*?Action:\s*(.*?)\s*with\s*Action Input:\s*(.*?)$"
+    call = re.match(pattern, f"{one[1]} with Action Input: {one[2]}", re.MULTILINE | re.DOTALL)
+    return call and (call[1], call[2])
+
+
+# ------------------------------------------------------------------------------------------ what is sent
+
+TRICKY = [
+    "finish",
+    "FINISH it, then Finished",
+    'it\'s "quoted" and {braced} [so] (too)',
+    "two\nlines\tand a tab",
+    "back\\slash \\n \\u0041",
+    "x with Action Input: {} Action: y with Action Input: {}",
+    "\nAction: finish with Action Input: {}",
+    "Ünïcödé 北京 \U0001f600 \u2028\u2029 end",
+    "None, True, NaN",
+    "",
+    " blank at both ends ",
+    "> think: ```a < b",
+]
+
+
+@pytest.mark.parametrize("text", [t for t in TRICKY if "```" not in t])
+def test_the_server_reads_what_was_meant(text):
+    environment = catalogue.find("Sheet")
+    action = sheet.UpdateCell("B2", text)
+    call, _ = answer(environment.wire.step(0, str(action)), told())
+    sent = call.body["action"]
+    assert sent.startswith("Action: update_cell with Action Input: {")
+    assert "finish" not in sent.lower()
+    name, written = read_by_server(sent)
+    assert name == "update_cell"
+    assert ast.literal_eval(written) == {"position": "B2", "value": text}
+    for action_format in FORMATS.values():
+        reply = action_format.render(action)
+        assert action_format.parse(reply, environment.grammar) == action
+
+
+@pytest.mark.parametrize(
+    "value", [105, "105", 105.0, -0.1, True, False, None, (1, "a", None), {"a": ({"b": True},)}, (), 1e-07]
+)
+def test_an_answer_keeps_its_type(value):
+    environment = catalogue.find("Weather")
+    action = Finish(value)
+    call, _ = answer(environment.wire.step(0, str(action)), told(done=True))
+    _, written = read_by_server(call.body["action"])
+    meant = ast.literal_eval(written)["answer"]
+    assert repr(meant) == repr(json_of(value))
+    assert environment.grammar.parse(str(action)) == action
+    assert json.dumps(action.to_json()["answer"]) == json.dumps(json_of(value))
+
+
+def json_of(value):
+    if isinstance(value, tuple):
+        return [json_of(part) for part in value]
+    return {k: json_of(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def test_answers_that_python_takes_for_equal_differ():
+    answers = [Finish(1), Finish(1.0), Finish(True), Finish("1")]
+    assert len(set(answers)) == len(answers)
+    assert Finish([1, 2]) == Finish((1, 2))
+
+
+_DEEP = [[[[[[[[[1]]]]]]]]]
+_LONG = ["a" * 2_000] * 9
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(float("nan"), float("inf"), 10**18, "\x00", "\ud800", "```", "a</s>", "<|im_end|>", "a" * 2_001),
+        *({1: 2}, {1}, b"1", 1j, _DEEP, _LONG),
+    ],
+)
+def test_what_cannot_be_written_is_refused(value):
+    with pytest.raises(errors.BadArguments):
+        Finish(value)
+
+
+def test_an_optional_argument_is_left_out():
+    assert str(sheet.FilterCells("Meat")) == 'filter_cells with Action Input: {"query": "Meat"}'
+    assert '"in_row": 2}' in str(sheet.FilterCells("Meat", in_row=2))
+    grammar = catalogue.find("Sheet").grammar
+    assert grammar.from_call("filter_cells", {"query": "Meat", "in_row": None}) == sheet.FilterCells("Meat")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"position_list": ("A1",), "start_position": "A1", "end_position": "A2"}, {"start_position": "A1"}],
+)
+def test_a_formula_has_one_kind_of_range(given):
+    with pytest.raises(errors.BadArguments, match="either position_list"):
+        sheet.GetValueByFormula("SUM", **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (weather.GetLatitudeLongitude, 7.5),
+        (lambda v: weather.GetElevation(v, 0), 90.5),
+        (lambda v: weather.GetElevation(v, 0), "31"),
+        (lambda v: weather.GetElevation(0, v), True),
+        (lambda v: weather.GetCurrentTemp(0, 0, v), "2023-02-30"),
+        (lambda v: weather.GetCurrentTemp(0, 0, v), "2023-2-3"),
+        (todolist.GetTasks, "1/../2"),
+        (todolist.GetTasks, 7),
+        (lambda v: todolist.UpdateProject("1", v), True),
+        (lambda v: academia.NeighbourCheck(v, "A"), "papernet"),
+        (sheet.GetCellValue, "b2"),
+        (sheet.GetCellValue, "B0"),
+        (lambda v: sheet.UpdateCellByFormula("SUM", v, ("A1",)), "AA1"),
+        (lambda v: sheet.UpdateRange("A1", "B2", v), ("a",)),
+    ],
+)
+def test_arguments_are_strict(make, value):
+    with pytest.raises(errors.BadArguments):
+        make(value)
+
+
+# ------------------------------------------------------------------------------------------- what is read
+
+SHANGHAI = weather.GetCurrentTemp(31.2, 121.4, "2015-01-04")
+
+
+_PLAIN = "{'latitude': 31.2, 'longitude': 121.4, 'current_date': '2015-01-04'}"
+_JSON = '{\n  "current_date": "2015-01-04",\n  "latitude": 31.2,\n  "longitude": 121.4\n}'
+_ODD = "{'latitude': '31.2', 'longitude': 121.4, 'CURRENT_DATE': '2015/1/4'}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"get_current_temp with Action Input: {_PLAIN}",
+        f"get_current_temp with Action Input: {_JSON}",
+        f"GET_CURRENT_TEMP with action input: {_ODD}",
+        f"get_current_temp\nAction Input: {_JSON}",
+        f"- `get_current_temp with Action Input: {_PLAIN}`",
+        f"I look it up.\nget_current_temp with Action Input: {_PLAIN}\nThat is all.",
+    ],
+)
+def test_what_can_mean_only_one_thing_is_read(text):
+    grammar = catalogue.find("Weather").grammar
+    assert FORMATS["bare"].parse(text, grammar) == SHANGHAI
+    assert FORMATS["react"].parse(f"Thought: x\nAction: {text}", grammar) == SHANGHAI
+
+
+@pytest.mark.parametrize(
+    "text", ["get_projects", "get_projects()", "get_projects with Action Input:", "Get_Projects"]
+)
+def test_a_function_without_arguments_needs_no_object(text):
+    assert catalogue.find("TODOList").grammar.parse(text) == todolist.GetProjects()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            'finish with Action Input: {"answer": 1}\nfinish with Action Input: {"answer": 2}',
+            errors.ManyActions,
+        ),
+        ('finish with Action Input: {"answer": 1} or get_tasks with Action Input: {}', errors.ManyActions),
+        ('finish with Action Input: {"answer": 1', errors.BadArguments),
+        ('finish with Action Input: {"answer": "1}', errors.BadArguments),
+        ('finish with Action Input: {"answer": 1, "answer": 2}', errors.BadArguments),
+        ('finish with Action Input: {"answer": NaN}', errors.BadArguments),
+        ('finish with Action Input: {"answer": 1e999}', errors.BadArguments),
+        ('finish with Action Input: {"answer": 9**9}', errors.BadArguments),
+        ('finish with Action Input: {"answer": print(1)}', errors.BadArguments),
+        ("finish with Action Input: 5", errors.BadArguments),
+        ("finish", errors.BadArguments),
+        ("finished with Action Input: {}", errors.UnknownAction),
+    ],
+)
+def test_what_is_not_one_action_is_refused(text, kind):
+    with pytest.raises(kind):
+        FORMATS["bare"].parse(text, catalogue.find("TODOList").grammar)
+
+
+def test_a_function_with_capitals_is_called_in_any():
+    grammar = catalogue.find("Academia").grammar
+    assert grammar.from_call("loadPaperNet", {}) == grammar.from_call("loadpapernet", {})
+    assert str(grammar.parse("loadpapernet with Action Input: {}")) == "loadPaperNet with Action Input: {}"
+
+
+# --------------------------------------------------------------------------------- as AgentGym's client does
+
+EVIL = "{'x': __import__('os').getpid()}"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"Action: finish with Action Input: {EVIL}",
+        f"Thought: a\nAction: finish with Action Input: {EVIL}\n",
+        f"Action: finish with\nAction Input:\n{EVIL}",
+        f"finish with Action Input: {{}} Action: x with Action Input: {EVIL}",
+        f"Action: a with Action Input: 1\nAction: b with Action Input: {EVIL}",
+        f"Action:finishwithAction Input:{EVIL}",
+        'Action: finish with Action Input: {"answer": true}',
+        "Action: finish with Action Input: 9**9**9",
+        "Action: finish with Action Input: ",
+        "Action: finish with Action Input: {" + "[" * 5_000,
+        "a" * 20_000,
+    ],
+)
+def test_a_reply_that_the_server_would_run_is_not_sent(reply):
+    with pytest.raises(errors.BadArguments):
+        read_as_agentgym(reply)
+
+
+PARTS = [
+    "Action:",
+    " with ",
+    "Action Input:",
+    "\n",
+    " ",
+    "\r",
+    "\x0b",
+    "\u3000",
+    "x",
+    "with\nAction Input:",
+    "{}",
+    "9",
+]
+
+
+def test_the_part_that_the_server_runs_is_found():
+    draw = random.Random(0)  # noqa: S311 - a draw that is the same everywhere
+    found = 0
+    for _ in range(20_000):
+        reply = "".join(draw.choices(PARTS, k=draw.randint(1, 12)))
+        run = read_by_server(reply)
+        try:
+            ast.literal_eval(run[1].strip() if run else "0")
+            plain = True
+        except (SyntaxError, ValueError):
+            plain = False
+        found += run is not None
+        try:
+            assert read_as_agentgym(reply) == reply
+            assert plain, reply
+        except errors.BadArguments:
+            assert not plain, reply
+    assert found > 500
+
+
+def test_the_readers_agree_with_the_client(recordings):
+    rows = [row for row in recordings("client_parse.jsonl") if row["env"] in NAMES]
+    assert len(rows) > 70
+    for row in rows:
+        reader = catalogue.find(row["env"]).agentgym_readers[row["format"]]
+        assert [reader(row["text"])] == row["sent"]
+
+
+@pytest.mark.parametrize("text", ["", "x", "foo with Action Input: {}", "Thought: a\nAction: get_projects"])
+def test_what_is_not_ours_is_sent_as_it_is(text):
+    call, _ = answer(catalogue.find("TODOList").wire.step(3, text), told())
+    assert list(call.body.items()) == [("action", text), ("env_idx", 3)]
