@@ -212,6 +212,13 @@ class Body:
             raise self._bad(f"{self._called(name)} should be a list of strings, got {shown(value)}")
         return tuple(map(scrub, value))
 
+    def integers(self, name: str | int | None = None) -> tuple[int, ...]:
+        """Return a list of integers."""
+        value = self._field(name)
+        if not isinstance(value, list) or not all(type(each) is int for each in value):
+            raise self._bad(f"{self._called(name)} should be a list of integers, got {shown(value)}")
+        return tuple(value)
+
     def has(self, name: str) -> bool:
         """Return whether there is a field of that name, and it is not null."""
         return isinstance(self.value, dict) and self.value.get(name) is not None

@@ -301,7 +301,7 @@ class ToolWire(Wire):
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"id": task_id, "env_idx": env_id}))
+        body = yield from exchange(Call("reset", "POST", "/reset", {"env_idx": env_id, "id": task_id}))
         observation = body.text()
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None)
@@ -309,7 +309,7 @@ class ToolWire(Wire):
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
         sent = f"Action: {action}" if self._is_ours(action) else action
-        body = yield from exchange(Call("step", "POST", "/step", {"action": sent, "env_idx": env_id}))
+        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": sent}))
         observation, reward = body.text("observation"), body.number("reward")
         done = body.flag("done")
         if not 0 <= reward <= 1:

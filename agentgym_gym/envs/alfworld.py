@@ -8,7 +8,6 @@ by ``move mug 1 to desk 1``: ``info["available_actions"]`` shows which.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +16,8 @@ from typing import Annotated, Any, ClassVar
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.errors import BadArguments, NoAction, UnknownAction
-from agentgym_gym.formats.called import read_call
-from agentgym_gym.text import shown
+from agentgym_gym.envs._clients import code_in, json_call, known, python_call, react_action
+from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
 
 __all__ = [
@@ -251,7 +249,7 @@ class ALFWorldWire(Wire):
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task; the first observation ends in what can be done, as AgentGym's client shows it."""
         body = yield from exchange(
-            Call("reset", "POST", "/reset", {"game": task_id, "world_type": "Text", "id": env_id})
+            Call("reset", "POST", "/reset", {"id": env_id, "game": task_id, "world_type": "Text"})
         )
         observation, actions = body.text("observation"), body.texts("available_actions")
         task = _TASK.search(observation)
@@ -263,7 +261,7 @@ class ALFWorldWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "id": env_id}))
+        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
         return Outcome(
             body.text("observation"),
             body.number("reward"),
@@ -300,33 +298,13 @@ def _sentence(name: str, values: list[Any]) -> str:
         raise BadArguments("an argument cannot be written out") from None
 
 
-def _read_react(reply: str) -> str:
-    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply in the format ReAct.
-
-    It takes all that follows the last ``Action:``, over however many lines. Without one it sends "", or the
-    whole reply where that looks like an action of WebShop.
-    """
-    _, label, action = reply.removesuffix("</s>").rpartition("Action:")
-    return action.strip() if label or "search[" in action or "click[" in action else ""
-
-
 def _read_function_calling(reply: str) -> str:
     """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is a JSON object.
 
-    It reads from the first opening brace to the last closing one, wants a thought, and writes the action out
-    of as many arguments as there are: without any, the bare verb.
+    It writes the action out of as many arguments as there are: without any, the bare verb.
     """
-    inner = reply.removesuffix("</s>").split("{", 1)[-1].rsplit("}", 1)[0]
-    try:
-        call = json.loads("{" + inner + "}", strict=False)
-        name, given, _ = call["function_name"].strip(), call["arguments"], call["thought"]
-    except (ValueError, RecursionError, KeyError, AttributeError):
-        raise NoAction(
-            "the reply is not a JSON object with a thought, a function_name and arguments"
-        ) from None
-    if name not in _FUNCTIONS:
-        raise UnknownAction(f"{shown(name)} is not one of the functions: {', '.join(_FUNCTIONS)}")
-    names = _FUNCTIONS[name][2]
+    name, given = json_call(reply)
+    names = _FUNCTIONS[known(name, _FUNCTIONS)][2]
     if given not in ("", []) and not (isinstance(given, dict) and set(given) <= set(names)):
         raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
     names = names[: len(given)]
@@ -336,18 +314,9 @@ def _read_function_calling(reply: str) -> str:
 
 
 def _read_code_as_action(reply: str) -> str:
-    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is Python.
-
-    It runs the code. Here nothing is run, and of all that could be run only one call of one of its functions
-    with plain values is read.
-    """
-    code = reply.removesuffix("</s>").strip()
-    code = code.split("\n", 1)[-1] if code.startswith("```") else code
-    code = code.rsplit("\n", 1)[0] if code.endswith("```") else code
-    name, given = read_call(code, _SIGNATURES)
+    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is Python."""
+    name, given = python_call(code_in(reply), _SIGNATURES)
     names = _SIGNATURES[name]
-    if not set(given) <= set(names):
-        raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
     if name == "examine" and not given.get("obj", ""):
         given.pop("obj", None)
         names = names[:1]
@@ -378,7 +347,7 @@ ALFWORLD = Environment(
     max_turns=30,
     splits={"train": range(2420), "test": range(2420, 2620)},
     agentgym_readers={
-        "react": _read_react,
+        "react": react_action,
         "function_calling": _read_function_calling,
         "code_as_action": _read_code_as_action,
     },

@@ -228,14 +228,14 @@ class BabyAIWire(Wire):
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"data_idx": task_id, "id": env_id}))
+        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id}))
         observation = body.text("observation")
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None, available_actions=_available(observation))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "id": env_id}))
+        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
         observation = body.text("observation")
         return Outcome(
             observation,

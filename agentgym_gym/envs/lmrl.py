@@ -31,13 +31,13 @@ class LMRLWire(Wire):
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task; the reply need hold nothing but the observation."""
-        wanted = {self.task: task_id, "id": env_id}
+        wanted = {"id": env_id, self.task: task_id}
         body = yield from exchange(Call("reset", "POST", f"{self.prefix}/reset", wanted))
         return Start(body.text("observation"))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        played = {"action": action, "id": env_id}
+        played = {"id": env_id, "action": action}
         body = yield from exchange(Call("step", "POST", f"{self.prefix}/step", played))
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 

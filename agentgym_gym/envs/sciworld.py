@@ -8,17 +8,13 @@ is a Java process, so a server fills up where they are not closed.
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._clients import code_in, json_call, known, python_call, react_action
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
-from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, NoAction, UnknownAction
-from agentgym_gym.formats import called
-from agentgym_gym.text import shown
+from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
 from agentgym_gym.wire import Body, Call, Flow, Outcome, Start, Verdict, Wire, exchange
 
 __all__ = ["SCIWORLD", "SciWorldWire"]
@@ -90,17 +86,6 @@ class SciWorldWire(Wire):
         return Verdict(max(gained, -1.0), now == _FULL, outcome.done, now)
 
 
-def _read_react(reply: str) -> str:
-    """Return what AgentGym's client would send: all that stands behind the last ``Action:``, if any.
-
-    It takes this reply for one of WebShop's if there is no ``Action:`` and it says ``search[`` or ``click[``.
-    """
-    reply = reply.removesuffix("</s>")
-    _, label, action = reply.rpartition("Action:")
-    webshop = "search[" in reply or "click[" in reply
-    return action.strip() if label or webshop else ""
-
-
 # The functions of AgentGym's client: how the action begins, the arguments, and what joins two of them. Its
 # `lookin` is described to the model and then refused.
 _FUNCTIONS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
@@ -132,16 +117,9 @@ _FUNCTIONS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
 }
 
 
-def _function(name: str) -> tuple[str, tuple[str, ...], str]:
-    try:
-        return _FUNCTIONS[name]
-    except KeyError:
-        raise UnknownAction(f"{shown(name)} is not one of the functions: {', '.join(_FUNCTIONS)}") from None
-
-
 def _sent(name: str, values: list[Any]) -> str:
     """Return the action of a call with these arguments."""
-    verb, _, joint = _function(name)
+    verb, _, joint = _FUNCTIONS[name]
     if not values:
         return verb
     if len(values) == 1:
@@ -151,21 +129,13 @@ def _sent(name: str, values: list[Any]) -> str:
 
 
 def _read_function_calling(reply: str) -> str:
-    """Return what AgentGym's client would send for what stands between the first and the last brace.
+    """Return what AgentGym's client would send for a call in JSON.
 
-    It demands a ``thought``; a call without arguments is sent as the bare verb, and with one as if that were
-    all; and it looks for what is read under ``obj``, though it told the model ``info``.
+    A call without arguments is sent as the bare verb, and one with a single argument as if that were all; and
+    it looks for what is read under ``obj``, though it told the model ``info``.
     """
-    inside = reply.removesuffix("</s>").split("{", 1)[-1].rsplit("}", 1)[0]
-    try:
-        call = json.loads("{" + inside + "}", strict=False)
-    except (ValueError, RecursionError):
-        raise NoAction("the reply is not one JSON object") from None
-    if not isinstance(call.get("function_name"), str) or "thought" not in call:
-        raise NoAction("the JSON object needs a `thought` and a `function_name`")
-    name = call["function_name"].strip()
-    _, names, joint = _function(name)
-    arguments = call.get("arguments")
+    name, arguments = json_call(reply)
+    _, names, joint = _FUNCTIONS[known(name, _FUNCTIONS)]
     if arguments in ({}, [], ""):
         return _sent(name, [])
     wanted = names[: 1 if isinstance(arguments, dict) and len(arguments) == 1 else 2]
@@ -177,33 +147,14 @@ def _read_function_calling(reply: str) -> str:
 
 
 def _read_code_as_action(reply: str) -> str:
-    """Return what AgentGym's client would send for a reply that is one call, in a code block or without.
-
-    It evaluates the reply; here it is only read, so that arguments which must be worked out are refused.
-    """
-    code = reply.removesuffix("</s>").strip()
-    code = code.split("\n", 1)[-1] if code.startswith("```") else code
-    code = code.rsplit("\n", 1)[0] if code.endswith("```") else code
-    if len(code) > MAX_ACTION_CHARS:
-        raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
-    call = called._expression(code)  # noqa: SLF001 - the one place where it is known how to read it quietly
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise NoAction("the reply is not one call in Python")
-    name = call.func.id
-    _, names, _ = _function(name)
-    given = [*zip(names, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
-    nodes = dict(given)
-    optional = {"obj"} if name == "use" else set()
-    fit = set(names) - optional <= set(nodes) <= set(names) and len(nodes) == len(given)
-    if len(call.args) > len(names) or not fit:
+    """Return what AgentGym's client would send for a reply that is one call."""
+    name, given = python_call(code_in(reply), {name: names for name, (_, names, _) in _FUNCTIONS.items()})
+    if name == "use" and not given.get("obj"):
+        given["obj"] = None  # which may be left out
+    names = _FUNCTIONS[name][1]
+    if set(given) != set(names):
         raise BadArguments(f"the arguments are: {', '.join(names) or 'none'}")
-    try:
-        values = {each: ast.literal_eval(node) for each, node in nodes.items()}
-        if name == "use" and not values.get("obj"):
-            values.pop("obj", None)
-        return _sent(name, [values[each] for each in names if each in values])
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        raise BadArguments("an argument is not a plain value") from None
+    return _sent(name, [given[each] for each in names if given[each] is not None or name != "use"])
 
 
 _QUIRKS = """\
@@ -229,7 +180,7 @@ SCIWORLD = Environment(
     splits={"all": range(4_639)},
     score_range=(-1.0, 1.0),
     agentgym_readers={
-        "react": _read_react,
+        "react": react_action,
         "function_calling": _read_function_calling,
         "code_as_action": _read_code_as_action,
     },

@@ -136,13 +136,13 @@ class SearchQAWire(Wire):
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"id": task_id, "env_idx": env_id}))
+        body = yield from exchange(Call("reset", "POST", "/reset", {"env_idx": env_id, "id": task_id}))
         observation = body.text()
         return Start(observation, goal=observation.partition("\n\n Question: ")[2].strip() or None)
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "env_idx": env_id}))
+        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def close(self, env_id: int) -> Flow[None]:

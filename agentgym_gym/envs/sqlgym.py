@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text, strategies
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.errors import BadArguments, BadReply, ManyActions, ServerFull
+from agentgym_gym.errors import BadArguments, ManyActions
 from agentgym_gym.text import shown
 from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
 
@@ -197,24 +197,16 @@ class SqlGymWire(Wire):
     no_routes = ("/close",)
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment, where the server has not yet made all that it can hold."""
-        body = yield from exchange(Call("observe", "GET", "/list_envs"))
-        if not isinstance(body.value, list):
-            raise BadReply(f"{body.call} broke the protocol: it should be a list, got {shown(body.value)}")
-        made = {body.integer(place) for place in range(len(body.value))}
-        if len(made) < _CAPACITY:
-            body = yield from exchange(Call("create", "POST", "/create"))
-            env_id = body.integer()
-            if env_id not in made:
-                return env_id
-        raise ServerFull(
-            f"the server has made all {_CAPACITY} environments that it can hold, and would hand out one that "
-            "may be in use. It frees none, not even when its user is gone: restart it, or use more servers"
-        )
+        """Make an environment; the reply is its id and nothing else."""
+        return (yield from exchange(Call("create", "POST", "/create"))).integer()
+
+    def list_envs(self) -> Flow[tuple[int, ...] | None]:
+        """Return the ids of all environments; each is a random number, so one that we made is ours still."""
+        return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"item_id": task_id, "env_idx": env_id}))
+        body = yield from exchange(Call("reset", "POST", "/reset", {"env_idx": env_id, "item_id": task_id}))
         observation = body.text(0)
         return Start(observation, goal=observation.partition("\n\n")[2].strip() or None)
 
@@ -222,7 +214,7 @@ class SqlGymWire(Wire):
         """Execute a statement, but never an empty one, which the server would pay for now and then."""
         if _says_nothing(action):
             return Outcome(_NOTHING_SENT, 0.0, done=True)
-        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "env_idx": env_id}))
+        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
         return Outcome(body.text("state"), body.number("reward"), body.flag("done"))
 
 
@@ -243,8 +235,9 @@ def _read_as_agentgym(reply: str) -> str:
 
 
 _QUIRKS = """\
-- The server holds eight environments and frees none. A ninth would be one that is in use, so it is refused:
-  `ServerFull` until the server is restarted, even when whoever made the eight is gone.
+- The server holds eight environments and frees none; a ninth would be one that is in use. Those made here are
+  shared by the processes of a machine, one each at a time, and used on by later ones. Where others made eight,
+  it is `ServerFull` until the server is restarted.
 - The gold statement comes with the reply to each step. It is neither shown nor kept in `info`.
 - Results are compared as sets: order and repetition of rows do not matter, and any result without rows is
   right where the right one has none. An empty statement would be, too, so it is never sent.

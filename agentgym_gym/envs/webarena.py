@@ -273,7 +273,7 @@ class WebArenaWire(Wire):
         Raises:
             EnvironmentFailed: The reset failed, for whatever reason: the server tells none.
         """
-        body = {"seed": 0, "idx": task_id, "env_idx": env_id}
+        body = {"env_idx": env_id, "seed": 0, "idx": task_id}
         said = yield from exchange(Call("reset", "POST", "/reset", body))
         if said.text("observation") == "TimeoutError":
             raise EnvironmentFailed(f"{said.call} failed: the server answered 'TimeoutError'")
@@ -289,7 +289,7 @@ class WebArenaWire(Wire):
                 know the environment, its browser died, the page could not be read, the evaluation failed.
         """
         fenced = action if _FENCE in action else f"{_FENCE}{action}{_FENCE}"
-        body = yield from exchange(Call("step", "POST", "/step", {"action": fenced, "env_idx": env_id}))
+        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": fenced}))
         observation, reward = body.text("observation"), body.number("reward")
         terminated, truncated = body.flag("terminated"), body.flag("truncated")
         if not body.has("info") and not _AGENTS_DOING.match(observation):

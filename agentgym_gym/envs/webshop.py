@@ -9,7 +9,6 @@ anything that it does not understand changes nothing.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -17,8 +16,9 @@ from typing import Annotated, Any, ClassVar
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.errors import BadArguments, BadReply, NoAction, UnknownAction
-from agentgym_gym.formats.called import expression
+from agentgym_gym.envs._clients import code_in, json_call, known, python_call, react_action
+from agentgym_gym.errors import BadArguments, BadReply
+from agentgym_gym.literals import expression
 from agentgym_gym.text import shown
 from agentgym_gym.wire import Body, Call, Flow, Outcome, Start, Verdict, Wire, exchange
 
@@ -112,9 +112,13 @@ class WebShopWire(Wire):
         body = yield from exchange(Call("create", "POST", "/create"))
         return body.integer()
 
+    def list_envs(self) -> Flow[tuple[int, ...] | None]:
+        """Return the ids of all environments; each is a random number, so one that we made is ours still."""
+        return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
+
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task, and ask for the first page as AgentGym's client does."""
-        body = {"session_id": task_id, "env_idx": env_id}
+        body = {"env_idx": env_id, "session_id": task_id}
         said = yield from exchange(Call("reset", "POST", "/reset", body))
         said.text(0)
         page = yield from exchange(Call("observe", "GET", "/observation", query={"env_idx": env_id}))
@@ -124,7 +128,7 @@ class WebShopWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"action": action, "env_idx": env_id}))
+        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
         reward, done = _reward_of(body), body.flag("done")
         # Behind a purchase nothing is left to do, and a failure to list that would lose the score.
         actions = None if done else (yield from self._list_actions(env_id))
@@ -158,59 +162,29 @@ _SEARCHED = re.compile(r"search\[([^\[\n]+)\]")
 
 
 def _read_react(reply: str) -> str:
-    """Return what AgentGym's ``WebshopEnvClient`` would send: all behind the last ``Action:``.
-
-    Without one it sends the whole reply if that holds ``search[`` or ``click[``, else "".
-    """
-    _, mark, action = reply.removesuffix("</s>").rpartition("Action:")
-    meant = mark or "search[" in action or "click[" in action
-    return _checked(action.strip() if meant else "")
+    """Return what AgentGym's ``WebshopEnvClient`` would send of a reply in the format ReAct."""
+    return _checked(react_action(reply))
 
 
-def _read_call(reply: str) -> str:
-    """Return what it would send for a call in JSON: what stands from the first brace to the last."""
-    text = reply.removesuffix("</s>").partition("{")
-    inner = (text[2] if text[1] else text[0]).rpartition("}")
-    try:
-        call = json.loads("{" + (inner[0] if inner[1] else inner[2]) + "}", strict=False)
-    except (ValueError, RecursionError):
-        raise NoAction("there is no JSON object in the reply") from None
-    try:
-        _, name, arguments = call["thought"], call["function_name"], call["arguments"]
-        if name not in _PARAMETERS:
-            raise UnknownAction(f"{shown(name)} is not one of the functions: search, click")
-        return _sent(name, arguments[_PARAMETERS[name]])
-    except (KeyError, TypeError):
-        raise BadArguments("the call lacks its thought, its name or an argument") from None
+def _read_function_calling(reply: str) -> str:
+    """Return what it would send for a call in JSON."""
+    name, arguments = json_call(reply)
+    wanted = _PARAMETERS[known(name, _PARAMETERS)]
+    if not isinstance(arguments, dict) or wanted not in arguments:
+        raise BadArguments(f"{name} takes one argument, {wanted}")
+    return _sent(name, arguments[wanted])
 
 
-def _read_code(reply: str) -> str:
-    """Return what it would send for a call in Python, without the fence around it.
-
-    It runs the code. Here only a call with plain values is read, or a plain text, which it would send.
-    """
-    code = reply.removesuffix("</s>").strip()
-    if code.startswith("```"):
-        code = code.partition("\n")[2] or code
-    if code.endswith("```"):
-        code = code.rpartition("\n")[0] or code
-    if len(code) > MAX_ACTION_CHARS:
-        raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
-    call = expression(code)
-    if isinstance(call, ast.Constant) and isinstance(call.value, str):
-        return _checked(call.value)
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise NoAction("the reply is not one call in Python")
-    name = call.func.id
-    if name not in _PARAMETERS:
-        raise UnknownAction(f"{shown(name)} is not one of the functions: search, click")
-    given = [*call.args, *(k.value for k in call.keywords if k.arg == _PARAMETERS[name])]
-    if len(given) != 1 or len(call.args) + len(call.keywords) != 1:
+def _read_code_as_action(reply: str) -> str:
+    """Return what it would send for a call in Python, or for a plain text, which it sends as it is."""
+    code = code_in(reply)
+    text = expression(code) if len(code) <= MAX_ACTION_CHARS else None
+    if isinstance(text, ast.Constant) and isinstance(text.value, str):
+        return _checked(text.value)
+    name, given = python_call(code, {each: (argument,) for each, argument in _PARAMETERS.items()})
+    if not given:
         raise BadArguments(f"{name} takes one argument, {_PARAMETERS[name]}")
-    try:
-        return _sent(name, ast.literal_eval(given[0]))
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        raise BadArguments("the argument is not a plain value") from None
+    return _sent(name, given[_PARAMETERS[name]])
 
 
 def _sent(name: str, value: Any) -> str:
@@ -238,9 +212,9 @@ _QUIRKS = """\
   the next one; here the first ends the episode.
 - It is set up with 1,000 products; the tasks are the 6,910 goals made of these. A task's price limit is drawn
   without a seed and may differ between environments of one server: `info["goal"]` tells.
-- An environment takes 6.7 MB and is never freed. Environments that were given back are used again. When the
-  server holds 8,000 it hands out ids that are in use, so this library asks it for no more than that: let no
-  others use the same server meanwhile.
+- An environment takes 6.7 MB and is never freed. Those that were given back are used again, by later processes
+  of the same machine too, so the server grows no further than the most that are in use at one time. When it
+  holds 8,000 it would hand out ids that are in use: then it is `ServerFull`.
 - Of text with a `[` in it, it reads what stands behind the last one: such a click or search does nothing.
 - A search whose first word is `<a>`, `<c>`, `<q>` or `<r>` is a command to it, and some of these crash it.
   They are refused here.
@@ -257,7 +231,11 @@ WEBSHOP = Environment(
     rules=_RULES,
     max_turns=10,
     splits={"all": range(6_910)},
-    agentgym_readers={"react": _read_react, "function_calling": _read_call, "code_as_action": _read_code},
+    agentgym_readers={
+        "react": _read_react,
+        "function_calling": _read_function_calling,
+        "code_as_action": _read_code_as_action,
+    },
     options={"available_actions": "Whether to ask the server, each turn, for the list of what can be done."},
     quirks=_QUIRKS,
     launch="""\

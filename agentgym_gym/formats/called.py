@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
-from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction, UnknownAction
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats.base import Format, Reading, answer_of
 from agentgym_gym.literals import expression, plain_value
 from agentgym_gym.text import no_constant, shown
 
-__all__ = ["CodeAsAction", "FunctionCalling", "read_call"]
+__all__ = ["CodeAsAction", "FunctionCalling"]
 
 _LOOK_AHEAD = 8  # objects looked at behind the call, so that a reply of a million braces is soon read
 
@@ -165,32 +165,6 @@ class CodeAsAction(Format):
             raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
         call = _one_call(code)
         return grammar.from_call(call.name, _literal_arguments(call, grammar.signature(call.name)))
-
-
-def read_call(code: str, signatures: Mapping[str, Sequence[str]]) -> tuple[str, dict[str, Any]]:
-    """Read code that is one call and nothing else, for a client that would run it.
-
-    Args:
-        code: The code, without a fence around it.
-        signatures: The names of each function's arguments.
-
-    Returns:
-        The function's name and the arguments given, by name.
-
-    Raises:
-        NoAction: The code is not one plain call.
-        UnknownAction: It calls another function.
-        BadArguments: An argument is not a plain value, or the function has no place for it.
-    """
-    if len(code) > MAX_ACTION_CHARS:
-        raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
-    call = _expression(code)
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise NoAction("the code is not one plain call of one of the functions")
-    name = call.func.id
-    if name not in signatures:
-        raise UnknownAction(f"{shown(name)} is not one of the functions: {', '.join(signatures)}")
-    return name, _literal_arguments(_Call(name, call.args, call.keywords), tuple(signatures[name]))
 
 
 def _code_of(answer: str) -> str:

@@ -1,0 +1,92 @@
+"""How several of AgentGym's clients read a reply: what their readers here share."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentgym_gym.actions import MAX_ACTION_CHARS
+from agentgym_gym.errors import BadArguments, NoAction, UnknownAction
+from agentgym_gym.literals import expression, plain_value
+from agentgym_gym.text import shown
+
+__all__ = ["code_in", "json_call", "known", "python_call", "react_action"]
+
+
+def react_action(reply: str) -> str:
+    """Return what stands behind the last ``Action:``, over however many lines.
+
+    Without one it is the whole reply where that looks like an action of WebShop, whatever is played, and
+    nothing where it does not.
+    """
+    _, label, action = reply.removesuffix("</s>").rpartition("Action:")
+    return action.strip() if label or "search[" in action or "click[" in action else ""
+
+
+def json_call(reply: str) -> tuple[str, Any]:
+    """Return the function's name and its arguments from the JSON between the first brace and the last.
+
+    Raises:
+        NoAction: There is no JSON object with a thought, a name and arguments.
+    """
+    inner = reply.removesuffix("</s>").split("{", 1)[-1].rsplit("}", 1)[0]
+    try:
+        call = json.loads("{" + inner + "}", strict=False)
+        name, arguments, _ = call["function_name"].strip(), call["arguments"], call["thought"]
+    except (ValueError, RecursionError, KeyError, AttributeError):
+        raise NoAction(
+            "the reply is not a JSON object with a thought, a function_name and arguments"
+        ) from None
+    return name, arguments
+
+
+def code_in(reply: str) -> str:
+    """Return a reply without the first line of a fence and the last."""
+    code = reply.removesuffix("</s>").strip()
+    code = code.split("\n", 1)[-1] if code.startswith("```") else code
+    return code.rsplit("\n", 1)[0] if code.endswith("```") else code
+
+
+def python_call(code: str, signatures: Mapping[str, Sequence[str]]) -> tuple[str, dict[str, Any]]:
+    """Return the function that code calls and the arguments given, by name.
+
+    AgentGym's clients run the code. Here nothing is run, and of all that could be run only one call of one of
+    the functions with plain values is read.
+
+    Args:
+        code: The code, without a fence around it.
+        signatures: The names of each function's arguments.
+
+    Raises:
+        NoAction: The code is not one plain call.
+        UnknownAction: It calls another function.
+        BadArguments: An argument is not a plain value, or the function has no place for it.
+    """
+    if len(code) > MAX_ACTION_CHARS:
+        raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
+    call = expression(code)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise NoAction("the reply is not one call in Python")
+    name = known(call.func.id, signatures)
+    names = signatures[name]
+    given = [*zip(names, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
+    nodes = {each: node for each, node in given if each in names}
+    if len(call.args) > len(names) or len(nodes) < len(given):
+        raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
+    try:
+        return name, {each: plain_value(node) for each, node in nodes.items() if each is not None}
+    except ValueError:
+        raise BadArguments("an argument is not a plain value") from None
+
+
+def known(name: str, functions: Mapping[str, Any]) -> str:
+    """Return the name of a function.
+
+    Raises:
+        UnknownAction: There is none of that name.
+    """
+    if name not in functions:
+        raise UnknownAction(f"{shown(name)} is not one of the functions: {', '.join(functions)}")
+    return name
