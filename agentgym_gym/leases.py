@@ -162,6 +162,8 @@ class LeasePool:
                     return self._enter(left, fresh=False, slot=slot)
                 self._check_room(len(listed))
             env_id = yield from at(self.server, self.environment.wire.create(task_id))
+            if env_id in (listed or ()):
+                raise self._full(env_id)
             lease = self._hold(env_id, slot)
             if slot is not None:
                 slot.remember(None if listed is None else env_id)
@@ -282,15 +284,18 @@ class LeasePool:
             holder = self._held.get(env_id)
             if holder is not None:
                 if self.environment.wire.reissues_ids and holder.current:
-                    raise ServerFull(
-                        f"{redact(self.server)} gave out id {env_id}, which is in use here: it is full. "
-                        "Close some environments, or use more servers"
-                    )
+                    raise self._full(env_id)
                 holder.take_away()  # such ids begin again only when the server does
             if env_id in self._free:
                 self._free.remove(env_id)
             self._resting = deque(entry for entry in self._resting if entry[1].env_id != env_id)
             return self._enter(env_id, fresh=True, slot=slot)
+
+    def _full(self, env_id: int) -> ServerFull:
+        return ServerFull(
+            f"{redact(self.server)} gave out id {env_id}, which is in use: it is full. Close some "
+            "environments, or use more servers"
+        )
 
     def _enter(self, env_id: int, *, fresh: bool, slot: Slot | None) -> Lease:
         lease = self._held[env_id] = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)

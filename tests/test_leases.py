@@ -392,6 +392,12 @@ def test_what_someone_unknown_has_made_is_not_taken():
     assert pool.load == 0
 
 
+def test_an_id_that_is_listed_already_is_not_taken_for_new():
+    pool = other_process(Listing())
+    with pytest.raises(errors.ServerFull, match="in use"):
+        play(pool.acquire(0), IDENTIFY, listed(7), created(7))
+
+
 def test_an_id_of_before_a_restart_is_not_taken():
     pool = other_process(Listing())
     lease, _ = play(pool.acquire(0), IDENTIFY, listed(), created(501))

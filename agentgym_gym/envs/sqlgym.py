@@ -236,8 +236,8 @@ def _read_as_agentgym(reply: str) -> str:
 
 _QUIRKS = """\
 - The server holds eight environments and frees none; a ninth would be one that is in use. Those made here are
-  shared by the processes of a machine, one each at a time, and used on by later ones. Where others made eight,
-  it is `ServerFull` until the server is restarted.
+  shared by the processes of a machine, one each at a time, and used on by later ones. Where others made
+  eight, it is `ServerFull` until the server is restarted.
 - The gold statement comes with the reply to each step. It is neither shown nor kept in `info`.
 - Results are compared as sets: order and repetition of rows do not matter, and any result without rows is
   right where the right one has none. An empty statement would be, too, so it is never sent.

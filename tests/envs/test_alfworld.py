@@ -130,13 +130,13 @@ def test_the_first_observation_lists_the_actions_as_agentgyms_client_does(env, h
     assert info["available_actions"] == tuple(house.actions())
 
 
-def test_the_bodies_are_those_of_agentgyms_client(env, house):
+def test_the_bodies_are_those_of_the_protocol(env, house):
     env.reset(options={"task_id": 2619})
     env.step("look")
     assert house.bodies == [
         ("/create", b""),
-        ("/reset", b'{"game": 2619, "world_type": "Text", "id": 0}'),
-        ("/step", b'{"action": "look", "id": 0}'),
+        ("/reset", b'{"id": 0, "game": 2619, "world_type": "Text"}'),
+        ("/step", b'{"id": 0, "action": "look"}'),
     ]
 
 

@@ -62,12 +62,12 @@ def play(*steps, replies=("dance",) * 9, task=0):
     return turns, server
 
 
-def test_the_bodies_are_those_of_agentgyms_client():
+def test_the_bodies_are_those_of_the_protocol():
     _, server = play(told(), replies=["go to red ball 1"], task=41)
     assert [each for each in server.asked if each[0] != "/"] == [
         ("/create", b""),
-        ("/reset", b'{"data_idx": 41, "id": 0}'),
-        ("/step", b'{"action": "go to red ball 1", "id": 0}'),
+        ("/reset", b'{"id": 0, "data_idx": 41}'),
+        ("/step", b'{"id": 0, "action": "go to red ball 1"}'),
         ("/close", b'{"id": 0}'),
     ]
 
@@ -151,7 +151,7 @@ def test_closing_what_was_never_reset_is_answered_false_and_no_fault():
 
 def test_what_is_not_known_is_left_to_the_server():
     turns, server = play(told(), replies=["dance"])
-    assert server.asked[-2] == ("/step", b'{"action": "dance", "id": 0}')
+    assert server.asked[-2] == ("/step", b'{"id": 0, "action": "dance"}')
     assert turns[-1][4]["action"] == "dance"
 
 

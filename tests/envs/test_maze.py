@@ -137,14 +137,14 @@ def test_the_oracle_gives_up_where_there_is_no_way_or_no_place():
     assert oracle.act("The goal is at position 1, 1. Your current position is at position 1, 1.", {}) is None
 
 
-def test_the_bodies_are_those_of_agentgyms_client(make, game):
+def test_the_bodies_are_those_of_the_protocol(make, game):
     env = make()
     env.reset(options={"task_id": 9})
     env.step(Move("left"))
     assert next(MAZE.wire.create(9)).content is None
     assert [(path, list(body.items())) for path, body in game.asked if body] == [
-        ("/maze/reset", [("game", 9), ("id", 0)]),
-        ("/maze/step", [("action", "move left"), ("id", 0)]),
+        ("/maze/reset", [("id", 0), ("game", 9)]),
+        ("/maze/step", [("id", 0), ("action", "move left")]),
     ]
 
 

@@ -296,4 +296,4 @@ def test_the_readers_agree_with_the_client(recordings):
 @pytest.mark.parametrize("text", ["", "x", "foo with Action Input: {}", "Thought: a\nAction: get_projects"])
 def test_what_is_not_ours_is_sent_as_it_is(text):
     call, _ = answer(catalogue.find("TODOList").wire.step(3, text), told())
-    assert list(call.body.items()) == [("action", text), ("env_idx", 3)]
+    assert list(call.body.items()) == [("env_idx", 3), ("action", text)]

@@ -38,7 +38,7 @@ def test_the_calls(environment):
     call, env_id = answer(wire.create(4), 0)
     assert (call.path, call.body, env_id) == ("/create", {"id": 4}, 0)
     call, start = answer(wire.reset(0, 4), GOAL)
-    assert (call.path, list(call.body.items())) == ("/reset", [("id", 4), ("env_idx", 0)])
+    assert (call.path, list(call.body.items())) == ("/reset", [("env_idx", 0), ("id", 4)])
     assert start == Start(GOAL, goal="Count.")
     assert answer(wire.step(0, "x"), told("a", 0.5))[1] == Outcome("a", 0.5, done=False)
     assert not wire.closes

@@ -102,7 +102,7 @@ def step(action, **answer):
 # -------------------------------------------------------------------------------------------- the wire
 
 
-def test_an_episode_asks_what_agentgyms_client_asks(browser):
+def test_an_episode_asks_what_the_protocol_says(browser):
     browser.steps = [
         {"observation": "clicked", **DONE},
         {"observation": "stopped", **DONE, "terminated": True},
@@ -117,9 +117,9 @@ def test_an_episode_asks_what_agentgyms_client_asks(browser):
     assert (stopped[-1]["score"], stopped[-1]["success"], stopped[-1]["agentgym_score"]) == (1.0, True, 1.0)
     assert browser.asked == [
         ("/create", None),
-        ("/reset", [("seed", 0), ("idx", 7), ("env_idx", 0)]),
-        ("/step", [("action", "```click [2]```"), ("env_idx", 0)]),
-        ("/step", [("action", "```stop [$4]```"), ("env_idx", 0)]),
+        ("/reset", [("env_idx", 0), ("seed", 0), ("idx", 7)]),
+        ("/step", [("env_idx", 0), ("action", "```click [2]```")]),
+        ("/step", [("env_idx", 0), ("action", "```stop [$4]```")]),
         ("/close", [("env_idx", 0)]),
     ]
 
@@ -128,7 +128,7 @@ def test_agentgyms_parser_sends_whole_replies(browser):
     browser.steps = [{"observation": "clicked", **DONE}]
     reply = "I click ```click [2]``` and ```click [3]```</s>"
     _, clicked, refused = play(browser, reply, "click [2]", parser="agentgym")
-    assert [body[0] for path, body in browser.asked if path == "/step"] == [("action", reply)]
+    assert [body[1] for path, body in browser.asked if path == "/step"] == [("action", reply)]
     assert clicked[-1]["action"] == reply
     assert refused[-1]["parse_error"] == "NoAction"
 

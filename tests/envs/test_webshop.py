@@ -47,6 +47,7 @@ class Shop(httpx.BaseTransport):
             assert query == b"env_idx=4711"
         answers = {
             "/": "ok",
+            "/list_envs": [],
             "/create": 4711,
             "/reset": [FIRST, None],
             "/observation": FIRST,
@@ -85,7 +86,7 @@ def drive(flow, *answers):
 # -------------------------------------------------------------------------------------------- the wire
 
 
-def test_an_episode_asks_what_agentgyms_client_asks():
+def test_an_episode_asks_what_the_protocol_says():
     shop = Shop()
     (observation, info), *_ = play(shop, "search[red mug]", "click[buy now]")
     assert (observation, info["goal"]) == (FIRST, GOAL)
@@ -94,11 +95,12 @@ def test_an_episode_asks_what_agentgyms_client_asks():
     assert asked == [
         ("/", "", None),
         ("/openapi.json", "", None),
+        ("/list_envs", "", None),
         ("/create", "", None),
-        ("/reset", "", [("session_id", 3), ("env_idx", 4711)]),
+        ("/reset", "", [("env_idx", 4711), ("session_id", 3)]),
         ("/observation", "env_idx=4711", None),
-        ("/step", "", [("action", "search[red mug]"), ("env_idx", 4711)]),
-        ("/step", "", [("action", "click[buy now]"), ("env_idx", 4711)]),
+        ("/step", "", [("env_idx", 4711), ("action", "search[red mug]")]),
+        ("/step", "", [("env_idx", 4711), ("action", "click[buy now]")]),
     ]
 
 
@@ -181,13 +183,17 @@ def test_an_id_that_is_in_use_is_not_taken_twice(recordings):
     assert len(set(ids)) == 3 < len(ids)
     pool = LeasePool(WEBSHOP, f"http://shop-{next(_hosts)}.test")
     leases = []
-    for each in ids[:3]:
-        told = [(200, '"ok"'), (404, "{}")] if not leases else []
-        leases.append(drive(pool.acquire(0), *told, (200, str(each)))[0])
+    for number, each in enumerate(ids[:3]):
+        told = [] if leases else [(200, '"ok"'), (404, "{}")]
+        leases.append(drive(pool.acquire(0), *told, (200, json.dumps(ids[:number])), (200, str(each)))[0])
     with pytest.raises(errors.ServerFull):
-        drive(pool.acquire(0), (200, str(ids[3])))
+        drive(pool.acquire(0), (200, json.dumps(ids[:3])), (200, str(ids[3])))
     drive(pool.release(leases[0]))
-    assert drive(pool.acquire(0))[0].env_id == ids[0]
+    assert drive(pool.acquire(0), (200, json.dumps(ids[:3])))[0].env_id == ids[0]
+
+
+def test_a_server_that_lists_nothing_is_used_all_the_same():
+    assert drive(WebShopWire().list_envs(), (404, "{}"))[0] is None
 
 
 def test_no_more_is_asked_for_than_the_server_holds():
@@ -276,9 +282,9 @@ READ = {
     "function_calling": {
         '{"thought": 1, "function_name": "click", "arguments": {"item": "a"}}</s>': "click[a]",
         '{"thought": "", "function_name": "search", "arguments": {"keywords": ["a", 1]}}': "search[['a', 1]]",
-        '"thought": "", "function_name": "search", "arguments": {"keywords": ""}': errors.BadArguments,
+        '"thought": "", "function_name": "search", "arguments": {"keywords": ""}': errors.NoAction,
         'a call in JSON, "thought": "x"': errors.NoAction,
-        '{"thought": "", "function_name": ["click"], "arguments": {"item": "a"}}': errors.BadArguments,
+        '{"thought": "", "function_name": ["click"], "arguments": {"item": "a"}}': errors.NoAction,
         '{"thought": "", "function_name": "click", "arguments": ["a"]}': errors.BadArguments,
         '{"thought": "", "function_name": "buy", "arguments": {}}': errors.UnknownAction,
     },

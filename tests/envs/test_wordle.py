@@ -166,14 +166,14 @@ def test_the_score_is_1_for_the_word_else_0(outcome, verdict):
 def test_a_step_after_the_end_is_a_fault_and_no_score():
     flow = WORDLE.wire.step(0, "s h i r e")
     call = next(flow)
-    assert call.content == b'{"action": "s h i r e", "id": 0}'
+    assert call.content == b'{"id": 0, "action": "s h i r e"}'
     with pytest.raises(errors.EnvironmentFailed, match="has finished"):
         flow.send(Reply(call, 200, b'{"error": "The task with environment 0 has finished."}'))
 
 
 def test_a_reset_tells_the_seed():
     call = next(WORDLE.wire.reset(7, 3))
-    assert (call.path, call.content) == ("/wordle/reset", b'{"seed": 3, "id": 7}')
+    assert (call.path, call.content) == ("/wordle/reset", b'{"id": 7, "seed": 3}')
 
 
 @pytest.mark.parametrize(
