@@ -75,7 +75,8 @@ class Recorded:
         self.rows = rows
         self._good = {(r["method"], r["path"]): r for r in rows if went_well(r)}
         self.calls = {
-            name: list(self._calls(name)) for name in ("identify", "create", "reset", "step", "close")
+            name: list(self._calls(name))
+            for name in ("identify", "list_envs", "create", "reset", "step", "close")
         }
         if not wire.closes:
             self.calls["close"] = []
@@ -121,8 +122,27 @@ class Recorded:
                     played = self._play(name, made_of, position, row)
                     if played is not None:
                         return played if played.answers else "an action that is never sent"
+        if fits and row["json_body"].get("action") is not None and self._marks_actions():
+            return "an action without the marks that ours is given"
         assert not fits, f"none of our calls is like this one: {row}"
         return "fields that are not those of the protocol"
+
+    def without_faults(self) -> list[dict[str, Any]]:
+        """Return the exchanges in which the environment did not fail."""
+        played = [(row, self.play(row)) for row in self.rows]
+        return [row for row, p in played if not isinstance(p, str) and not isinstance(p.result, Fault)]
+
+    def _marks_actions(self) -> bool:
+        return ACTION not in (self.calls["step"][0].body or {}).values()
+
+    def _next(self, call: Call, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the recorded answer to a call that followed an exchange, else to one like it."""
+        key = (call.method, call.path)
+        later = self.rows[self.rows.index(row) + 1 :]
+        return next(
+            (r for r in later if (r["method"], r["path"]) == key and went_well(r)),
+            self._good.get(key, NOT_FOUND),
+        )
 
     def _play(self, name: str, made_of: dict[str, Any], position: int, row: dict[str, Any]) -> Played | None:
         """Play a flow in which the recorded exchange is the one at a position; None if it asks another."""
@@ -133,7 +153,7 @@ class Recorded:
                 here = len(answers) == position
                 if here and not _same(call, row):
                     return None
-                answered = row if here else self._good.get((call.method, call.path), NOT_FOUND)
+                answered = row if here else self._next(call, row)
                 answers.append(said(answered))
                 call = flow.send(Reply(call, answered["status"], content_of(answered)))
         except StopIteration as stop:
@@ -225,7 +245,7 @@ class ReplayServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self._rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in rows:
-            if went_well(row) and row.get("response_json") != [] and not _is_failure(row):
+            if went_well(row):
                 self._rows.setdefault((row["method"], row["path"]), []).append(row)
         self._created = 0
         self._lock = threading.Lock()
@@ -236,6 +256,8 @@ class ReplayServer(ThreadingHTTPServer):
 
     def answer(self, method: str, path: str, query: Any, body: Any) -> tuple[int, bytes]:
         rows = self._rows.get((method, path))
+        if path == "/list_envs" and rows:
+            return 200, json.dumps(list(range(1, self._created + 1))).encode()
         if not rows:
             return 404, b'{"detail": "Not Found"}'
         if path.endswith("/create"):
@@ -259,26 +281,21 @@ def _question(row: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in asked.items() if k not in ("id", "env_idx")}
 
 
-def _is_failure(row: dict[str, Any]) -> bool:
-    """Return whether a reply with status 200 tells of a failure, as WebArena's does."""
-    answer = row.get("response_json")
-    if not isinstance(answer, dict) or not row["path"].endswith(("/reset", "/step")):
-        return False
-    return answer.get("observation") == "TimeoutError" or (
-        "info" in answer and "terminated" in answer and answer["info"] is None
-    )
-
-
 @pytest.fixture
-def replay() -> Iterator[Callable[[list[dict[str, Any]]], str]]:
-    """Start servers that play recordings; called with the exchanges, returns the base URL."""
+def replay(recorded: Callable[[Any], Recorded]) -> Iterator[Callable[[Any], list[str]]]:
+    """Start servers that play an environment's recordings, but no failures; returns their base URLs.
+
+    There are several, as gymnasium's checker plays several environments and TODOList's server holds but one.
+    """
     servers: list[ReplayServer] = []
 
-    def start(rows: list[dict[str, Any]]) -> str:
-        server = ReplayServer(rows)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        servers.append(server)
-        return server.url
+    def start(environment: Any) -> list[str]:
+        rows = recorded(environment).without_faults()
+        started = [ReplayServer(rows) for _ in range(3)]
+        for server in started:
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.extend(started)
+        return [server.url for server in started]
 
     yield start
     for server in servers:

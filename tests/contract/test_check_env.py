@@ -13,18 +13,18 @@ IDS = [(environment, each) for environment in agentgym_gym.environments() for ea
 
 @pytest.mark.parametrize(("environment", "env_id"), IDS, ids=lambda value: str(getattr(value, "name", value)))
 @pytest.mark.parametrize("render_mode", [None, "ansi"])
-def test_check_env(environment, env_id, render_mode, recorded, replay):
-    url = replay(recorded(environment).rows)
-    env = gymnasium.make(env_id, server=url, render_mode=render_mode, disable_env_checker=True)
+def test_check_env(environment, env_id, render_mode, replay):
+    env = gymnasium.make(
+        env_id, server=replay(environment), render_mode=render_mode, disable_env_checker=True
+    )
     check_env(env.unwrapped)
     env.close()
 
 
 @pytest.mark.parametrize(("environment", "env_id"), IDS, ids=lambda value: str(getattr(value, "name", value)))
-def test_an_episode_is_played(environment, env_id, recorded, replay):
+def test_an_episode_is_played(environment, env_id, replay):
     """From gymnasium.make to the last turn, by the wrapper that checks each step."""
-    url = replay(recorded(environment).rows)
-    env = gymnasium.make(env_id, server=url)
+    env = gymnasium.make(env_id, server=replay(environment))
     env.reset(seed=0)
     rewards, ended = 0.0, False
     for _ in range(environment.max_turns):
