@@ -235,7 +235,10 @@ class Phrase:
     @classmethod
     def sample(cls, rng: np.random.Generator) -> Self:
         """Return a likely phrase."""
-        return cls(**{f.name: f.argument.sample(rng) for f in fields_of(cls)})
+        while True:
+            phrase = cls._made_of({f.name: f.argument.sample(rng) for f in fields_of(cls)})
+            if phrase is not None:
+                return phrase
 
 
 # By class, filled at first use: a class decorated as a dataclass is complete only after its creation.

@@ -124,15 +124,16 @@ def _lines_of(answer: str, grammar: Grammar) -> list[str]:
     lines = answer.split("\n") if grammar.style.verbatim else answer.splitlines()
     if grammar.style.lines:
         return [line.strip() for line in lines if line.strip()]
-    found: list[str] = []
+    found: list[list[str]] = []
     fenced = False
     for line in lines:
         if found and (fenced or not line.startswith(">")):
-            found[-1] += f"\n{line}"
+            found[-1].append(line)
         else:
-            found.append(line)
+            found.append([line])
         fenced ^= line.count("```") % 2 == 1
-    return [line.strip() for line in found if line.strip()]
+    joined = ("\n".join(parts).strip() for parts in found)
+    return [text for text in joined if text]
 
 
 def _is_thought(line: str) -> bool:

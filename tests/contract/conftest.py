@@ -41,8 +41,10 @@ def content_of(row: dict[str, Any]) -> bytes:
 
 
 def went_well(row: dict[str, Any]) -> bool:
+    """Return whether an exchange tells of no failure: WebArena's failed resets say ``TimeoutError``."""
     answer = row.get("response_json")
-    return row["status"] == 200 and not (isinstance(answer, dict) and "error" in answer)
+    failed = isinstance(answer, dict) and ("error" in answer or answer.get("observation") == "TimeoutError")
+    return row["status"] == 200 and not failed
 
 
 @dataclass(frozen=True)
