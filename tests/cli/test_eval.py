@@ -169,7 +169,7 @@ def test_eval_interrupted_from_outside(tmp_path, textcraft_url):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "Traceback" not in errors
     counted = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["episodes"]
     assert 0 < counted < 544

@@ -443,7 +443,9 @@ def calls_with(action, expression):
 
 
 def evil_codes(environment):
-    for action in environment.grammar.examples:
+    """Code that would do something; in a plain `pytest`, but for the first environment, of two actions."""
+    whole_house = THOROUGH or environment is ENVIRONMENTS[0]
+    for action in environment.grammar.examples[: None if whole_house else 2]:
         for expression in EVIL:
             if expression not in HARMLESS:
                 yield from calls_with(action, expression)
@@ -587,7 +589,7 @@ def families(environment):
     words = [word + " " for example in examples for word in example.split()]
     all_of_them = [*FAMILIES, *fixed, *words, *(f"{e}\n" for e in examples), *(f"{e}, " for e in examples)]
     # In a plain `pytest` the environments share them out, but for the first one.
-    step = 1 if THOROUGH or environment is ENVIRONMENTS[0] else 12
+    step = 1 if THOROUGH else 4 if environment is ENVIRONMENTS[0] else 24
     return list(dict.fromkeys(all_of_them))[ENVIRONMENTS.index(environment) % step :: step]
 
 
@@ -678,7 +680,7 @@ def test_reading_an_action_takes_linear_time(environment):
     def parse(text):
         for action in environment.grammar.actions:
             for head in ("", action.head()):
-                with contextlib.suppress(errors.BadArguments):
+                with contextlib.suppress(errors.ActionError):
                     action.parse(head + text)
 
     for family in families(environment):
