@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -32,6 +33,25 @@ def textcraft_url() -> Iterator[str]:
     server.stop()
 
 
+@pytest.fixture
+def report_at_end(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Takes a line that is printed when all tests have run, also where they ran in several processes."""
+    return lambda line: record_property("report_at_end", line)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    lines = [
+        line
+        for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+        for name, line in report.user_properties
+        if name == "report_at_end" and report.when == "call"
+    ]
+    if lines:
+        terminalreporter.section("measured")
+        for line in sorted(lines):
+            terminalreporter.write_line(line)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep servers that the developer has configured out of the tests."""
@@ -40,9 +60,12 @@ def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _slots_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _slots_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> None:
     """Keep the slots of servers apart, as those of different tests may have one address."""
-    monkeypatch.setattr(slots, "FOLDER", tmp_path / "slots")
+    folder = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]  # not `tmp_path`, which is made
+    monkeypatch.setattr(slots, "FOLDER", tmp_path_factory.getbasetemp() / "slots" / folder)
 
 
 @pytest.fixture(scope="session")

@@ -425,14 +425,14 @@ def test_a_slot_is_kept_while_a_request_may_still_run():
         play(theirs.acquire(0), IDENTIFY)
 
 
-def test_a_process_that_ends_leaves_its_slot(tmp_path):
+def test_a_process_that_ends_leaves_its_slot():
     code = f"""
 from agentgym_gym import slots
 from pathlib import Path
 import os
 import subprocess
 import sys
-slots.FOLDER = Path({str(tmp_path / "slots")!r})
+slots.FOLDER = Path({str(slots.FOLDER)!r})
 taken = slots.Slots("http://hand", 1).take()
 taken.remember(7)
 os._exit(0)

@@ -133,7 +133,7 @@ def asked(row):
     return env_id_of(body), body["action"]
 
 
-def test_what_an_agent_sees_and_earns_is_what_agentgyms_client_returns(lines, capsys):
+def test_what_an_agent_sees_and_earns_is_what_agentgyms_client_returns(lines, report_at_end):
     same, different = Counter(), Counter()
     starts = {}
     for environment, row, following in lines:
@@ -150,6 +150,5 @@ def test_what_an_agent_sees_and_earns_is_what_agentgyms_client_returns(lines, ca
         else:
             assert why in DIFFERENCES
             different[why] += 1
-    with capsys.disabled():
-        print(f"\nAgentGym's client: {same.total()} calls alike {dict(same)}; others: {dict(different)}")  # noqa: T201
+    report_at_end(f"AgentGym's client: {same.total()} calls alike {dict(same)}; others: {dict(different)}")
     assert set(same) | {"Maze"} == set(CLIENTS.values())

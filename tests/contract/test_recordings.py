@@ -61,7 +61,7 @@ def observation_of(answer):
 
 
 @each_environment
-def test_recordings(environment, recorded, capsys):
+def test_recordings(environment, recorded, report_at_end):
     recording = recorded(environment)
     played, faults, reasons = Counter(), Counter(), Counter()
     for row in recording.rows:
@@ -73,11 +73,10 @@ def test_recordings(environment, recorded, capsys):
         played[result.flow] += 1
         if isinstance(result.result, errors.AgentGymError):
             faults[type(result.result).__name__] += 1
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\n{environment.name}: {played.total()} of {len(recording.rows)} exchanges played {dict(played)}"
-            f", of them {dict(faults)}; not ours: {dict(reasons)}"
-        )
+    report_at_end(
+        f"{environment.name}: {played.total()} of {len(recording.rows)} exchanges played {dict(played)}"
+        f", of them {dict(faults)}; not ours: {dict(reasons)}"
+    )
     assert all(played[name] for name in ("identify", "create", "reset", "step"))
     assert played.total() + reasons.total() == len(recording.rows)
 
