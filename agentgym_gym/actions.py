@@ -128,7 +128,7 @@ class Grammar:
     def __init__(self, examples: Sequence[Action]) -> None:
         self.examples = tuple(examples)
         self.actions: tuple[type[Action], ...] = tuple(type(example) for example in examples)
-        self._by_name = {action.name().lower(): action for action in self.actions}
+        self._by_name = {_folded(action.name()): action for action in self.actions}
         if not self.examples or len(self._by_name) != len(self.examples):
             raise ValueError("a grammar needs one example of each action, and no two of one name")
         self.style = self.actions[0].style
@@ -151,14 +151,17 @@ class Grammar:
                 f"the action is {len(text)} characters long; at most {MAX_ACTION_CHARS} are read"
             )
         text = text.strip() if self.style.verbatim else " ".join(text.split())
-        problem: BadArguments | None = None
+        problems: dict[type[Action], BadArguments] = {}
         for action in self.actions:
             if action.begins(text):
                 try:
                     return action.parse(text)
                 except BadArguments as error:
-                    problem = problem or error
-        raise problem or UnknownAction(f"{shown(text)} is not one of the actions: {self._names()}", text=text)
+                    problems[action] = error
+        if not problems:
+            raise UnknownAction(f"{shown(text)} is not one of the actions: {self._names()}", text=text)
+        # What most of the words at the beginning agree with is what was meant.
+        raise problems[max(problems, key=lambda action: len(action.head()))]
 
     def knows(self, text: str) -> bool:
         """Return whether :meth:`parse` reads an action from the text."""
@@ -191,7 +194,7 @@ class Grammar:
 
     def _named(self, name: str) -> type[Action]:
         try:
-            return self._by_name[name.lower()]
+            return self._by_name[_folded(name)]
         except KeyError:
             raise UnknownAction(f"{shown(name)} is not one of the functions: {self._names()}") from None
 
@@ -231,3 +234,8 @@ class Grammar:
 
     def __repr__(self) -> str:
         return f"Grammar({self._names()})"
+
+
+def _folded(name: str) -> str:
+    """Return a function's name as it is compared: models write ``goto`` and ``GoTo`` for ``go_to``."""
+    return name.replace("_", "").lower()

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
+from agentgym_gym.calls import Call, Flow, Reply
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 from agentgym_gym.text import shown
 from agentgym_gym.transport import DeadlineTransport, authorization
-from agentgym_gym.wire import Call, Flow, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ class SyncDriver:
             raise BadOption(f"timeout={timeout!r} should be a positive number of seconds")
         self.timeout = float(timeout)
         self._transport = transport
-        self._connections: dict[str, httpx.BaseTransport] = {}
+        self._connections: dict[str, DeadlineTransport] = {}
         self._pid = os.getpid()
 
     def run(self, flow: Flow[T]) -> T:
@@ -111,6 +111,10 @@ class SyncDriver:
                 if last or not may_repeat(call, fault):
                     raise
                 _log.info("%s; trying again", fault)
+            except BaseException:
+                # Ctrl-C, say. The reply may still come, and must not be taken for that of the next call.
+                self._abandon_connection(call)
+                raise
             else:
                 if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                     # After an error of its own a server of this kind closes the connection without a word.
@@ -136,8 +140,10 @@ class SyncDriver:
             try:
                 response.request = request
                 content = b"".join(_limited(response.iter_bytes(), call, deadline))
-            finally:
+            except Exception:
                 response.close()
+                raise
+            response.close()
         except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise ServerUnreachable(f"{call} could not connect: {_reason(error)}") from error
         except httpx.ConnectError as error:
@@ -168,6 +174,11 @@ class SyncDriver:
         connection = self._connections.pop(call.server, None)
         if connection is not None:
             connection.close()
+
+    def _abandon_connection(self, call: Call) -> None:
+        connection = self._connections.pop(call.server, None)
+        if connection is not None:
+            connection.abandon()
 
     def _let_go_of_the_parents(self) -> None:
         """Forget, after a fork, the connections of the parent: neither speak on them nor close them."""

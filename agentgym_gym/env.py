@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -27,9 +27,9 @@ from agentgym_gym.text import redact
 if TYPE_CHECKING:
     import httpx
 
+    from agentgym_gym.calls import Flow
     from agentgym_gym.catalogue import OnUnknown
     from agentgym_gym.client import SyncDriver
-    from agentgym_gym.wire import Flow
 
 __all__ = ["DEFAULT_TIMEOUT", "EXIT_SECONDS", "AgentGymEnv"]
 
@@ -143,7 +143,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
 
         self._driver = SyncDriver(timeout=timeout, transport=transport)
         self._transport = transport
-        self._busy = threading.Lock()
+        self._busy = threading.RLock()
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)
         self._finalizer.atexit = False  # at exit the order matters: see _close_all
@@ -204,8 +204,7 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         Raises:
             InUse: Another thread is in the midst of a reset or a step.
         """
-        with self._alone():
-            _close(self._episode, self._driver)
+        self._alone(lambda: _close(self._episode, self._driver))
         _open.discard(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -278,17 +277,19 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
                 self._driver.close()
 
     def _run(self, flow: Flow[T]) -> T:
-        with self._alone():
-            return self._driver.run(flow)
+        return self._alone(lambda: self._driver.run(flow))
 
-    @contextlib.contextmanager
-    def _alone(self) -> Any:
-        if not self._busy.acquire(blocking=False):
-            raise InUse("this environment is in use by another thread; make one for each thread")
+    def _alone(self, work: Callable[[], T]) -> T:
+        # Should Ctrl-C come just after it was acquired, this thread can go on: the lock is reentrant.
+        alone = False
         try:
-            yield
+            alone = self._busy.acquire(blocking=False)
+            if not alone:
+                raise InUse("this environment is in use by another thread; make one for each thread")
+            return work()
         finally:
-            self._busy.release()
+            if alone:
+                self._busy.release()
 
 
 _DEFAULTS: dict[str, Any] = AgentGymEnv.__init__.__kwdefaults__ or {}
@@ -315,7 +316,7 @@ def _close(episode: Episode, driver: SyncDriver) -> None:
 def _unlock_all() -> None:
     """Free a forked child's environments of the threads of its parent, which it does not have."""
     for env in list(_open):
-        env._busy = threading.Lock()  # noqa: SLF001 - our own
+        env._busy = threading.RLock()  # noqa: SLF001 - our own
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,7 +1,7 @@
 """One task being played, without I/O: turn limit, score, reading of replies, faults.
 
 An :class:`Episode` outlives a single task: it holds the lease on a remote environment and plays one task
-after another in it. Its methods are flows (see :mod:`agentgym_gym.wire`); the environments in ``env.py`` and
+after another in it. Its methods are flows (see :mod:`agentgym_gym.calls`); the environments in ``env.py`` and
 its siblings only drive them.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
+from agentgym_gym.calls import Flow, at
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
@@ -26,7 +27,7 @@ from agentgym_gym.errors import (
 )
 from agentgym_gym.leases import Lease, pool_of
 from agentgym_gym.text import scrub, shown
-from agentgym_gym.wire import Flow, Outcome, Start, Wire, at
+from agentgym_gym.wire import Outcome, Start, Wire
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

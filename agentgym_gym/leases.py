@@ -14,6 +14,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from agentgym_gym.calls import Flow, at
 from agentgym_gym.errors import (
     Fault,
     LeaseLost,
@@ -23,7 +24,6 @@ from agentgym_gym.errors import (
 )
 from agentgym_gym.slots import Slot, Slots
 from agentgym_gym.text import redact
-from agentgym_gym.wire import Flow, at
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment

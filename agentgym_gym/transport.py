@@ -7,6 +7,7 @@ never reaches it. Here each request carries the moment by which all of its reply
 from __future__ import annotations
 
 import base64
+import contextlib
 import ssl
 import time
 from functools import lru_cache
@@ -39,26 +40,38 @@ class DeadlineTransport(httpx.HTTPTransport):
         # No context is made for plain HTTP, where none is needed.
         context = _tls_context() if server.startswith("https:") else None
         super().__init__(verify=context or False, trust_env=False)
-        self._clock = _Clock()
+        self._line = _Line()
         # httpx offers no way to hand a network backend to its transport, and this is all that it is made of.
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
             max_connections=1,
             max_keepalive_connections=1,
             keepalive_expiry=KEEPALIVE_EXPIRY,
-            network_backend=_Backend(self._clock),
+            network_backend=_Backend(self._line),
         )
+        # Its own lock is for threads, of which one at a time is here. Ctrl-C just after it was taken would
+        # leave it taken, and httpcore waiting for it.
+        self._pool._optional_thread_lock = contextlib.nullcontext()  # type: ignore[assignment]  # noqa: SLF001
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return the response, its body yet to be read."""
-        self._clock.deadline = request.extensions.get("deadline", float("inf"))
+        self._line.deadline = request.extensions.get("deadline", float("inf"))
         return super().handle_request(request)
 
+    def abandon(self) -> None:
+        """Close the socket and touch nothing else; the transport is of no use after it.
 
-class _Clock:
-    """The deadline of the request under way."""
+        For when a request was interrupted, say by Ctrl-C: httpcore may then hold a lock of its own for good.
+        """
+        if self._line.stream is not None:
+            self._line.stream.close()
+
+
+class _Line:
+    """The socket that is open, and the deadline of the request under way on it."""
 
     deadline = float("inf")
+    stream: httpcore.NetworkStream | None = None
 
     def left(self, timeout: float | None, late: type[Exception]) -> float:
         """Return the seconds that a wait may still take.
@@ -75,15 +88,15 @@ class _Clock:
 class _Stream(httpcore.NetworkStream):
     """A connection whose waits end at the deadline."""
 
-    def __init__(self, inner: httpcore.NetworkStream, clock: _Clock) -> None:
-        self._inner = inner
-        self._clock = clock
+    def __init__(self, inner: httpcore.NetworkStream, line: _Line) -> None:
+        self._inner = line.stream = inner
+        self._line = line
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, self._clock.left(timeout, httpcore.ReadTimeout))
+        return self._inner.read(max_bytes, self._line.left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, self._clock.left(timeout, httpcore.WriteTimeout))
+        self._inner.write(buffer, self._line.left(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._inner.close()
@@ -91,8 +104,8 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left = self._clock.left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left), self._clock)
+        left = self._line.left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left), self._line)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
@@ -101,8 +114,8 @@ class _Stream(httpcore.NetworkStream):
 class _Backend(httpcore.SyncBackend):
     """Opens connections that keep to the deadline."""
 
-    def __init__(self, clock: _Clock) -> None:
-        self._clock = clock
+    def __init__(self, line: _Line) -> None:
+        self._line = line
 
     def connect_tcp(
         self,
@@ -112,8 +125,8 @@ class _Backend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        left = self._clock.left(timeout, httpcore.ConnectTimeout)
-        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options), self._clock)
+        left = self._line.left(timeout, httpcore.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options), self._line)
 
 
 @lru_cache(maxsize=64)

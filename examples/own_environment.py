@@ -17,7 +17,8 @@ import gymnasium
 
 from agentgym_gym import Action, Environment, Grammar, Wire, register
 from agentgym_gym.arguments import Integer
-from agentgym_gym.wire import Call, Flow, Outcome, Start, exchange
+from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.wire import Outcome, Start
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import gzip
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -31,6 +33,33 @@ def textcraft_url() -> Iterator[str]:
     server = LocalServer("textcraft")
     yield server.start()
     server.stop()
+
+
+@pytest.fixture
+def interrupted_at() -> Callable[[int, Callable[[], object]], bool]:
+    """Runs something, with a Ctrl-C at the n-th line of Python that it executes; returns whether it came."""
+
+    def run(number: int, work: Callable[[], object]) -> bool:
+        left = number
+
+        def trace(frame: FrameType, event: str, argument: object) -> Any:
+            nonlocal left
+            left -= event == "line"
+            if event == "line" and not left:
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            work()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    return run
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ import pytest
 import trustme
 
 from agentgym_gym import client, errors, transport
+from agentgym_gym.calls import Call, at, exchange
 from agentgym_gym.client import SyncDriver, backoff, may_repeat
-from agentgym_gym.wire import Call, Wire, at, exchange
+from agentgym_gym.wire import Wire
 
 
 def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
@@ -320,6 +321,44 @@ def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         driver.run(flow())
     assert closed
+
+
+class EchoServer(ScriptedServer):
+    """Answers every request by its own body."""
+
+    def _serve(self, connection):
+        with connection, contextlib.suppress(OSError):
+            while request := self._read(connection):
+                connection.sendall(http(request.partition(b"\r\n\r\n")[2]))
+
+
+# What was just being opened or closed is left to the garbage collector, which says so.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_wherever_it_is_interrupted_the_next_call_has_its_own_reply(interrupted_at):
+    server, driver = EchoServer(), SyncDriver(timeout=5)
+    interrupts, strange = [], []
+
+    def tell(number):
+        return at(server.url, exchange(Call("step", "POST", "/it", {"number": number})))
+
+    def interrupt_everywhere():
+        driver.run(tell(0))
+        line = 1
+        while interrupted_at(line, lambda: driver.run(tell(-1))):
+            if driver.run(tell(line)).integer("number") != line:
+                strange.append(line)
+            interrupts.append(line)
+            line += 17
+
+    # In a thread, since one way to fail is to wait for a lock without end.
+    thread = threading.Thread(target=interrupt_everywhere, daemon=True)
+    thread.start()
+    thread.join(60)
+    ended = not thread.is_alive()
+    driver.close()
+    server.stop()
+    assert (ended, strange) == (True, [])
+    assert len(interrupts) > 50
 
 
 def test_what_may_be_repeated():

@@ -337,6 +337,14 @@ def test_one_thread_at_a_time(env):
     assert "another thread" in raised[0]
 
 
+def test_an_interrupted_thread_can_still_close(env):
+    """Ctrl-C may come when a step has just begun, before anything could be undone."""
+    env.reset(seed=0)
+    env._busy.acquire()
+    env.close()
+    assert env._episode.lease is None
+
+
 def test_spec_round_trips(textcraft_url):
     env = gymnasium.make("agentgym/TextCraft-v0", server=textcraft_url, action_format="tags", max_turns=None)
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))

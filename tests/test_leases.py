@@ -12,10 +12,11 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import catalogue, errors, slots
+from agentgym_gym.calls import Call, Reply, exchange
 from agentgym_gym.episode import Episode
 from agentgym_gym.formats import get_format
 from agentgym_gym.leases import LeasePool, pool_of
-from agentgym_gym.wire import Call, Outcome, Reply, Start, Wire, exchange
+from agentgym_gym.wire import Outcome, Start, Wire
 
 GREETING = "This is environment Hand."
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -137,3 +138,39 @@ def test_a_forked_child_does_not_use_what_it_inherits(textcraft_url):
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
+
+
+# What was just being opened or closed is left to the garbage collector, which says so.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("what", ["reset", "step", "close"])
+def test_wherever_it_is_interrupted_the_environment_goes_on(textcraft_url, interrupted_at, what):
+    env = AgentGymEnv("TextCraft", server=textcraft_url)
+    interrupts = []
+    work = {
+        "reset": lambda: env.reset(options={"task_id": 2}),
+        "step": lambda: env.step("Action: get 1 oak logs"),
+        "close": env.close,
+    }[what]
+
+    def interrupt_everywhere():
+        line = 1
+        env.reset(options={"task_id": 1})
+        while interrupted_at(line, work):
+            if line % 2:
+                env.close()
+            env.reset(options={"task_id": 1})
+            observation, *_, info = env.step("Action: inventory")
+            interrupts.append((line, observation, info.get("fault")))
+            env.reset(options={"task_id": 1})
+            line += 37
+
+    # In a thread, since one way to fail is to wait for a lock without end.
+    thread = threading.Thread(target=interrupt_everywhere, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    env.close()
+    assert len(interrupts) > 20
+    assert {(seen, fault) for _, seen, fault in interrupts} == {
+        ("Inventory: You are not carrying anything.", None)
+    }

@@ -26,6 +26,7 @@ def envs(
             [
                 {
                     "id": environment.id,
+                    "aliases": list(environment.ids[1:]),
                     "tasks": {name: len(tasks) for name, tasks in environment.splits.items()},
                     "max_turns": environment.max_turns,
                     "score_range": list(environment.score_range),
@@ -39,15 +40,19 @@ def envs(
         )
         return
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("id", overflow="fold")
-    for heading in ("tasks", "turn limit", "score"):
-        table.add_column(heading, justify="right")
-    table.add_column("server")
+    table.add_column("id", no_wrap=True)
+    for heading in ("tasks", "turns", "score"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("server", overflow="fold")
     for environment, source in found:
         low, high = environment.score_range
         tasks = sum(map(len, environment.splits.values()))
         table.add_row(
-            environment.id, f"{tasks:,}", str(environment.max_turns), f"{low:g} to {high:g}", source.note
+            "\nor ".join(environment.ids),
+            f"{tasks:,}",
+            str(environment.max_turns),
+            f"{low:g} to {high:g}",
+            source.note,
         )
     out.print(table)
     out.print(f"Action formats of each: {', '.join(FORMATS)}.")

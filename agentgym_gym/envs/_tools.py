@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
+from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.envs._values import Value, literal
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, ManyActions
 from agentgym_gym.literals import expression, plain_value
 from agentgym_gym.phrases import Field, fields_of
 from agentgym_gym.text import no_constant, shown
-from agentgym_gym.wire import Call, Flow, Outcome, Start, Verdict, Wire, exchange
+from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name, strategies
+from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import ManyActions
-from agentgym_gym.wire import Call, Flow, Outcome, Start, Verdict, Wire, exchange
+from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
+from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.wire import Outcome, Start, Wire
 
 __all__ = ["LMRLWire", "read_as_agentgym"]
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._clients import code_in, json_call, known, python_call, react_action
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
-from agentgym_gym.wire import Body, Call, Flow, Outcome, Start, Verdict, Wire, exchange
+from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 __all__ = ["SCIWORLD", "SciWorldWire"]
 

@@ -15,10 +15,11 @@ from typing import Annotated, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Integer, ListOf, Name
+from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, ManyActions
 from agentgym_gym.phrases import Phrase
-from agentgym_gym.wire import Call, Flow, Outcome, Start, Wire, exchange
+from agentgym_gym.wire import Outcome, Start, Wire
 
 __all__ = ["TEXTCRAFT", "Craft", "Get", "Ingredient", "Inventory", "TextCraftWire"]
 

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import ActionError, Fault
-from agentgym_gym.wire import Call, Reply
 
 OTHER_FILES = {
     "TextCraft": ["textcraft.jsonl", "textcraft_all544.jsonl.gz"],

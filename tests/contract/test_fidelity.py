@@ -14,7 +14,8 @@ import pytest
 
 import agentgym_gym
 from agentgym_gym import errors
-from agentgym_gym.wire import Outcome, Reply, Start, Verdict
+from agentgym_gym.calls import Reply
+from agentgym_gym.wire import Outcome, Start, Verdict
 
 CLIENTS = {
     "TextCraftEnvClient": "TextCraft",

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.alfworld import (
     ALFWORLD,
     Clean,
@@ -23,7 +24,6 @@ from agentgym_gym.envs.alfworld import (
     Take,
     Use,
 )
-from agentgym_gym.wire import Reply
 
 ROOM = "You are in the middle of a room. Looking quickly around you, you see a countertop 1, and a desk 1."
 TASK = "put a mug in desk"

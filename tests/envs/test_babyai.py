@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.babyai import (
     BABYAI,
     CheckAvailableActions,
@@ -19,7 +20,7 @@ from agentgym_gym.envs.babyai import (
     TurnLeft,
     TurnRight,
 )
-from agentgym_gym.wire import Outcome, Reply, Start, Verdict
+from agentgym_gym.wire import Outcome, Start, Verdict
 
 GOAL = "Your goal: go to the red ball\nIn front of you"
 LISTED = '\nAvailable actions: ["turn left", "pickup red ball 1", "check available actions"]'

@@ -7,8 +7,9 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors, oracles
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.maze import MAZE, Move
-from agentgym_gym.wire import Outcome, Reply, Start, Verdict
+from agentgym_gym.wire import Outcome, Start, Verdict
 
 # The maze of the game, so small that it is copied from what the walls in the observations say.
 PLAN = [

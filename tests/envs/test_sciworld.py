@@ -8,9 +8,10 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.calls import Call, Reply
 from agentgym_gym.envs import sciworld_actions as sw
 from agentgym_gym.envs.sciworld import SCIWORLD
-from agentgym_gym.wire import Call, Outcome, Reply, Start
+from agentgym_gym.wire import Outcome, Start
 
 WIRE, GRAMMAR = SCIWORLD.wire, SCIWORLD.grammar
 

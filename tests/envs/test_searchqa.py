@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search, SearchQAWire
-from agentgym_gym.wire import Outcome, Reply, Start, Verdict
+from agentgym_gym.wire import Outcome, Start, Verdict
 
 WIRE = SearchQAWire()
 WRONG = Outcome("Sorry", 0.0, done=False)

@@ -12,8 +12,9 @@ import pytest
 import agentgym_gym
 from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.actions import Verbatim
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.sqlgym import SQLGYM, Query, SqlGymWire
-from agentgym_gym.wire import Outcome, Reply, Start
+from agentgym_gym.wire import Outcome, Start
 
 WIRE = SqlGymWire()
 READER = SQLGYM.agentgym_readers["react"]

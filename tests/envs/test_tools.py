@@ -10,9 +10,9 @@ import re
 import pytest
 
 from agentgym_gym import FORMATS, catalogue, errors
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs import academia, sheet, todolist, weather
 from agentgym_gym.envs._tools import Finish, read_as_agentgym
-from agentgym_gym.wire import Reply
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
 

@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, catalogue, errors
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs._tools import Finish
-from agentgym_gym.wire import Outcome, Reply, Start
+from agentgym_gym.wire import Outcome, Start
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
 GOAL = "Now new trial starts.\nYou should perform actions to accomplish the goal: Count.\nGive me one action."

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.webarena import (
     WEBARENA,
     ClickElement,
@@ -22,7 +23,7 @@ from agentgym_gym.envs.webarena import (
     TypeText,
     WebArenaWire,
 )
-from agentgym_gym.wire import Outcome, Reply, Start
+from agentgym_gym.wire import Outcome, Start
 
 GRAMMAR = WEBARENA.grammar
 TREE = "Tab 0 (current): Shop\n\n[2] RootWebArea 'Shop'"

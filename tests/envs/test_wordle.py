@@ -7,9 +7,10 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors, oracles
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.wordle import WORDLE, WORDS, Guess
 from agentgym_gym.oracles.wordle import marks
-from agentgym_gym.wire import Outcome, Reply, Start, Verdict
+from agentgym_gym.wire import Outcome, Start, Verdict
 
 SAID = ("observation", "reward", "done")
 

@@ -1,0 +1,248 @@
+"""Calls, replies and flows: how anything is asked of a server, before anyone knows what it means.
+
+A *flow* is a generator that yields a :class:`Call` and is sent the :class:`Reply` to it, the pattern of
+httpx's ``auth_flow``. Everything that knows a protocol is a flow and does no I/O, so the synchronous
+driver, an asynchronous one and a test that replays a recording all run the same logic::
+
+    def create(self, task_id: int) -> Flow[int]:
+        body = yield from exchange(Call("create", "POST", "/create"))
+        return body.integer("id")
+
+A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, Literal, TypeAlias, TypeVar
+from urllib.parse import urlencode
+
+from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
+from agentgym_gym.text import no_constant, redact, scrub, shown
+
+__all__ = ["Body", "Call", "Flow", "Reply", "Stage", "at", "exchange"]
+
+T = TypeVar("T")
+
+Stage: TypeAlias = Literal["identify", "create", "reset", "observe", "step", "close"]
+
+_SHOWN = 200  # characters of an unexpected reply that go into an error message
+
+# Sending these again can do no harm. A create would leak the first environment, and a step could be
+# played twice, so those two are repeated only when the first certainly did not arrive.
+_REPEATABLE: frozenset[Stage] = frozenset({"identify", "reset", "observe"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One HTTP request, relative to a server until :func:`at` gives it one.
+
+    Attributes:
+        stage: What the request is for; drivers choose the time limit by it.
+        method: The HTTP method.
+        path: Absolute path on the server, such as ``/maze/step``.
+        body: The JSON object to send, or None for no body.
+        query: Query parameters, in order.
+        server: Base URL without a trailing slash; empty while the call is relative.
+    """
+
+    stage: Stage
+    method: Literal["GET", "POST"]
+    path: str
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    server: str = ""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether sending the call a second time can do no harm."""
+        return self.stage in _REPEATABLE
+
+    @property
+    def url(self) -> str:
+        """The whole URL, query included."""
+        query = "?" + urlencode(self.query) if self.query else ""
+        return f"{self.server}{self.path}{query}"
+
+    @property
+    def content(self) -> bytes | None:
+        """The body as JSON in ASCII, so that text which is not valid Unicode still travels."""
+        if self.body is None:
+            return None
+        return json.dumps(self.body, allow_nan=False).encode("ascii")
+
+    def __str__(self) -> str:
+        """Say what was asked of whom, for error messages: never the body, never a password."""
+        return f"{self.method} {redact(self.server)}{self.path}"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered.
+
+    Attributes:
+        call: The call this answers.
+        status: HTTP status code.
+        content: The undecoded body.
+    """
+
+    call: Call
+    status: int
+    content: bytes
+
+    def json(self) -> Any:
+        """Return the body as JSON.
+
+        Raises:
+            BadReply: It is not JSON, or holds the numbers NaN or Infinity, which JSON does not have.
+        """
+        try:
+            return json.loads(self.content, parse_constant=no_constant)
+        except (ValueError, RecursionError) as error:
+            raise BadReply(f"{self.call} answered something that is not JSON: {self.excerpt}") from error
+
+    @property
+    def excerpt(self) -> str:
+        """The beginning of the body, quoted, for an error message."""
+        shown = self.content[:_SHOWN].decode("utf-8", errors="replace")
+        return repr(shown) + ("…" if len(self.content) > _SHOWN else "")
+
+
+Flow: TypeAlias = Generator[Call, Reply, T]
+
+
+def at(server: str, flow: Flow[T]) -> Flow[T]:
+    """Run a flow of relative calls against one server.
+
+    Args:
+        server: Base URL without a trailing slash.
+        flow: The flow whose calls are to be sent there.
+
+    Returns:
+        What the flow returns.
+    """
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = yield replace(call, server=server)
+            except Exception as error:  # noqa: BLE001 - whatever the driver throws belongs to the inner flow
+                call = flow.throw(error)
+            else:
+                call = flow.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+@dataclass(frozen=True)
+class Body:
+    """The JSON of a reply, read field by field.
+
+    Every reader takes the name of a field, the position in a list, or None for the whole value, and raises
+    :class:`~agentgym_gym.errors.BadReply`, naming the call, when it is missing or of another type than the
+    protocol says.
+
+    Attributes:
+        call: The call that was answered.
+        value: The JSON value.
+    """
+
+    call: Call
+    value: Any
+
+    def text(self, name: str | int | None = None) -> str:
+        """Return a string as valid Unicode."""
+        value = self._field(name)
+        if not isinstance(value, str):
+            raise self._bad(f"{self._called(name)} should be a string, got {shown(value)}")
+        return scrub(value)
+
+    def number(self, name: str | int | None = None) -> float:
+        """Return a finite number."""
+        value = self._field(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self._bad(f"{self._called(name)} should be a number, got {shown(value)}")
+        try:
+            result = float(value)
+        except OverflowError:
+            result = math.inf
+        if not math.isfinite(result):
+            raise self._bad(f"{self._called(name)} should be a finite number, got {shown(value)}")
+        return result
+
+    def integer(self, name: str | int | None = None) -> int:
+        """Return an integer."""
+        value = self._field(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._bad(f"{self._called(name)} should be an integer, got {shown(value)}")
+        return value
+
+    def flag(self, name: str | int | None = None) -> bool:
+        """Return a truth value."""
+        value = self._field(name)
+        if not isinstance(value, bool):
+            raise self._bad(f"{self._called(name)} should be true or false, got {shown(value)}")
+        return value
+
+    def texts(self, name: str | int | None = None) -> tuple[str, ...]:
+        """Return a list of strings as valid Unicode."""
+        value = self._field(name)
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self._bad(f"{self._called(name)} should be a list of strings, got {shown(value)}")
+        return tuple(map(scrub, value))
+
+    def integers(self, name: str | int | None = None) -> tuple[int, ...]:
+        """Return a list of integers."""
+        value = self._field(name)
+        if not isinstance(value, list) or not all(type(each) is int for each in value):
+            raise self._bad(f"{self._called(name)} should be a list of integers, got {shown(value)}")
+        return tuple(value)
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a field of that name, and it is not null."""
+        return isinstance(self.value, dict) and self.value.get(name) is not None
+
+    def _field(self, name: str | int | None) -> Any:
+        if name is None:
+            return self.value
+        if isinstance(name, int):
+            if not isinstance(self.value, list) or len(self.value) <= name:
+                raise self._bad(f"expected a list of more than {name}, got {shown(self.value)}")
+            return self.value[name]
+        if not isinstance(self.value, dict):
+            raise self._bad(f"expected an object with {name!r}, got {shown(self.value)}")
+        if name not in self.value:
+            raise self._bad(f"{name!r} is missing; there are {shown(sorted(self.value))}")
+        return self.value[name]
+
+    @staticmethod
+    def _called(name: str | int | None) -> str:
+        return "the reply" if name is None else repr(name)
+
+    def _bad(self, what: str) -> BadReply:
+        return BadReply(f"{self.call} broke the protocol: {what}")
+
+
+def exchange(call: Call) -> Flow[Body]:
+    """Send a call and return the JSON of its reply.
+
+    Raises:
+        ServerError: The status is not 200.
+        BadReply: The body is not JSON.
+        EnvironmentFailed: The body is an object with an ``error`` key, the way six of the servers report
+            failures with status 200. The text under the key may be empty, so the key alone decides.
+    """
+    reply = yield call
+    if reply.status != HTTPStatus.OK:
+        raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
+    value = reply.json()
+    if isinstance(value, dict) and "error" in value:
+        raise EnvironmentFailed(f"{reply.call} answered an error: {shown(value['error'])}")
+    return Body(reply.call, value)
