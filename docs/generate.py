@@ -5,14 +5,14 @@ Run it by ``make docs``.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from typer.testing import CliRunner
 
 import agentgym_gym
 from agentgym_gym import FORMATS, Environment
+from agentgym_gym.cli import app
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.phrases import fields_of
 
@@ -213,14 +213,9 @@ def pages() -> dict[Path, str]:
 
 
 def _help(arguments: list[str]) -> str:
-    run = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-m", "agentgym_gym", *arguments],
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return "\n".join(line.rstrip() for line in run.stdout.strip().splitlines())
+    plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    said = CliRunner(env=plain).invoke(app, arguments, prog_name="agentgym", catch_exceptions=False).stdout
+    return "\n".join(line.rstrip() for line in said.strip().splitlines())
 
 
 if __name__ == "__main__":

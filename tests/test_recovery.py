@@ -163,13 +163,13 @@ def test_wherever_it_is_interrupted_the_environment_goes_on(textcraft_url, inter
             interrupts.append((line, observation, info.get("fault")))
             env.reset(options={"task_id": 1})
             line += 37
+        env.close()
 
     # In a thread, since one way to fail is to wait for a lock without end.
     thread = threading.Thread(target=interrupt_everywhere, daemon=True)
     thread.start()
     thread.join(60)
     assert not thread.is_alive()
-    env.close()
     assert len(interrupts) > 20
     assert {(seen, fault) for _, seen, fault in interrupts} == {
         ("Inventory: You are not carrying anything.", None)
