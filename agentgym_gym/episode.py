@@ -242,8 +242,10 @@ class Episode:
             action = Verbatim(error.text)
         if isinstance(action, Verbatim) and self.on_unknown == "refuse":
             action = self.environment.grammar.parse(action.text)
-        if isinstance(action, Verbatim) and len(action.text) > MAX_ACTION_CHARS:
-            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+        if isinstance(action, Verbatim):
+            if len(action.text) > MAX_ACTION_CHARS:
+                raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+            self.wire.check(action.text)
         return action
 
     def _parse(self, reply: str) -> Reading:

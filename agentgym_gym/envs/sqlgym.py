@@ -181,7 +181,6 @@ double quotes or backticks.
 just the columns asked for, in the order in which they are asked for."""
 
 _CAPACITY = 8
-_NOTHING_SENT = "There was no SQL statement, and so nothing was executed."
 
 
 class SqlGymWire(Wire):
@@ -211,10 +210,18 @@ class SqlGymWire(Wire):
         observation = body.text(0)
         return Start(observation, goal=observation.partition("\n\n")[2].strip() or None)
 
+    def check(self, words: str) -> None:
+        """Refuse an empty statement, which is paid for where the right answer has no rows, and a NUL.
+
+        SQLite's driver fails on a NUL, and the agent's doing must not pass for a fault.
+        """
+        if _says_nothing(words):
+            raise BadArguments("the SQL statement is empty")
+        if "\0" in words:
+            raise BadArguments("an SQL statement cannot hold the character NUL")
+
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Execute a statement, but never an empty one, which the server would pay for now and then."""
-        if _says_nothing(action):
-            return Outcome(_NOTHING_SENT, 0.0, done=True)
+        """Execute a statement."""
         body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
         return Outcome(body.text("state"), body.number("reward"), body.flag("done"))
 
@@ -223,16 +230,8 @@ def _read_as_agentgym(reply: str) -> str:
     """Return what AgentGym's ``SqlGymEnvClient`` would send.
 
     It takes what stands between the last ```` ```sql ```` and the next fence, or the reply as it is.
-
-    Two things are refused that it would send: nothing, which the server pays for where the right answer has
-    no rows, and a NUL, since SQLite's driver fails on it and the agent's doing must not pass for a fault.
     """
-    sql = reply.rpartition("```sql")[2].partition("```")[0].strip()
-    if _says_nothing(sql):
-        raise BadArguments("the SQL statement is empty")
-    if "\0" in sql:
-        raise BadArguments("an SQL statement cannot hold the character NUL")
-    return sql
+    return reply.rpartition("```sql")[2].partition("```")[0].strip()
 
 
 _QUIRKS = """\

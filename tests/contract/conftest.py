@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from agentgym_gym.calls import Call, Reply
-from agentgym_gym.errors import ActionError, Fault
+from agentgym_gym.errors import ActionError, BadArguments, Fault
 
 OTHER_FILES = {
     "TextCraft": ["textcraft.jsonl", "textcraft_all544.jsonl.gz"],
@@ -123,7 +123,7 @@ class Recorded:
                 for made_of in found or ():
                     played = self._play(name, made_of, position, row)
                     if played is not None:
-                        return played if played.answers else "an action that is never sent"
+                        return played if self._may_be_sent(played) else "an action that is never sent"
         if fits and row["json_body"].get("action") is not None and self._marks_actions():
             return "an action without the marks that ours is given"
         assert not fits, f"none of our calls is like this one: {row}"
@@ -133,6 +133,13 @@ class Recorded:
         """Return the exchanges in which the environment did not fail."""
         played = [(row, self.play(row)) for row in self.rows]
         return [row for row, p in played if not isinstance(p, str) and not isinstance(p.result, Fault)]
+
+    def _may_be_sent(self, played: Played) -> bool:
+        try:
+            self.wire.check(played.made_of.get("action", "a"))
+        except BadArguments:
+            return False
+        return True
 
     def _marks_actions(self) -> bool:
         return ACTION not in (self.calls["step"][0].body or {}).values()

@@ -12,7 +12,7 @@ import pytest
 from agentgym_gym import FORMATS, catalogue, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs import academia, sheet, todolist, weather
-from agentgym_gym.envs._tools import Finish, read_as_agentgym
+from agentgym_gym.envs._tools import Finish, ToolWire
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
 
@@ -237,16 +237,16 @@ EVIL = "{'x': __import__('os').getpid()}"
         f"finish with Action Input: {{}} Action: x with Action Input: {EVIL}",
         f"Action: a with Action Input: 1\nAction: b with Action Input: {EVIL}",
         f"Action:finishwithAction Input:{EVIL}",
+        f"Action: no_such_tool with Action Input: {EVIL}",
         'Action: finish with Action Input: {"answer": true}',
         "Action: finish with Action Input: 9**9**9",
         "Action: finish with Action Input: ",
         "Action: finish with Action Input: {" + "[" * 5_000,
-        "a" * 20_000,
     ],
 )
 def test_a_reply_that_the_server_would_run_is_not_sent(reply):
     with pytest.raises(errors.BadArguments):
-        read_as_agentgym(reply)
+        ToolWire().check(reply)
 
 
 PARTS = [
@@ -278,7 +278,7 @@ def test_the_part_that_the_server_runs_is_found():
             plain = False
         found += run is not None
         try:
-            assert read_as_agentgym(reply) == reply
+            ToolWire().check(reply)
             assert plain, reply
         except errors.BadArguments:
             assert not plain, reply

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, catalogue, errors
+from agentgym_gym.actions import Verbatim
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs._tools import Finish
 from agentgym_gym.wire import Outcome, Start
@@ -170,4 +171,23 @@ def test_agentgyms_parser_sends_the_reply():
     _, _, terminated, _, _ = env.step(reply)
     assert server.sent == [reply]
     assert terminated
+    env.close()
+
+
+EVIL = '{"x": __import__("os").getpid()}'
+
+
+@pytest.mark.parametrize("options", [{}, {"parser": "agentgym"}, {"on_unknown": "forward"}])
+@each
+def test_nothing_is_sent_that_the_server_would_run(environment, options):
+    server = Server()
+    env = AgentGymEnv(environment.name, server="http://tool.test", transport=server, **options)
+    for name in (environment.grammar.actions[0].name(), "finish", "unheard_of"):
+        call = f"{name} with Action Input: {EVIL}"
+        for said in (call, f"Action: {call}"):
+            for reply in (said, Verbatim(said), f"Thought: a\n{said}"):
+                env.reset(options={"task_id": 0})
+                _, reward, _, _, info = env.step(reply)
+                assert (reward, "fault" in info) == (0, False)
+    assert not [sent for sent in server.sent if "__import__" in sent and "Action:" in sent]
     env.close()
