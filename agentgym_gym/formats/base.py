@@ -98,7 +98,9 @@ class Format(ABC):
         """Put an action and a thought together."""
 
     def _actions(self, grammar: Grammar) -> str:
-        return "The actions:\n" + "\n".join(f"- {line}" for line in grammar.lines())
+        fence = grammar.style.fence
+        where = "" if fence is None else f", to be written between ```{fence} and ```"
+        return f"The actions{where}:\n" + "\n".join(f"- {line}" for line in grammar.lines())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -1,0 +1,55 @@
+"""What `agentgym doctor` makes of each server, played by one that answers out of a recording."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import agentgym_gym
+from agentgym_gym.cli import app
+
+each_environment = pytest.mark.parametrize(
+    "environment", agentgym_gym.environments(), ids=lambda environment: environment.name
+)
+
+# One server plays both games of LMRL-Gym, by routes of their own.
+TOGETHER = {"Maze", "Wordle"}
+# Servers that say the same of themselves, and take the same fields by the same routes.
+ALIKE = {"Weather", "Movie", "Academia", "Sheet", "TODOList"}
+
+
+def doctor(*arguments):
+    return CliRunner().invoke(app, ["doctor", *arguments], env={"COLUMNS": "200"}, catch_exceptions=False)
+
+
+@each_environment
+def test_doctor_tells_the_servers_apart(environment, replay):
+    url = replay(environment)[0]
+    result = doctor(url, "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    names = {each.removeprefix("agentgym/").removesuffix("-v0") for each in found["environments"]}
+    expected = next((names for names in (TOGETHER, ALIKE) if environment.name in names), {environment.name})
+    assert names == expected
+    assert found["ambiguous"] == (environment.name in ALIKE)
+
+
+@each_environment
+def test_doctor_says_when_it_cannot(environment, replay):
+    verdict = " ".join(doctor(replay(environment)[0]).stdout.split())
+    assert ("which it is cannot be told" in verdict) == (environment.name in ALIKE)
+
+
+@each_environment
+def test_no_environment_is_played_on_the_server_of_another(environment, replay):
+    """But where nothing tells them apart."""
+    urls = replay(environment)
+    alike = next((names for names in (TOGETHER, ALIKE) if environment.name in names), {environment.name})
+    for other in agentgym_gym.environments():
+        if other.name not in alike:
+            env = agentgym_gym.AgentGymEnv(other.name, server=urls)
+            with pytest.raises(agentgym_gym.errors.WrongServer):
+                env.reset(seed=0)
+            env.close()
