@@ -129,6 +129,7 @@ class Grammar:
         self.examples = tuple(examples)
         self.actions: tuple[type[Action], ...] = tuple(type(example) for example in examples)
         self._by_name = {_folded(action.name()): action for action in self.actions}
+        self._names = ", ".join(action.name() for action in self.actions)
         if not self.examples or len(self._by_name) != len(self.examples):
             raise ValueError("a grammar needs one example of each action, and no two of one name")
         self.style = self.actions[0].style
@@ -159,7 +160,7 @@ class Grammar:
                 except BadArguments as error:
                     problems[action] = error
         if not problems:
-            raise UnknownAction(f"{shown(text)} is not one of the actions: {self._names()}", text=text)
+            raise UnknownAction(f"{shown(text)} is not one of the actions: {self._names}", text=text)
         # What most of the words at the beginning agree with is what was meant.
         raise problems[max(problems, key=lambda action: len(action.head()))]
 
@@ -196,10 +197,7 @@ class Grammar:
         try:
             return self._by_name[_folded(name)]
         except KeyError:
-            raise UnknownAction(f"{shown(name)} is not one of the functions: {self._names()}") from None
-
-    def _names(self) -> str:
-        return ", ".join(action.name() for action in self.actions)
+            raise UnknownAction(f"{shown(name)} is not one of the functions: {self._names}") from None
 
     def lines(self) -> list[str]:
         """Return one line per action for a prompt: how it is written, what it does, an example."""
@@ -233,7 +231,7 @@ class Grammar:
         return hash(self.examples)
 
     def __repr__(self) -> str:
-        return f"Grammar({self._names()})"
+        return f"Grammar({self._names})"
 
 
 def _folded(name: str) -> str:

@@ -55,6 +55,7 @@ class _Template:
         self._turn = next((i for i, name in enumerate(self.names) if name in greedy), len(self.names))
         literals = [literal for literal, name, _, _ in pieces if name is not None]
         self.head = literals[0] if literals else template
+        self._stem = self.head.rstrip(" [(:").lower()
         self._literals = literals
         self.tail = pieces[-1][0] if pieces[-1][1] is None and literals else ""
         self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
@@ -97,11 +98,10 @@ class _Template:
 
     def begins(self, text: str) -> bool:
         """Return whether text begins with the words before the first field."""
-        stem = self.head.rstrip(" [(:")
-        if not stem or text[: len(stem)].lower() != stem.lower():
+        size = len(self._stem)
+        if not size or text[:size].lower() != self._stem:
             return False
-        following = text[len(stem) : len(stem) + 1]
-        return not (_is_word(stem[-1]) and _is_word(following))
+        return not (_is_word(self._stem[-1]) and _is_word(text[size : size + 1]))
 
 
 class Phrase:
@@ -148,8 +148,9 @@ class Phrase:
     @classmethod
     def begins(cls, text: str) -> bool:
         """Return whether text begins as such a phrase does; one without a head begins it by being one."""
-        if cls.head():
-            return any(template.begins(text) for template in _templates(cls))
+        templates = _templates(cls)
+        if templates[0].head:
+            return any(template.begins(text) for template in templates)
         try:
             cls.parse(text)
         except BadArguments:
