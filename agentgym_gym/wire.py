@@ -110,13 +110,17 @@ class Wire(ABC):
         if reply.status != HTTPStatus.OK:
             return  # it says no more of itself than its greeting
         found = _routes_in(reply)
-        missing = [path for path, names in self.routes.items() if not set(names) <= found.get(path, set())]
-        strange = [path for path in self.no_routes if path in found]
-        if missing or strange:
-            raise WrongServer(
-                f"its routes are those of another environment: {', '.join(missing + strange)} should "
-                f"{'take other fields' if missing else 'not be there'}"
-            )
+        wrong = [
+            *(f"{path} should be there" for path in self.routes if path not in found),
+            *(
+                f"{path} should take other fields"
+                for path, names in self.routes.items()
+                if path in found and not set(names) <= found[path]
+            ),
+            *(f"{path} should not be there" for path in self.no_routes if path in found),
+        ]
+        if wrong:
+            raise WrongServer(f"its routes are those of another environment: {', '.join(wrong)}")
 
     @abstractmethod
     def create(self, task_id: int) -> Flow[int]:

@@ -1,4 +1,7 @@
-"""What Maze and Wordle have in common: one server, LMRL-Gym's, serves both, each under its own prefix."""
+"""What Maze and Wordle have in common: one server, LMRL-Gym's, serves both, each under its own prefix.
+
+Its greeting does not say which, and a server of either alone greets alike: each is known by its routes.
+"""
 
 from __future__ import annotations
 

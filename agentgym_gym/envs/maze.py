@@ -7,7 +7,7 @@ reward -1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -55,6 +55,7 @@ class MazeWire(LMRLWire):
 
     prefix = "/maze"
     task = "game"
+    routes: ClassVar[Mapping[str, Collection[str]]] = {"/maze/reset": ("id", "game")}
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
         """Score an outcome: 1 at the goal, -1 where the server has given the episode up."""
@@ -63,7 +64,7 @@ class MazeWire(LMRLWire):
 
 
 _QUIRKS = """\
-- One server serves Maze and Wordle. Give its address without `/maze`.
+- AgentGym's server serves Maze and Wordle. Give its address without `/maze`.
 - A task id is one of 25 places to start from in one and the same maze, with one and the same goal; id 25
   is the goal itself, which the server refuses with an empty error.
 - At the fifty-first step the server ends an episode as failed, with reward -1, which is then its score.
@@ -71,7 +72,10 @@ _QUIRKS = """\
 - Text that is not one of the four moves counts as a step and changes nothing.
 - AgentGym's client puts rules and an example before the first observation; here the rules are in the
   prompt, and the observation is the server's.
-- The server cannot free an environment."""
+- The server cannot free an environment.
+- The local server (`agentgym serve maze`) speaks the same protocol and plays the same games. It serves no
+  Wordle, has a text for each error, takes no negative task id for a position from the end, and, once it is
+  full, forgets the environment that was used longest ago."""
 
 MAZE = Environment(
     name="Maze",
@@ -83,6 +87,7 @@ MAZE = Environment(
     splits={"all": range(25)},
     score_range=(-1.0, 1.0),
     agentgym_readers={"react": read_as_agentgym},
+    local_server="maze",
     oracle="agentgym_gym.oracles.maze:MazeOracle",
     quirks=_QUIRKS,
     launch=(

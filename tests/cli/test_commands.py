@@ -197,9 +197,10 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
 # serve, play
 
 
-def test_serve_until_told(run):
+@pytest.mark.parametrize("name", ["textcraft", "maze"])
+def test_serve_until_told(run, name):
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentgym_gym", "serve", "textcraft"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "agentgym_gym", "serve", name], stdout=subprocess.PIPE, text=True
     )
     with contextlib.closing(process.stdout):
         try:

@@ -22,6 +22,8 @@ class Game(httpx.BaseTransport):
         self.words, self.asked, self.done = words, [], True
 
     def handle_request(self, request):
+        if request.url.path == "/openapi.json":
+            return httpx.Response(404)
         self.asked.append(request.url.path)
         body = json.loads(request.content) if request.content else None
         return httpx.Response(200, json=self.answer(request.url.path, body))
@@ -227,3 +229,14 @@ def test_a_call_may_spell_the_word():
 )
 def test_the_reader_like_agentgyms(reply, sent):
     assert WORDLE.agentgym_readers["react"](reply) == sent
+
+
+def test_agentgyms_server_is_known_by_its_routes(recordings):
+    """One server plays Maze and Wordle, and what it says of itself was recorded with Maze."""
+    said = {row["path"]: row for row in recordings("maze.jsonl") if row["path"] in ("/", "/openapi.json")}
+    flow = WORDLE.wire.identify()
+    greeted, described = (json.dumps(said[path]["response_json"]).encode() for path in ("/", "/openapi.json"))
+    call = flow.send(Reply(next(flow), 200, greeted))
+    assert call.path == "/openapi.json"
+    with pytest.raises(StopIteration):  # and not WrongServer
+        flow.send(Reply(call, 200, described))

@@ -15,8 +15,9 @@ import httpx
 import pytest
 
 from agentgym_gym.errors import BadOption
+from agentgym_gym.servers.app import MAX_BODY_BYTES
 from agentgym_gym.servers.local import LocalServer
-from agentgym_gym.servers.textcraft import MAX_BODY_BYTES, create_app
+from agentgym_gym.servers.textcraft import create_app
 from agentgym_gym.servers.textcraft_recipes import TASKS, recipe_book, spoken
 
 JSON = {"content-type": "application/json"}

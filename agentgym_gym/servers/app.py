@@ -1,0 +1,114 @@
+"""What the applications of all servers have in common: their limits, their JSON, their answers to errors."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from agentgym_gym.errors import BadOption
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["MAX_BODY_BYTES", "MAX_ENVS", "EnvId", "Failed", "check_limits", "new_app"]
+
+MAX_ENVS = 4096
+"""How many environments a server holds unless told otherwise."""
+
+MAX_BODY_BYTES = 1_048_576
+"""How large a request body may be unless told otherwise, in bytes."""
+
+EnvId = Annotated[int, Query(alias="id")]
+"""The id of an environment, as a query names it."""
+
+
+class Failed(Exception):
+    """The request is well formed and cannot be carried out; the message goes into ``{"error": ...}``."""
+
+
+def check_limits(**limits: int) -> None:
+    """Check that each limit allows for something.
+
+    Raises:
+        BadOption: A limit is below 1.
+    """
+    for name, value in limits.items():
+        if value < 1:
+            raise BadOption(f"{name}={value} is out of range; it must be 1 or more")
+
+
+def new_app(title: str, *, max_body_bytes: int) -> FastAPI:
+    """Return an application without routes, which answers `Failed` by HTTP 200 with ``{"error": str}``.
+
+    Args:
+        title: What it calls itself where it describes its routes.
+        max_body_bytes: How large a request body may be; a larger one is answered 413.
+    """
+    # The pages that draw the API would have a browser load scripts from elsewhere.
+    app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
+    app.add_middleware(_LimitBody, limit=max_body_bytes)
+    app.exception_handler(Failed)(_failed)
+    app.exception_handler(RequestValidationError)(_invalid)
+    return app
+
+
+async def _failed(_request: Request, failure: Exception) -> Response:
+    return _Json({"error": str(failure)})
+
+
+async def _invalid(_request: Request, invalid: Exception) -> Response:
+    """Answer 422 with what was wrong, quoting it where JSON can hold it."""
+    errors = list(cast("RequestValidationError", invalid).errors())
+    try:
+        return _Json({"detail": jsonable_encoder(errors)}, status_code=422)
+    except (TypeError, ValueError, RecursionError):
+        bare = [{key: error[key] for key in ("type", "loc", "msg")} for error in errors]
+        return _Json({"detail": bare}, status_code=422)
+
+
+class _Json(JSONResponse):
+    """JSON in ASCII, which can also hold what an agent may write and UTF-8 has no place for."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class _LimitBody:
+    """Reads each body before the application does, and answers 413 as soon as it is too large."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._limit:
+                await self._refusal(scope, receive, send)
+                return
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, replay, send)
+
+    @property
+    def _refusal(self) -> Response:
+        detail = f"The request body is larger than {self._limit} bytes, the most that this server reads."
+        # What is left of the body would be read as the next request, so the connection ends here.
+        return _Json({"detail": detail}, status_code=413, headers={"connection": "close"})
