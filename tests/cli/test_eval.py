@@ -18,7 +18,7 @@ def table(result):
     """Return the row of an eval's table by its headings."""
     lines = [line.split("  ") for line in result.stdout.splitlines()]
     lines = [[cell.strip() for cell in line if cell.strip()] for line in lines]
-    at = next(i for i, line in enumerate(lines) if line and line[0].startswith("episodes"))
+    at = next(i for i, line in enumerate(lines) if line and line[0].split()[0] == "episodes")  # not a path
     headings = " ".join(lines[at]).replace("mean ", "mean_").split()
     values = " ".join(lines[at + 2]).replace(" ± ", "±").split()
     return dict(zip(headings, values, strict=True))
