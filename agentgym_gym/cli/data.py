@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,8 +30,8 @@ def _rl(
         list[str],
         typer.Argument(
             metavar="SOURCE",
-            help="An environment, by its id or name; a file of AgentGym's item ids or trajectories; or a "
-            "folder of such files. Several are put together.",
+            help="An environment, by its id or name, MODULE:ID for one of your own; a file of AgentGym's item "
+            "ids or trajectories; or a folder of such files. Several are put together.",
         ),
     ],
     *,
@@ -103,6 +104,7 @@ def _rl(
     A row holds the system prompt and says which task of which environment is to be played; the first
     observation comes when it is played. No server is asked.
     """
+    modules = _import(sources)
     division = library.divide(
         _items(sources, tasks, split), val=library.parse_val(val), seed=seed, num_samples=num_samples
     )
@@ -120,7 +122,7 @@ def _rl(
     for name in names:
         kwargs = options | ({"server": servers[name]} if name in servers else {})
         own = library.own_prompt(find(name), kwargs)  # also where another is used: it checks the options
-        recipes[name] = Recipe(kwargs, prompts.get(name, own))
+        recipes[name] = Recipe(kwargs, prompts.get(name, own), modules.get(name, Recipe.module))
     files = {"train": division.train, "val": division.val}
     written = library.write(
         out_,
@@ -133,6 +135,20 @@ def _rl(
         print_json(summary | {"seed": seed})
     else:
         _print(summary)
+
+
+def _import(sources: Sequence[str]) -> dict[str, str]:
+    """Import the modules that sources name, as ``gymnasium.make`` does; return them by their environment."""
+    modules = {}
+    for source in sources:
+        module, colon, name = source.partition(":")
+        if colon and not Path(source).exists():
+            try:
+                importlib.import_module(module)
+            except (ImportError, ValueError, TypeError) as error:
+                raise BadOption(f"cannot import {module!r}, the module of {source!r}: {error}") from error
+            modules[find(name).name] = module
+    return modules
 
 
 def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list[Item]:
@@ -240,5 +256,5 @@ def _print(summary: Mapping[str, Any]) -> None:
         soft_wrap=True,
     )
     if summary["duplicates"]:
-        out.print(f"{summary['duplicates']:,} items were there already, and were left out.")
+        out.print(f"Left out, being there twice: {summary['duplicates']:,}.")
     out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Recipe", "own_prompt", "rows", "schema"]
 
 _LOOP = "gym_env"  # the name that verl_bridge's loop and interaction go by
-_MODULE = "agentgym_gym"  # whose import registers the ids, in a process that knows nothing of them yet
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,12 @@ class Recipe:
     Attributes:
         env_kwargs: What ``gymnasium.make`` is given, as JSON values.
         system_prompt: What the model is told before the first observation.
+        module: What is imported for gymnasium to know the id, in a process that knows nothing of it yet.
     """
 
     env_kwargs: Mapping[str, Any]
     system_prompt: str
+    module: str = "agentgym_gym"
 
 
 def own_prompt(environment: Environment, env_kwargs: Mapping[str, Any]) -> str:
@@ -67,7 +68,7 @@ def rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[
                 "index": index,
                 "interaction_kwargs": {
                     "name": _LOOP,
-                    "env_id": f"{_MODULE}:{item.environment.id}",
+                    "env_id": f"{recipe.module}:{item.environment.id}",
                     "env_kwargs": json.dumps(dict(recipe.env_kwargs)),
                     "reset_options": json.dumps({"task_id": item.task_id}),
                     "seed": None,
