@@ -30,8 +30,8 @@ def _rl(
         list[str],
         typer.Argument(
             metavar="SOURCE",
-            help="An environment, by its id or name, MODULE:ID for one of your own; a file of AgentGym's item "
-            "ids or trajectories; or a folder of such files. Several are put together.",
+            help="An environment, by its id or name, MODULE:ID for one of your own; a file of AgentGym's "
+            "item ids or trajectories; or a folder of such files. Several are put together.",
         ),
     ],
     *,
@@ -74,7 +74,7 @@ def _rl(
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Which split the tasks are of; by default the first.")
+        str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
     ] = None,
     action_format: Annotated[
         str,

@@ -21,7 +21,7 @@ _BATCH = 10_000  # rows held in memory at a time, and in a row group
 def write(
     folder: Path, files: Mapping[str, Iterable[Mapping[str, Any]]], schema: Any, *, force: bool = False
 ) -> dict[str, Path]:
-    """Write ``train.parquet`` and, where there are rows for it, ``val.parquet``.
+    """Write ``train.parquet``, ``val.parquet`` or both.
 
     They are moved to their places when all are written. Those of an earlier time are removed just before, so
     that no new file ever stands beside an old one, which may hold the same rows.
