@@ -30,6 +30,7 @@ class Environment:
         grammar: Its actions.
         rules: The part of the system prompt that explains the game.
         aliases: Other names it is found by, each an id as well.
+        item_prefix: What stands before the number in AgentGym's item ids, where that is no name of it.
         options: What ``gymnasium.make`` takes for this environment beside the options of all: the names of
             fields of the wire, with what they do.
         quirks: What a user must know of its server, as a list in Markdown.
@@ -58,6 +59,7 @@ class Environment:
     local_server: str | None = None
     oracle: str | None = None
     aliases: tuple[str, ...] = ()
+    item_prefix: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     quirks: str = ""
     launch: str = ""

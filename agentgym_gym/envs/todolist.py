@@ -136,6 +136,7 @@ class TODOListWire(ToolWire):
 
 TODOLIST = Environment(
     name="TODOList",
+    item_prefix="todo",
     summary=(
         "Look after projects and tasks on Todoist by calling functions (the tool tasks of "
         "AgentBoard, Ma et al., 2024, arXiv:2401.13178)."

@@ -1,0 +1,174 @@
+"""AgentGym's files: which tasks they name, and the prompts of their trajectories.
+
+AgentGym names a task by an item id, such as ``webshop_5238``: the environment and the task. Its files are
+JSON lists of objects with an ``item_id``; those of AgentTraj hold the trajectory too, in ``conversations``,
+the first message of which is what the agent was told about the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.catalogue import environments
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate.tasks import parse_tasks
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["Item", "items_of", "read_items", "read_prompts"]
+
+# AgentGym itself takes the number after the last underscore.
+_ITEM_ID = re.compile(r"(?P<prefix>.+)_(?P<task>[0-9]{1,18})", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A task of an environment."""
+
+    environment: Environment
+    task_id: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from other items."""
+        return self.environment.name, self.task_id
+
+
+def items_of(environment: Environment, tasks: str = "all", split: str | None = None) -> list[Item]:
+    """Return the items of a range of tasks.
+
+    Args:
+        environment: The environment.
+        tasks: Which tasks, as :func:`agentgym_gym.evaluate.parse_tasks` reads them.
+        split: The split they are of; by default the first.
+
+    Raises:
+        BadOption: There is no such split, or there are no such tasks.
+    """
+    return [Item(environment, task) for task in parse_tasks(tasks, environment.split(split))]
+
+
+def read_items(path: Path, split: str | None = None) -> list[Item]:
+    """Return the items that a file of AgentGym's names, or all ``.json`` files of a folder, in their order.
+
+    Args:
+        path: A file, or a folder, whose own folders are not looked into.
+        split: The split that all must be of; by default any.
+
+    Raises:
+        BadOption: A file cannot be read, or names something that is no task; the message names both.
+    """
+    return [_item(record, file, at, split) for file, at, record in _records(path)]
+
+
+def read_prompts(path: Path) -> dict[str, str]:
+    """Return the first message of AgentTraj's trajectories by the name of their environment.
+
+    Args:
+        path: A file, or a folder, whose own folders are not looked into.
+
+    Raises:
+        BadOption: A file cannot be read, a trajectory does not begin with what the agent was told, or the
+            trajectories of an environment begin differently.
+    """
+    prompts: dict[str, str] = {}
+    firsts: dict[str, str] = {}
+    for file, at, record in _records(path):
+        name = _item(record, file, at, None).environment.name
+        item_id = record["item_id"]
+        if record.get("conversations") is None:
+            continue  # AgentEval's items have none
+        text = _first_message(record["conversations"])
+        if text is None:
+            raise BadOption(
+                f"{file}: the conversations of item {item_id!r:.80} should begin with a message "
+                '{"from": "human", "value": "..."}'
+            )
+        if prompts.setdefault(name, text) != text:
+            raise BadOption(
+                f"{file}: the first messages of {firsts[name]!r:.80} and {item_id!r:.80} differ, so neither "
+                f"is the prompt of {name}; put the one you mean into a file of its own"
+            )
+        firsts.setdefault(name, item_id)
+    return prompts
+
+
+def _records(path: Path) -> Iterator[tuple[Path, int, Any]]:
+    """Yield the file, the position in it and the value of every entry."""
+    if path.is_dir():
+        files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
+        if not files:
+            raise BadOption(f"there is no .json file in the folder {path}")
+    else:
+        files = [path]
+    for file in files:
+        for at, record in enumerate(_load(file)):
+            yield file, at, record
+
+
+def _load(file: Path) -> list[Any]:
+    try:
+        loaded = json.loads(file.read_bytes())
+    except OSError as error:
+        raise BadOption(f"cannot read {file}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadOption(f"{file} is not JSON: {error}") from error
+    if not isinstance(loaded, list) or not loaded:
+        raise BadOption(f'{file} should hold a JSON list such as [{{"item_id": "webshop_5238"}}]')
+    return loaded
+
+
+def _item(record: Any, file: Path, at: int, split: str | None) -> Item:
+    item_id = record.get("item_id") if isinstance(record, dict) else None
+    if item_id is None:
+        raise BadOption(f"{file}: entry {at} has no item_id: {json.dumps(record):.80}")
+    match = _ITEM_ID.fullmatch(item_id) if isinstance(item_id, str) else None
+    if match is None:
+        raise BadOption(
+            f"{file}: item {item_id!r:.80} does not say its environment and its task, as 'webshop_5238' does"
+        )
+    environment = _environment(match["prefix"])
+    if environment is None:
+        known = ", ".join(f"{_prefixes(each)[0]}_" for each in environments())
+        raise BadOption(
+            f"{file}: item {item_id!r:.80} is of no environment known here; items begin with {known}"
+        )
+    task = int(match["task"])
+    if not (environment.has_task(task) if split is None else task in environment.split(split)):
+        chosen = environment.splits if split is None else {split: environment.split(split)}
+        there = ", ".join(f"{min(ids)} to {max(ids)}" for ids in chosen.values())
+        of = "" if split is None else f" in its split {split!r}"
+        raise BadOption(
+            f"{file}: item {item_id!r:.80}: {environment.name} has no task {task}{of}; it has {there}"
+        )
+    return Item(environment, task)
+
+
+def _environment(prefix: str) -> Environment | None:
+    wanted = prefix.lower()
+    return next((each for each in environments() if wanted in _prefixes(each)), None)
+
+
+def _prefixes(environment: Environment) -> list[str]:
+    """Return what an item id of the environment may begin with, AgentGym's own first."""
+    names = [environment.name, *environment.aliases]
+    return [name.lower() for name in ([environment.item_prefix] if environment.item_prefix else []) + names]
+
+
+def _first_message(conversations: Any) -> str | None:
+    first = conversations[0] if isinstance(conversations, list) and conversations else None
+    if not isinstance(first, dict) or first.get("from") != "human":
+        return None
+    text = first.get("value")
+    return text if isinstance(text, str) and text.strip() and _is_unicode(text) else None
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether text can be written at all: JSON may escape half a character."""
+    return text.encode("utf-8", "ignore").decode() == text

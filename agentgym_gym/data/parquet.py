@@ -1,0 +1,103 @@
+"""Writing parquet files, all of a folder or none."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym_gym.errors import BadOption, MissingExtra
+
+__all__ = ["need_pyarrow", "write"]
+
+_NAMES = ("train", "val")
+
+_BATCH = 10_000  # rows held in memory at a time, and in a row group
+
+
+def write(
+    folder: Path, files: Mapping[str, Iterable[Mapping[str, Any]]], schema: Any, *, force: bool = False
+) -> dict[str, Path]:
+    """Write ``train.parquet``, ``val.parquet`` or both.
+
+    They are moved to their places when all are written. Those of an earlier time are removed just before, so
+    that no new file ever stands beside an old one, which may hold the same rows.
+
+    Args:
+        folder: Where to; made where there is none.
+        files: The rows by ``"train"`` and ``"val"``.
+        schema: The columns, a ``pyarrow.Schema``.
+        force: Whether to replace what is there.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        BadOption: A file exists and ``force`` is false, or the folder cannot be written to.
+        MissingExtra: pyarrow is not installed.
+    """
+    unknown = sorted(set(files) - set(_NAMES))
+    if unknown:
+        raise BadOption(f"files may be {' and '.join(_NAMES)}, not {unknown}")
+    targets = _paths(folder, force=force)
+    parts = {name: folder / f".{name}.parquet.{os.getpid()}.part" for name in files}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, part in parts.items():
+            _write(part, files[name], schema)
+        for target in targets.values():
+            target.unlink(missing_ok=True)
+        for name, part in parts.items():
+            part.replace(targets[name])
+    except OSError as error:
+        raise BadOption(f"cannot write to {folder}: {error.strerror or error}") from error
+    finally:
+        for part in parts.values():
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+    return {name: targets[name] for name in files}
+
+
+def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
+    """Return the path of each file that the folder may hold, having seen that it may be written."""
+    found = {name: folder / f"{name}.parquet" for name in _NAMES}
+    there = [str(path) for path in found.values() if path.exists()]
+    if there and not force:
+        raise BadOption(
+            f"{' and '.join(there)} would be replaced; choose another folder, or say --force (force=True)"
+        )
+    return found
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, Any]], schema: Any) -> None:
+    pyarrow = need_pyarrow()
+    with path.open("wb") as file:
+        with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+            for batch in _batches(rows):
+                writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    left = iter(rows)
+    while batch := list(itertools.islice(left, _BATCH)):
+        yield batch
+
+
+def need_pyarrow() -> Any:
+    """Return pyarrow.
+
+    Raises:
+        MissingExtra: It is not installed.
+    """
+    try:
+        import pyarrow.parquet  # noqa: PLC0415 - an optional dependency
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise MissingExtra("Writing parquet", extra="data", module="pyarrow") from error
+    return pyarrow

@@ -1,0 +1,248 @@
+"""`agentgym data`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentgym_gym
+from agentgym_gym.data import own_prompt
+
+parquet = pytest.importorskip("pyarrow.parquet")
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text("utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def rl(run):
+    """Writes data into the folder `out`; returns the rows of each part."""
+
+    def write(*arguments):
+        result = run("data", "rl", *arguments, "--out", "out", "--json")
+        assert result.exit_code == 0, result.stderr
+        told = json.loads(result.stdout)
+        rows = {part: parquet.read_table(path).to_pylist() for part, path in told["files"].items()}
+        assert {part: len(rows.get(part, ())) for part in ("train", "val")} == told["rows"]
+        return rows, told
+
+    return write
+
+
+def save(name, *item_ids, first=None):
+    told = [{"from": "human", "loss": None, "value": first}] if first else None
+    Path(name).write_text(json.dumps([{"item_id": each, "conversations": told} for each in item_ids]))
+    return name
+
+
+def tasks(rows):
+    return sorted(json.loads(interaction(row)["reset_options"])["task_id"] for row in rows)
+
+
+def interaction(row):
+    return row["extra_info"]["interaction_kwargs"]
+
+
+def kwargs(row):
+    return json.loads(interaction(row)["env_kwargs"])
+
+
+def test_an_environment_and_a_range(rl):
+    rows, told = rl("TextCraft", "--tasks", "10:30", "--val", "5")
+    assert tasks(rows["train"] + rows["val"]) == list(range(10, 30))
+    assert len(rows["val"]) == 5
+    prompt = own_prompt(agentgym_gym.find("TextCraft"), {})
+    assert told["prompt_chars"] == {"mean": len(prompt), "max": len(prompt)}
+    for row in rows["train"]:
+        assert row["prompt"] == [{"role": "system", "content": prompt}]
+        assert interaction(row)["env_id"] == "agentgym_gym:agentgym/TextCraft-v0"
+        assert kwargs(row) == {"action_format": "react", "parser": "default"}
+
+
+def test_files_of_several_environments(rl):
+    Path("folder").mkdir()
+    save("folder/a.json", "maze_1", "textcraft_3", "maze_1")
+    save("b.json", "maze_1", "todo_4")
+    rows, told = rl("folder", "b.json", "Maze", "--tasks", "2", "--val", "0")
+    assert {(row["data_source"], *tasks([row])) for row in rows["train"]} == {
+        ("agentgym/Maze-v0", 1),
+        ("agentgym/Maze-v0", 2),
+        ("agentgym/TextCraft-v0", 3),
+        ("agentgym/TODOList-v0", 4),
+    }
+    assert told["duplicates"] == 2
+    assert told["environments"]["agentgym/Maze-v0"]["train"] == 2
+    for row in rows["train"]:
+        own = own_prompt(agentgym_gym.find(row["data_source"]), {})
+        assert row["prompt"][0]["content"] == own
+        assert told["environments"][row["data_source"]]["prompt_chars"] == len(own)
+
+
+def test_an_environment_of_ones_own(tmp_path):
+    """In a process of its own, as the catalogue keeps what is registered."""
+    (tmp_path / "mine.py").write_text(
+        "import agentgym_gym, own_environment\nagentgym_gym.register(own_environment.GUESSING)\n"
+    )
+    examples = Path(agentgym_gym.__file__).resolve().parents[1] / "examples"
+    paths = [tmp_path, examples, *filter(None, [os.environ.get("PYTHONPATH")])]
+    command = [
+        sys.executable,
+        "-m",
+        "agentgym_gym",
+        "data",
+        "rl",
+        "mine:agentgym/Guessing-v0",
+        "--out",
+        "out",
+    ]
+    subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+    )
+    rows = parquet.read_table("out/val.parquet").to_pylist()
+    assert {interaction(row)["env_id"] for row in rows} == {"mine:agentgym/Guessing-v0"}
+    assert "higher" in rows[0]["prompt"][0]["content"]
+
+
+def test_options_of_the_environment_are_in_the_rows(rl):
+    options = ["--max-turns", "0", "--timeout", "600", "--on-unknown", "refuse", "--split", "test"]
+    rows, _ = rl("alfworld", "--num-samples", "4", "--action-format", "tags", *options)
+    assert min(tasks(rows["train"])) >= 2420
+    row = rows["train"][0]
+    wanted = {"action_format": "tags", "parser": "default", "on_unknown": "refuse", "split": "test"}
+    assert kwargs(row) == wanted | {"max_turns": None, "timeout": 600.0}
+    assert "<action>" in row["prompt"][0]["content"]
+
+
+def test_servers_by_environment(rl):
+    urls = ["--server", "maze=http://a:1,http://b:2", "--server", "TextCraft=http://c:3"]
+    rows, _ = rl("Maze", "TextCraft", "Wordle", "--tasks", "0:9", *urls, "--val", "0")
+    assert {row["data_source"]: kwargs(row).get("server") for row in rows["train"]} == {
+        "agentgym/Maze-v0": "http://a:1,http://b:2",
+        "agentgym/TextCraft-v0": "http://c:3",
+        "agentgym/Wordle-v0": None,
+    }
+    rows, _ = rl("Maze", "--server", "http://a:1", "--force")
+    assert kwargs(rows["train"][0])["server"] == "http://a:1"
+
+
+def test_a_prompt_from_a_file(rl):
+    Path("prompt.txt").write_text("You walk.\n思考\n\n", "utf-8")
+    rows, _ = rl("maze", "--system-prompt", "prompt.txt")
+    assert rows["train"][0]["prompt"] == [{"role": "system", "content": "You walk.\n思考\n"}]
+    rows, _ = rl("maze", "wordle", "--tasks", "0:9", "--system-prompt", "maze=prompt.txt", "--force")
+    told = {row["data_source"]: row["prompt"][0]["content"] for row in rows["train"]}
+    assert told["agentgym/Maze-v0"] == "You walk.\n思考\n"
+    assert told["agentgym/Wordle-v0"] == own_prompt(agentgym_gym.find("wordle"), {})
+
+
+def test_a_prompt_from_trajectories(rl):
+    save("traj.json", "maze_1", "maze_2", first="Walk, said AgentGym.\n")
+    options = ["--system-prompt-from-traj", "traj.json", "--parser", "agentgym"]
+    rows, _ = rl("traj.json", "--val", "50%", *options)
+    assert tasks(rows["train"] + rows["val"]) == [1, 2]
+    assert rows["train"][0]["prompt"][0]["content"] == "Walk, said AgentGym.\n"
+    assert kwargs(rows["train"][0])["parser"] == "agentgym"
+
+
+def test_the_seed_makes_the_same_files_again(rl):
+    drawn = [rl("maze", "--num-samples", "8", "--seed", seed, "--force")[0] for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1]
+    assert tasks(drawn[0]["train"]) != tasks(drawn[2]["train"])
+
+
+def test_what_is_printed(run):
+    save("items.json", "textcraft_1", "maze_1", "maze_1", "textcraft_2")
+    result = run("data", "rl", "items.json", "--out", "out", "--val", "0")
+    assert re.search(r"agentgym/TextCraft-v0 +2 +0 +[\d,]+ *\n", result.stdout)
+    assert re.search(r"3 rows to train on and 0 held back; .* [\d,.]+ characters on average", result.stdout)
+    assert "Left out, being there twice: 1." in result.stdout
+    assert "Written to out/train.parquet." in result.stdout
+
+
+def test_nothing_is_overwritten_unless_told(run):
+    assert run("data", "rl", "maze", "--out", "out").exit_code == 0
+    before = Path("out/train.parquet").read_bytes()
+    result = run("data", "rl", "maze", "--out", "out", "--seed", 1)
+    assert result.exit_code == 2
+    assert "--force" in result.stderr
+    assert Path("out/train.parquet").read_bytes() == before
+    assert run("data", "rl", "maze", "--out", "out", "--seed", 1, "--val", 0, "--force").exit_code == 0
+    assert [path.name for path in Path("out").iterdir()] == ["train.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.json"], "'nowhere.json' is no file and no folder, and there is no environment"),
+        (["nowhere:agentgym/Maze-v0"], "cannot import 'nowhere', the module of"),
+        ([":maze"], "cannot import ''"),
+        (["json:Nope"], "there is no environment 'Nope'"),
+        (["bad.json"], "bad.json: item 'maze_25': Maze has no task 25; it has 0 to 24"),
+        (["maze", "--tasks", "20:30"], "0 to 24"),
+        (["maze.json", "--tasks", "0:1"], "--tasks is for an environment"),
+        (["maze", "--val", "lots"], "val='lots'"),
+        (["maze", "--val", "25"], "leaves none to train on"),
+        (["maze", "--num-samples", "26"], "from 1 to 25"),
+        (["maze", "--action-format", "xml"], "action_format='xml'"),
+        (["maze", "--parser", "agentgym", "--action-format", "tags"], "parser='agentgym' reads Maze in"),
+        (["maze", "--server", "here"], "server='here'"),
+        (["maze", "--server", "Mase=http://a:1"], "server='Mase=http://a:1'"),
+        (["maze", "--server", "wordle=http://a:1"], "--server is given for Wordle"),
+        (["maze", "--server", "http://a:1", "--server", "http://b:1"], "--server is given twice for Maze"),
+        (["maze", "wordle", "--server", "http://a:1"], "say which, as in Maze=..."),
+        (["maze", "--system-prompt", "none.txt"], "cannot read none.txt"),
+        (["maze", "--system-prompt", "empty.txt"], "empty.txt is empty"),
+        (["maze", "--system-prompt", "latin.txt"], "cannot read latin.txt"),
+        (["maze", "wordle", "--system-prompt", "empty.txt"], "say which"),
+        (["maze", "--system-prompt-from-traj", "maze.json"], "holds no trajectory of Maze"),
+        (["maze", "--system-prompt-from-traj", "maze.json", "--system-prompt", "x"], "give one of them"),
+        (["alfworld", "--split", "dev"], "split='dev'"),
+        (["maze", "--max-turns", "-1"], "--max-turns"),
+    ],
+)
+def test_a_wrong_option_is_told_and_nothing_is_written(run, arguments, told):
+    save("maze.json", "maze_1", "maze_2")
+    save("bad.json", "maze_1", "maze_25")
+    Path("empty.txt").write_text(" \n")
+    Path("latin.txt").write_bytes(b"\xe9t\xe9")
+    result = run("data", "rl", *arguments, "--out", "out")
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert not Path("out").exists()
+
+
+def test_the_page_says_what_can_be_run(run):
+    (items,) = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    Path("webshop_train.json").write_text(items)
+    commands = "".join(re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)).splitlines()
+    printed = [run(*shlex.split(command)[1:]) for command in commands]
+    assert [result.exit_code for result in printed] == [0, 0, 0]
+    assert "80 rows to train on and 20 held back" in printed[0].stdout
+    assert "3 rows to train on" in printed[1].stdout
+    row = parquet.read_table("data/textcraft/val.parquet").to_pylist()[0]
+    assert {name for name in row if f"`{name}`" in PAGE} == set(row)
+    assert {name for name in interaction(row) if f"| `{name}` |" in PAGE} == set(interaction(row))
+
+
+def test_the_page_tells_how_to_use_the_prompts_of_agentgym(run):
+    (command,) = re.findall(r"^```bash\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    Path("AgentTraj").mkdir()
+    save("webshop_train.json", "webshop_1", "webshop_2")
+    save("AgentTraj/webshop_train.json", "webshop_6", first="You are web shopping.")
+    assert run(*shlex.split(command.replace("\\\n", " "))[1:]).exit_code == 0
+    (row,) = parquet.read_table("data/webshop/train.parquet").to_pylist()
+    assert row["prompt"][0]["content"] == "You are web shopping."

@@ -1,0 +1,168 @@
+"""Reading AgentGym's files."""
+
+import json
+import re
+
+import pytest
+
+import agentgym_gym
+from agentgym_gym.data import items_of, read_items, read_prompts
+from agentgym_gym.errors import BadOption
+
+SAME = [
+    "WebShop",
+    "TextCraft",
+    "BabyAI",
+    "SciWorld",
+    "ALFWorld",
+    "Weather",
+    "Movie",
+    "Academia",
+    "Sheet",
+    "Maze",
+]
+SAME += ["SQLGym", "Wordle", "WebArena", "SearchQA"]
+PREFIXES = {name.lower(): name for name in SAME} | {
+    "todo": "TODOList",
+    "bird": "SQLGym",
+    "WebShop": "WebShop",
+}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Writes a JSON value into a file."""
+
+    def save(value, name="items.json"):
+        file = tmp_path / name
+        file.write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
+        return file
+
+    return save
+
+
+def ids(*item_ids):
+    return [{"item_id": item_id, "conversations": None} for item_id in item_ids]
+
+
+def trajectory(item_id, first):
+    turns = [{"from": "human", "loss": None, "value": first}, {"from": "gpt", "loss": False, "value": "Ok."}]
+    return {"item_id": item_id, "conversations": turns}
+
+
+def test_every_environment_has_a_prefix():
+    assert set(PREFIXES.values()) == {environment.name for environment in agentgym_gym.environments()}
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix_says_the_environment(saved, prefix):
+    name = PREFIXES[prefix]
+    environment = agentgym_gym.find(name)
+    for split in environment.splits.values():
+        found = read_items(saved(ids(f"{prefix}_{min(split)}", f"{prefix}_{max(split)}")))
+        assert [item.key for item in found] == [(name, min(split)), (name, max(split))]
+
+
+def test_the_order_and_the_repetitions_are_those_of_the_file(saved):
+    found = read_items(saved(ids("maze_3", "textcraft_12", "maze_3")))
+    assert [item.key for item in found] == [("Maze", 3), ("TextCraft", 12), ("Maze", 3)]
+
+
+def test_a_folder_is_its_json_files(saved, tmp_path):
+    saved(ids("maze_2"), "b.json")
+    saved(ids("maze_1"), "a.json")
+    saved("not read", "readme.txt")
+    saved("not read", ".hidden.json")
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "c.json").write_text("not read")
+    assert [item.task_id for item in read_items(tmp_path)] == [1, 2]
+
+
+def test_items_of_an_environment():
+    maze = agentgym_gym.find("maze")
+    assert [item.task_id for item in items_of(maze, "3:5")] == [3, 4]
+    assert len(items_of(maze)) == 25
+    assert items_of(agentgym_gym.find("alfworld"), "2420:", "test")[0].task_id == 2420
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (ids("webshop_6910"), "item 'webshop_6910': WebShop has no task 6910; it has 0 to 6909"),
+        (ids("maze_1", "alfworld_9999"), "ALFWorld has no task 9999; it has 0 to 2419, 2420 to 2619"),
+        (ids("minecraft_1"), "'minecraft_1' is of no environment known here; items begin with textcraft_"),
+        (ids("webshop"), "'webshop' does not say its environment and its task"),
+        (ids("webshop_-1"), "'webshop_-1' does not say"),
+        (ids("webshop_٣"), "does not say"),
+        (ids("webshop_" + "9" * 30), "does not say"),
+        (ids(2420), "item 2420 does not say"),
+        ([{"id": "webshop_1"}], 'entry 0 has no item_id: {"id": "webshop_1"}'),
+        (["webshop_1"], "entry 0 has no item_id"),
+        ([], "should hold a JSON list"),
+        ({"item_id": "webshop_1"}, "should hold a JSON list"),
+        ("[{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_is_no_item_is_told_with_its_file(saved, value, told):
+    file = saved(value)
+    with pytest.raises(BadOption, match=re.escape(told)) as caught:
+        read_items(file)
+    assert str(file) in str(caught.value)
+
+
+def test_a_task_of_another_split_is_told(saved):
+    file = saved(ids("alfworld_2420", "alfworld_7"))
+    assert len(read_items(file)) == 2
+    with pytest.raises(BadOption, match="no task 7 in its split 'test'; it has 2420 to 2619"):
+        read_items(file, "test")
+    with pytest.raises(BadOption, match="split='dev'"):
+        read_items(file, "dev")
+
+
+def test_what_cannot_be_read_is_told(tmp_path):
+    with pytest.raises(BadOption, match=r"cannot read .*none\.json"):
+        read_items(tmp_path / "none.json")
+    with pytest.raises(BadOption, match=r"no \.json file in the folder"):
+        read_items(tmp_path)
+    (tmp_path / "image.json").write_bytes(b"\x89PNG\r\n")
+    with pytest.raises(BadOption, match="is not JSON"):
+        read_items(tmp_path)
+
+
+# prompts
+
+
+def test_the_prompts_are_the_first_messages(saved):
+    file = saved(
+        [
+            trajectory("maze_1", "Walk."),
+            trajectory("textcraft_1", "Craft.\n"),
+            trajectory("maze_2", "Walk."),
+            *ids("wordle_1"),
+        ]
+    )
+    assert read_prompts(file) == {"Maze": "Walk.", "TextCraft": "Craft.\n"}
+    assert len(read_items(file)) == 4
+
+
+def test_different_prompts_of_one_environment_are_told(saved):
+    file = saved(
+        [trajectory("maze_1", "Walk."), trajectory("wordle_1", "Guess."), trajectory("maze_2", "Run.")]
+    )
+    with pytest.raises(BadOption, match="the first messages of 'maze_1' and 'maze_2' differ"):
+        read_prompts(file)
+
+
+@pytest.mark.parametrize(
+    "conversations",
+    [
+        *([], {}, "text", ["text"], [{}], [{"from": "human"}], [{"from": "human", "value": " "}]),
+        [{"from": "gpt", "value": "Ok."}],
+        [{"from": "human", "value": "half \ud800 a character"}],
+    ],
+)
+def test_a_trajectory_that_begins_otherwise_is_told(saved, conversations):
+    file = saved([{"item_id": "maze_1", "conversations": conversations}])
+    with pytest.raises(BadOption, match="'maze_1' should begin with a message"):
+        read_prompts(file)
