@@ -129,8 +129,8 @@ class Held:
             gymnasium.spec(name)
         except (ImportError, gymnasium.error.Error) as error:
             raise Unregistered(
-                f"env_id={self.env_id!r} is not registered: {error}. Give the module that registers it before a "
-                "colon, as in 'package:namespace/Name-v0'"
+                f"env_id={self.env_id!r} is not registered: {error}. Give the module that registers it "
+                "before a colon, as in 'package:namespace/Name-v0'"
             ) from error
         # The checker cannot read text spaces of every library, and costs time at each reset and step.
         options: dict[str, Any] = {"disable_env_checker": True, **self.env_kwargs}

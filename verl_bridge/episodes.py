@@ -15,7 +15,7 @@ import logging
 import math
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from verl_bridge.environments import Held, Unregistered, close_all, take
 
@@ -255,7 +255,7 @@ def _seed(value: Any) -> int | None:
     if isinstance(value, float):  # what pandas makes of a column of integers and nulls
         value = None if math.isnan(value) else int(value) if value.is_integer() else value
     if value is None or (type(value) is int and value >= 0):
-        return cast("int | None", value)
+        return value
     raise ValueError(f"seed={value!r} should be an integer from 0, or null")
 
 
@@ -286,8 +286,8 @@ def _plain(value: Any) -> Any:
     """Return a value without the types of numpy and of configuration files."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
-    if hasattr(value, "tolist"):  # numpy's arrays and scalars
-        value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):  # numpy's arrays and scalars
+        return _plain(value.tolist())
     return value
