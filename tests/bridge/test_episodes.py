@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import counting
 import gymnasium
@@ -162,8 +163,13 @@ def test_a_reset_can_be_a_fault_too(reset, kind):
 
 @pytest.mark.parametrize(
     ("reward", "terminated", "info", "success"),
-    [(1.0, True, {}, 1), (0.0, True, {}, 0), (1.0, False, {}, 0), (1.0, True, {"success": False}, 0)]
-    + [(0.0, False, {"success": True}, 1)],
+    [
+        (1.0, True, {}, 1),
+        (0.0, True, {}, 0),
+        (1.0, False, {}, 0),
+        (1.0, True, {"success": False}, 0),
+        (0.0, False, {"success": True}, 1),
+    ],
 )
 def test_success(reward, terminated, info, success):
     episode, _ = play(Task(ODD, {"step": ("o", reward, terminated, True, info)}), "a")
@@ -223,9 +229,9 @@ def test_an_environment_that_does_not_answer_is_a_fault_and_closed_when_it_has()
         answer, env.step = env.step, lambda action: (held.wait(10), answer(action))[1]
         turn = await episode.step("1")
         await episode.end()
-        return episode, turn
+        return turn
 
-    episode, turn = asyncio.run(work())
+    turn = asyncio.run(work())
     assert turn.info["fault"] == {
         "kind": "TimeoutError",
         "message": "no answer from the environment in 0.2 s",
@@ -297,7 +303,7 @@ class Awaited(gymnasium.Env):
 
     observation_space = gymnasium.spaces.Text(9)
     action_space = gymnasium.spaces.Text(9)
-    opened: set[int] = set()
+    opened: ClassVar[set[int]] = set()
 
     def __init__(self):
         self.loops = set()
