@@ -141,12 +141,12 @@ class GymAgentLoop(AgentLoopBase):
             played.environment_seconds += time.monotonic() - started
             shown = messages if episode.fault else _followed_by(messages, episode.observation)
             prompt = conversation.prompt(shown)
-            limit = int(self.rollout_config.prompt_length)
+            limit, name = self._prompt_limit()
             played.prompt = prompt[-limit:]
             if episode.fault is None and len(prompt) > limit:
                 played.refuse(
-                    f"the first prompt has {len(prompt)} tokens, and prompt_length is {limit}: raise "
-                    "data.max_prompt_length, or shorten the rules and the first observation"
+                    f"the first prompt has {len(prompt)} tokens, and {name} allows {limit}: raise it, or "
+                    "shorten the rules and the first observation"
                 )
                 _log.warning("%s: %s", task.env_id, played.fault)
             elif episode.fault is None:
@@ -195,6 +195,12 @@ class GymAgentLoop(AgentLoopBase):
         )
         played.generate_seconds += time.monotonic() - started
         return played.hear(output, limit)
+
+    def _prompt_limit(self) -> tuple[int, str]:
+        length, context = self.rollout_config.prompt_length, self.rollout_config.get("max_model_len", None)
+        if context is not None and int(context) <= int(length):
+            return int(context) - 1, "rollout.max_model_len"  # one token to reply with
+        return int(length), "data.max_prompt_length"
 
     def _room(self, played: _Played) -> int:
         room = int(self.rollout_config.response_length) - len(played.response)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import counting
@@ -86,6 +87,13 @@ def test_log_probabilities_stand_beside_their_tokens(play):
     assert others
 
 
+def test_log_probabilities_that_nobody_asked_for_are_left_out(play):
+    """So that a faulted episode, which has none, fits into a batch with the others."""
+    played = play(scripted(["1", "2", "3"]), [row(), row(faults=["reset"])], calculate_log_probs=False)
+    assert "rollout_log_probs" not in played.batch.batch.keys()  # noqa: SIM118 - not a dict
+    assert played.score(0) == 3.0
+
+
 def test_missing_log_probabilities_are_said(play):
     with pytest.raises(RuntimeError, match=r"calculate_log_probs"):
         play(scripted(["1"], logprobs=False), [row()])
@@ -147,7 +155,7 @@ def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
     played = play(model, [row(rules="Rule. " * 200), row()], prompt_length=128)
     assert played.record(0) == {"return": 0, "success": 0, "turns": 0, "invalid_actions": 0, "fault": 1}
     assert played.mask(0) == [0]
-    assert "prompt_length is 128" in played.field(0, "env_fault")["message"]
+    assert "data.max_prompt_length allows 128" in played.field(0, "env_fault")["message"]
     assert "data.max_prompt_length" in caplog.text
     assert played.record(1)["return"] == 3
 
@@ -189,6 +197,26 @@ def test_what_the_generation_server_raises_is_verls_and_the_environment_is_given
         play(scripted(["1", ConnectionError("gone")]), [row()])
     close_all()
     assert counting.opened == set()
+
+
+def test_a_cancelled_episode_gives_its_environment_back(play):
+    with pytest.raises(asyncio.CancelledError):
+        play(scripted(["1", asyncio.CancelledError()]), [row()])
+    close_all()
+    assert counting.opened == set()
+
+
+def test_the_steps_whose_weights_were_sampled_are_said_of_every_episode(play):
+    """verl 0.9.1 counts with them, and cannot count with None."""
+    played = play(scripted(["1", "2", "3"]), [row(), row(faults=["reset"])])
+    assert (played.field(0, "min_global_steps"), played.field(0, "max_global_steps")) == (3, 5)
+    assert (played.field(1, "min_global_steps"), played.field(1, "max_global_steps")) == (9, 9)
+
+
+def test_a_prompt_that_fills_the_context_of_the_model_is_masked_too(play):
+    played = play(scripted(["1"]), [row(rules="Rule. " * 50)], max_model_len=100)
+    assert "rollout.max_model_len allows 99" in played.field(0, "env_fault")["message"]
+    assert played.record(0)["fault"] == 1
 
 
 def test_what_the_row_leaves_out_comes_from_the_yaml(play):

@@ -108,7 +108,9 @@ def test_the_rollouts_of_a_row_begin_alike_by_its_seed(play, textcraft_url):
     assert len({played.prompt(i) for i in range(3)}) == 1
 
 
-def test_nothing_is_left_open_on_the_server_after_many_episodes_with_faults(play, textcraft_url):
+def test_nothing_is_left_open_on_the_server_after_many_episodes_with_faults(
+    play, textcraft_url, report_at_end
+):
     replies = ["Thought: a.\n\nAction: inventory"] * 3
     proxy = FaultyProxy(textcraft_url, share=0.08, seed=5)
     with proxy as url:
@@ -126,3 +128,7 @@ def test_nothing_is_left_open_on_the_server_after_many_episodes_with_faults(play
     for number in proxy.created:
         answer = httpx.get(f"{textcraft_url}/observation", params={"id": number})
         assert answer.json() == {"error": f"The id {number} is not valid."}
+    made, failed = len(proxy.created), proxy.failed
+    report_at_end(
+        f"verl: 200 episodes, {failed} failed requests, {sum(faults):.0f} faults, {made} made, 0 left"
+    )

@@ -121,14 +121,15 @@ class ScriptedModel:
         reply = script(self.tokenizer.decode(prompt_ids)) if callable(script) else script[len(asked)]
         asked.append((list(prompt_ids), dict(sampling_params)))
         await asyncio.sleep(0)
-        if isinstance(reply, Exception):
+        if isinstance(reply, BaseException):
             raise reply
         if isinstance(reply, str):
             reply = [*self.tokenizer.encode(reply, add_special_tokens=False), self.tokenizer.eos_token_id]
         reply = reply[: sampling_params["max_tokens"]]
         said.append(reply)
         logprobs = [-(1.0 + place) for place in range(len(reply))] if self.logprobs else None
-        return TokenOutput(token_ids=reply, log_probs=logprobs, extra_fields={"global_steps": 3})
+        steps = {"min_global_steps": 2 + len(asked), "max_global_steps": 2 + len(asked)}
+        return TokenOutput(token_ids=reply, log_probs=logprobs, extra_fields=steps)
 
 
 class Played:
@@ -193,6 +194,8 @@ def play(
     prompt_length: int = PROMPT,
     response_length: int = RESPONSE,
     validate: bool = False,
+    max_model_len: int | None = None,
+    calculate_log_probs: bool = True,
     **loop: Any,
 ) -> Played:
     """Play rows, mappings of ``interaction_kwargs``, in verl's own worker."""
@@ -206,9 +209,11 @@ def play(
         "actor_rollout_ref.rollout.name=vllm",
         f"actor_rollout_ref.rollout.prompt_length={prompt_length}",
         f"actor_rollout_ref.rollout.response_length={response_length}",
-        "actor_rollout_ref.rollout.calculate_log_probs=True",
+        f"actor_rollout_ref.rollout.calculate_log_probs={calculate_log_probs}",
         f"actor_rollout_ref.rollout.agent.agent_loop_config_path={config}",
     ]
+    if max_model_len is not None:
+        overrides.append(f"actor_rollout_ref.rollout.max_model_len={max_model_len}")
     with initialize_config_module("verl.trainer.config", version_base=None):
         settings = compose("ppo_trainer", overrides=overrides)
     opening = [{"role": "system", "content": system}] if system is not None else []
@@ -219,6 +224,7 @@ def play(
             "raw_prompt": _objects([list(opening) for _ in rows]),
             "agent_name": _objects([name] * count),
             "index": _objects(range(count)),
+            "global_steps": _objects([9] * count),
             "extra_info": _objects(
                 [{"index": i, "interaction_kwargs": {"name": "gym_env", **row}} for i, row in enumerate(rows)]
             ),
