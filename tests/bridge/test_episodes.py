@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import subprocess
 import sys
@@ -11,11 +10,9 @@ import textwrap
 import threading
 import time
 from pathlib import Path
-from typing import ClassVar
 
 import counting
 import gymnasium
-import numpy as np
 import pytest
 
 import verl_bridge
@@ -296,149 +293,6 @@ def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
     )
     held.set()
     wait_until(lambda: closed)
-
-
-class Awaited(gymnasium.Env):
-    """Has coroutines for methods; remembers in which event loops it was called."""
-
-    observation_space = gymnasium.spaces.Text(9)
-    action_space = gymnasium.spaces.Text(9)
-    opened: ClassVar[set[int]] = set()
-
-    def __init__(self):
-        self.loops = set()
-        self.opened.add(id(self))
-
-    async def reset(self, *, seed=None, options=None):
-        self.loops.add(id(asyncio.get_running_loop()))
-        return f"seed {seed}", {}
-
-    async def step(self, action):
-        self.loops.add(id(asyncio.get_running_loop()))
-        if action == "cancel":
-            raise asyncio.CancelledError
-        await asyncio.sleep(100 if action == "long" else 0.01)
-        return action, 1.0, action == "end", False, {}
-
-    async def close(self):
-        await asyncio.sleep(0)
-        self.opened.discard(id(self))
-
-
-gymnasium.register("bridge/Awaited-v0", Awaited, max_episode_steps=3)
-AWAITED = "bridge/Awaited-v0"
-
-
-def test_coroutines_are_awaited_in_the_event_loop():
-    async def work():
-        episode = await Episode.begin(Task(AWAITED, seed=5))
-        assert episode.observation == "seed 5"
-        env = episode._held._env
-        await episode.step("a")
-        assert (await episode.step("end")).terminated
-        await episode.end()
-        assert env.loops == {id(asyncio.get_running_loop())}
-        again = await Episode.begin(Task(AWAITED))
-        assert again._held._env is env
-        await again.end()
-
-    asyncio.run(work())
-    close_all()
-    assert Awaited.opened == set()
-
-
-def test_an_environment_of_another_event_loop_is_not_reused():
-    async def work():
-        episode = await Episode.begin(Task(AWAITED))
-        await episode.end()
-        return episode
-
-    asyncio.run(work())
-    asyncio.run(work())
-    assert len(Awaited.opened) == 2
-    close_all()
-    assert Awaited.opened == set()
-
-
-def test_the_registered_limit_of_steps_holds_without_the_wrapper_too():
-    episode, turns = play(Task(AWAITED), "a", "b", "c")
-    assert [turn.truncated for turn in turns] == [False, False, True]
-    assert episode.over
-
-
-def test_a_coroutine_that_cancels_itself_is_a_fault():
-    episode, _ = play(Task(AWAITED), "cancel")
-    assert episode.fault["kind"] == "RuntimeError"
-    assert Awaited.opened == set()
-
-
-def test_a_cancelled_coroutine_is_closed():
-    async def work():
-        episode = await Episode.begin(Task(AWAITED))
-
-        async def playing():
-            try:
-                await episode.step("long")
-            finally:
-                await episode.end()
-
-        task = asyncio.create_task(playing())
-        await asyncio.sleep(0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(work())
-    assert Awaited.opened == set()
-
-
-def test_a_coroutine_that_takes_too_long_is_a_fault():
-    episode, _ = play(Task(AWAITED), "long", timeout=0.1)
-    assert episode.fault["kind"] == "TimeoutError"
-    assert Awaited.opened == set()
-
-
-def kwargs_row(**given):
-    return {"extra_info": {"index": 0, "interaction_kwargs": {"name": "gym_env", **given}}}
-
-
-def test_a_row_is_read_and_completed():
-    row = kwargs_row(
-        env_kwargs='{"goal": null, "a": 1}', reset_options={"task_id": np.int64(4), "b": None}, seed=3.0
-    )
-    task = Task.of(row, env_id=COUNT, env_kwargs={"goal": 2, "c": [1]}, reset_options='{"b": 5}')
-    assert task == Task(COUNT, {"goal": None, "a": 1, "c": [1]}, {"task_id": 4, "b": 5}, 3)
-    assert type(task.options["task_id"]) is int
-    json.dumps(dict(task.env_kwargs))
-
-
-def test_a_row_that_names_another_environment_gets_none_of_the_arguments():
-    assert Task.of(kwargs_row(env_id="b"), env_id="a", env_kwargs={"x": 1}) == Task("b")
-    assert Task.of(kwargs_row(env_id="b"), env_kwargs={"x": 1}) == Task("b", {"x": 1})
-
-
-@pytest.mark.parametrize("seed", [None, math.nan, np.nan])
-def test_no_seed(seed):
-    assert Task.of(kwargs_row(env_id="a", seed=seed)).seed is None
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "env_id=None should be the id"),
-        ({"env_id": 3}, "env_id=3 should be the id"),
-        ({"env_id": "a", "env_kwargs": "{"}, "env_kwargs='{' is not JSON"),
-        ({"env_id": "a", "env_kwargs": "[1]"}, r"env_kwargs=\[1\] should be a mapping"),
-        ({"env_id": "a", "reset_options": 3}, "reset_options=3 should be a mapping"),
-        ({"env_id": "a", "seed": "x"}, "seed='x' should be an integer"),
-        ({"env_id": "a", "seed": -1}, "seed=-1 should be an integer"),
-        ({"env_id": "a", "seed": True}, "seed=True should be an integer"),
-        ({"env_id": "a", "env_kwarg": {}}, r"\['env_kwarg'\], which the bridge does not know"),
-    ],
-)
-def test_a_row_that_is_wrong_is_told(given, message):
-    with pytest.raises(ValueError, match=message):
-        Task.of(kwargs_row(**given))
 
 
 @pytest.mark.parametrize("env_id", ["bridge/None-v0", "no_such_module:bridge/None-v0"])
