@@ -221,10 +221,15 @@ class Episode:
     async def _in_time(self, call: Awaitable[Any]) -> Any:
         if self._timeout is None:
             return await call
+        # Not by wait_for, whose TimeoutError cannot be told from one that the environment raises.
+        task = asyncio.ensure_future(call)
         try:
-            return await asyncio.wait_for(call, self._timeout)
-        except asyncio.TimeoutError:
-            raise TimeoutError(f"no answer from the environment in {self._timeout:g} s") from None
+            done, _ = await asyncio.wait({task}, timeout=self._timeout)
+        finally:
+            task.cancel()
+        if not done:
+            raise TimeoutError(f"no answer from the environment in {self._timeout:g} s")
+        return task.result()
 
     def _fail(self, fault: dict[str, str]) -> None:
         self.fault, self.over, self.observation = fault, True, ""

@@ -140,12 +140,13 @@ ODD = "bridge/Odd-v0"
         (("o", 0.0, False, True, {"fault": "in words"}), "Fault", "in words"),
         (SystemExit(3), "RuntimeError", "SystemExit: 3"),
         (StopIteration(), "RuntimeError", "StopIteration"),
+        (TimeoutError("its own"), "TimeoutError", "its own"),
         (asyncio.CancelledError(), "RuntimeError", "CancelledError"),
     ],
     ids=lambda value: repr(value)[:40],
 )
 def test_an_answer_that_cannot_be_is_a_fault(step, kind, message):
-    episode, _ = play(Task(ODD, {"step": step}), "a")
+    episode, _ = play(Task(ODD, {"step": step}), "a", timeout=30)
     assert episode.fault["kind"] == kind
     assert message in episode.fault["message"]
     assert episode.rewards == [0.0]
