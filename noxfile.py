@@ -1,0 +1,34 @@
+"""Runs ``tests/verl`` in environments of its own: ``nox -s verl-0.9 verl-0.7``.
+
+verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
+and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
+are there for Python 3.11 and 3.12.
+"""
+
+from __future__ import annotations
+
+import nox
+
+TORCH = "torch==2.13.0"
+
+nox.options.sessions = ["verl-0.9", "verl-0.7"]
+
+
+def _test(session: nox.Session, version: str) -> None:
+    pins = f"constraints/verl-{version}.txt"
+    # By itself and first: what is built against torch finds it, and one that is there already is kept.
+    session.install(TORCH)
+    session.install("--constraint", pins, "--requirement", pins, "ray[default]", "--editable", ".[servers]")
+    session.run("pytest", "-n0", "tests/verl", *session.posargs)
+
+
+@nox.session(name="verl-0.9")
+def verl_09(session: nox.Session) -> None:
+    """Run the bridge's tests with the newest verl."""
+    _test(session, "0.9")
+
+
+@nox.session(name="verl-0.7")
+def verl_07(session: nox.Session) -> None:
+    """Run the bridge's tests with the oldest verl that is supported."""
+    _test(session, "0.7")

@@ -1,0 +1,130 @@
+"""Episodes over environments whose methods are coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+import gymnasium
+import pytest
+
+from verl_bridge.episodes import Episode, Task, close_all
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    close_all()
+    yield
+    close_all()
+    assert Awaited.opened == set()
+
+
+def play(task, *replies, timeout=None):
+    async def work():
+        episode = await Episode.begin(task, timeout=timeout)
+        try:
+            return episode, [await episode.step(reply) for reply in replies]
+        finally:
+            await episode.end()
+
+    return asyncio.run(work())
+
+
+class Awaited(gymnasium.Env):
+    """Has coroutines for methods; remembers in which event loops it was called."""
+
+    observation_space = gymnasium.spaces.Text(9)
+    action_space = gymnasium.spaces.Text(9)
+    opened: ClassVar[set[int]] = set()
+
+    def __init__(self):
+        self.loops = set()
+        self.opened.add(id(self))
+
+    async def reset(self, *, seed=None, options=None):
+        self.loops.add(id(asyncio.get_running_loop()))
+        return f"seed {seed}", {}
+
+    async def step(self, action):
+        self.loops.add(id(asyncio.get_running_loop()))
+        if action == "cancel":
+            raise asyncio.CancelledError
+        await asyncio.sleep(100 if action == "long" else 0.01)
+        return action, 1.0, action == "end", False, {}
+
+    async def close(self):
+        await asyncio.sleep(0)
+        self.opened.discard(id(self))
+
+
+gymnasium.register("bridge/Awaited-v0", Awaited, max_episode_steps=3)
+AWAITED = "bridge/Awaited-v0"
+
+
+def test_coroutines_are_awaited_in_the_event_loop():
+    async def work():
+        episode = await Episode.begin(Task(AWAITED, seed=5))
+        assert episode.observation == "seed 5"
+        env = episode._held._env
+        await episode.step("a")
+        assert (await episode.step("end")).terminated
+        await episode.end()
+        assert env.loops == {id(asyncio.get_running_loop())}
+        again = await Episode.begin(Task(AWAITED))
+        assert again._held._env is env
+        await again.end()
+
+    asyncio.run(work())
+    close_all()
+    assert Awaited.opened == set()
+
+
+def test_an_environment_of_another_event_loop_is_not_reused():
+    async def work():
+        episode = await Episode.begin(Task(AWAITED))
+        await episode.end()
+        return episode
+
+    asyncio.run(work())
+    asyncio.run(work())
+    assert len(Awaited.opened) == 2
+    close_all()
+    assert Awaited.opened == set()
+
+
+def test_the_registered_limit_of_steps_holds_without_the_wrapper_too():
+    episode, turns = play(Task(AWAITED), "a", "b", "c")
+    assert [turn.truncated for turn in turns] == [False, False, True]
+    assert episode.over
+
+
+def test_a_coroutine_that_cancels_itself_is_a_fault():
+    episode, _ = play(Task(AWAITED), "cancel")
+    assert episode.fault["kind"] == "RuntimeError"
+    assert Awaited.opened == set()
+
+
+def test_a_cancelled_coroutine_is_closed():
+    async def work():
+        episode = await Episode.begin(Task(AWAITED))
+
+        async def playing():
+            try:
+                await episode.step("long")
+            finally:
+                await episode.end()
+
+        task = asyncio.create_task(playing())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(work())
+    assert Awaited.opened == set()
+
+
+def test_a_coroutine_that_takes_too_long_is_a_fault():
+    episode, _ = play(Task(AWAITED), "long", timeout=0.1)
+    assert episode.fault["kind"] == "TimeoutError"
+    assert Awaited.opened == set()
