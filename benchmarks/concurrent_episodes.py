@@ -1,0 +1,116 @@
+"""Whether the episodes of one worker hold each other up: a step among 64 beside a step alone, in one run.
+
+A server of TextCraft's wire that takes 50 ms for each step runs in a process of its own. Episodes of
+`verl_bridge.episodes` play it: first one by itself, then 64 at once in one event loop, as verl's agent loop
+worker has them, each "generating" for a while between its steps. Prints JSON: the medians in milliseconds,
+their ratio, and the longest time for which the event loop did not come round.
+
+Run it by ``python benchmarks/concurrent_episodes.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+from verl_bridge.episodes import Episode, Task, close_all
+
+DELAY = 0.05  # seconds the server takes for a step
+GENERATING = 0.2  # mean seconds a model takes for a reply, which is little
+EPISODES = 64
+STEPS = 30
+
+SERVER = """
+import asyncio, itertools, json, sys
+ids = itertools.count()
+async def answer(path):
+    if path == b"/":
+        return "This is environment TextCraft."
+    if path == b"/step":
+        await asyncio.sleep(float(sys.argv[1]))
+    return {"id": next(ids), "observation": "Goal: craft a.", "reward": 0, "done": False}
+async def serve(reader, writer):
+    while True:
+        try:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return writer.close()
+        lines = head.lower().split(b"\\r\\n")
+        size = sum(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+        await reader.readexactly(size)
+        body = json.dumps(await answer(head.split()[1])).encode()
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+asyncio.run(main())
+"""
+
+
+async def play(task: Task, draw: random.Random) -> list[float]:
+    """Play an episode; return the seconds that each step took."""
+    episode = await Episode.begin(task)
+    took = []
+    try:
+        await asyncio.sleep(draw.uniform(0, GENERATING))
+        for _ in range(STEPS):
+            began = time.perf_counter()
+            await episode.step("Action: inventory")
+            took.append(time.perf_counter() - began)
+            await asyncio.sleep(draw.expovariate(1 / GENERATING))
+        if episode.fault:
+            raise RuntimeError(episode.fault)
+    finally:
+        await episode.end()
+    return took
+
+
+async def watch(longest: list[float]) -> None:
+    """Note the longest time for which the event loop did not come round."""
+    while True:
+        began = time.perf_counter()
+        await asyncio.sleep(0.005)
+        longest[0] = max(longest[0], time.perf_counter() - began - 0.005)
+
+
+async def measure(url: str) -> dict[str, float]:
+    """Measure one episode alone, then many at once."""
+    task = Task("agentgym_gym:agentgym/TextCraft-v0", {"server": url, "max_turns": None}, {"task_id": 0})
+    draw = random.Random(0)  # noqa: S311 - no secret
+    await play(task, draw)  # what is imported late is imported now
+    alone = [seconds for _ in range(3) for seconds in await play(task, draw)]
+    longest = [0.0]
+    watching = asyncio.create_task(watch(longest))
+    among = await asyncio.gather(*(play(task, draw) for _ in range(EPISODES)))
+    watching.cancel()
+    both = statistics.median(alone), statistics.median(s for episode in among for s in episode)
+    mean = statistics.mean(s for episode in among for s in episode) / statistics.mean(alone)
+    return {
+        "episodes": EPISODES,
+        "steps_each": STEPS,
+        "alone_ms": round(both[0] * 1e3, 2),
+        "among_ms": round(both[1] * 1e3, 2),
+        "ratio": round(both[1] / both[0], 3),
+        "ratio_of_means": round(mean, 3),
+        "longest_block_ms": round(longest[0] * 1e3, 1),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    command = [sys.executable, "-c", SERVER, str(DELAY)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
+        port = server.stdout.readline().strip()  # type: ignore[union-attr]
+        print(json.dumps(asyncio.run(measure(f"http://127.0.0.1:{port}"))))
+        close_all()
+        server.communicate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""A text environment as a verl interaction, for verl up to 0.7; newer ones have none.
+
+verl 0.7.1 makes four things hard for an interaction, and its own ``ToolAgentLoop`` offers no hook for any of
+them (``verl/experimental/agent_loop/tool_agent_loop.py``):
+
+- What ``start_interaction`` returns is thrown away, so the first observation would never reach the model. The
+  loop calls it before the prompt is made, with the messages in a variable of its own; from there they are
+  taken, and the observation is appended.
+- The limits of turns are checked before the last reply is played. So an episode here ends one turn earlier,
+  by limits read from the loop.
+- ``finalize_interaction`` is never called. So an episode is ended when the task that plays it is done, and at
+  the latest after ``idle_seconds`` without a call.
+- A failed episode cannot be left out of the loss. So the mask of its tokens is set to 0 in the loop's state.
+
+Where the loop is not the one expected, the first and the last are not done, and a warning says so.
+:class:`verl_bridge.agent_loop.GymAgentLoop` needs none of this, and runs on 0.7.1 too: prefer it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from verl_bridge.episodes import Episode, Task
+from verl_bridge.reward import TurnScore
+
+_missing: ModuleNotFoundError | None = None
+if TYPE_CHECKING:
+
+    class BaseInteraction:
+        """verl's, of which types are not known."""
+
+        def __init__(self, config: dict[str, Any]) -> None: ...
+
+else:
+    try:
+        from verl.interactions.base import BaseInteraction
+    except ModuleNotFoundError as error:
+        BaseInteraction, _missing = object, error
+
+__all__ = ["GymInteraction"]
+
+_log = logging.getLogger(__name__)
+
+_OPTIONS = frozenset({"name", "env_id", "env_kwargs", "reset_options", "max_turns", "idle_seconds"})
+
+
+class GymInteraction(BaseInteraction):
+    """Plays a text environment. One instance serves all the samples of a worker.
+
+    In the interaction yaml::
+
+        interaction:
+          - name: gym_env
+            class_name: verl_bridge.interaction.GymInteraction
+            config:
+              env_id: agentgym_gym:agentgym/TextCraft-v0
+              max_turns: 20
+
+    Args:
+        config: ``env_id``, ``env_kwargs`` and ``reset_options`` for rows that leave them out; ``max_turns``,
+            after which an episode is over, or null; ``idle_seconds``, after which an episode that nobody
+            calls is given up, 1800 by default.
+
+    Raises:
+        RuntimeError: The installed verl has no interactions.
+        ValueError: The config holds something else, or a value that cannot be.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        if _missing is not None:
+            raise RuntimeError(
+                f"there are no interactions here ({_missing}): verl 0.8.0 deleted them. Use the agent loop "
+                "verl_bridge.agent_loop.GymAgentLoop, which runs on verl 0.7.1 to 0.9.1"
+            )
+        super().__init__(config)
+        unknown = sorted(set(config) - _OPTIONS)
+        if unknown:
+            raise ValueError(f"the config of GymInteraction has {unknown}; it takes {sorted(_OPTIONS)}")
+        self._defaults = {key: config.get(key) for key in ("env_id", "env_kwargs", "reset_options")}
+        self._max_turns = _positive("max_turns", config.get("max_turns"), float("inf"))
+        self._idle_seconds = _positive("idle_seconds", config.get("idle_seconds"), 1_800.0)
+        self._played: dict[str, _Played] = {}
+
+    async def start_interaction(self, instance_id: str | None = None, **kwargs: Any) -> str:
+        """Begin an episode, and show the first observation to the model.
+
+        Args:
+            instance_id: What the episode is called from now on.
+            **kwargs: The row's ``interaction_kwargs``.
+
+        Returns:
+            The `instance_id`, or a new one.
+
+        Raises:
+            ValueError: The row names no environment that could be made, or verl's own limit leaves no turn.
+        """
+        loop = _Loop.around(sys._getframe(1))  # noqa: SLF001 - there is no other way to it, see above
+        instance_id = instance_id or uuid4().hex
+        limit = min(self._max_turns, loop.turns)
+        if limit < 1:
+            raise ValueError(
+                "verl's limits leave no turn to play: max_assistant_turns must be at least 2, since the last "
+                "reply within it is never played, and max_user_turns at least 1"
+            )
+        task = Task.of({"interaction_kwargs": kwargs}, **self._defaults)
+        episode = await Episode.begin(task)
+        if episode.fault is not None:  # nothing has been generated yet, so that another try costs nothing
+            await episode.end()
+            episode = await Episode.begin(task)
+        self._played[instance_id] = played = _Played(episode, limit)
+        self._keep(instance_id, played)
+        player = asyncio.current_task()
+        if player is not None:
+            player.add_done_callback(lambda _: self._give_up(instance_id))
+        if loop.messages is None:
+            _log.warning(
+                "the first observation of %s does not reach the model: start_interaction was not called by "
+                "the ToolAgentLoop of verl 0.7",
+                task.env_id,
+            )
+        else:
+            said = "" if episode.fault else episode.observation
+            loop.messages.append({"role": "user", "content": said})
+        return instance_id
+
+    async def generate_response(
+        self, instance_id: str, messages: list[dict[str, Any]], **kwargs: Any
+    ) -> tuple[bool, str, float, dict[str, Any]]:
+        """Play the model's last reply.
+
+        Returns:
+            Whether the episode is over, the observation, the reward (with the record, see
+            :class:`~verl_bridge.reward.TurnScore`), and ``info`` of the environment.
+
+        Raises:
+            KeyError: There is no such episode, or it was given up.
+            ValueError: No message is the model's.
+        """
+        loop = _Loop.around(sys._getframe(1))  # noqa: SLF001
+        played = self._of(instance_id)
+        self._keep(instance_id, played)
+        episode, reward, info = played.episode, 0.0, {}
+        if not played.over:
+            turn = await episode.step(_reply_in(messages))
+            reward, info = turn.reward, dict(turn.info)
+        if episode.fault is not None:
+            loop.mask()
+            info = {"fault": episode.fault}
+        if played.over:
+            await episode.end()
+        return played.over, episode.observation, TurnScore(reward, episode.record()), info
+
+    async def calculate_score(self, instance_id: str, **kwargs: Any) -> float:
+        """Return the return of an episode so far; 0 after a fault.
+
+        Raises:
+            KeyError: There is no such episode, or it was given up.
+        """
+        return self._of(instance_id).episode.record()["return"]
+
+    async def finalize_interaction(self, instance_id: str, **kwargs: Any) -> None:
+        """Give the environment of an episode back. May be called again."""
+        played = self._played.pop(instance_id, None)
+        if played is not None:
+            played.forget()
+            await played.episode.end()
+
+    def _of(self, instance_id: str) -> _Played:
+        if instance_id not in self._played:
+            raise KeyError(
+                f"there is no episode {instance_id!r}: it was never started, has been finalized, or was "
+                f"given up after {self._idle_seconds:g} idle seconds"
+            )
+        return self._played[instance_id]
+
+    def _keep(self, instance_id: str, played: _Played) -> None:
+        """Put off the end of an episode that nobody calls."""
+        played.forget()
+        played.timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._give_up, instance_id)
+
+    def _give_up(self, instance_id: str) -> None:
+        if instance_id in self._played:
+            ending = asyncio.get_running_loop().create_task(self.finalize_interaction(instance_id))
+            _ending.add(ending)
+            ending.add_done_callback(_ending.discard)
+
+
+_ending: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it is done
+
+
+class _Played:
+    """An episode, its limit of turns, and the timer that gives it up."""
+
+    def __init__(self, episode: Episode, limit: float) -> None:
+        self.episode = episode
+        self.limit = limit
+        self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.episode.over or len(self.episode.rewards) >= self.limit
+
+    def forget(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class _Loop:
+    """What is needed of verl's ``ToolAgentLoop``, out of the frame that calls the interaction."""
+
+    def __init__(self, messages: list[Any] | None, turns: float, state: Any) -> None:
+        self.messages = messages
+        self.turns = turns
+        self._state = state
+
+    @classmethod
+    def around(cls, frame: FrameType) -> _Loop:
+        """Look at the caller: ``run`` has the messages, ``_handle_interacting_state`` the state."""
+        names = frame.f_locals
+        loop: Any = names.get("self")
+        messages = names.get("messages") if frame.f_code.co_name == "run" else None
+        if not hasattr(loop, "max_assistant_turns") or not hasattr(loop, "max_user_turns"):
+            return cls(None, float("inf"), None)
+        # The reply that reaches the limit of replies is not played, and none is asked for after the limit of
+        # answers. 0 and None are no limits.
+        replies = (loop.max_assistant_turns or float("inf")) - 1
+        answers = loop.max_user_turns or float("inf")
+        known = messages if isinstance(messages, list) else None
+        return cls(known, min(replies, answers), names.get("agent_data"))
+
+    def mask(self) -> None:
+        """Leave the episode out of the loss."""
+        mask = getattr(self._state, "response_mask", None)
+        if isinstance(mask, list):
+            mask[:] = [0] * len(mask)
+        else:
+            _log.warning(
+                "an episode that failed stays in the loss: this is not the ToolAgentLoop of verl 0.7"
+            )
+
+
+def _reply_in(messages: list[dict[str, Any]]) -> str:
+    for message in reversed(messages):
+        if message.get("role") == "assistant":
+            return str(message.get("content") or "")
+    raise ValueError("no message is the model's: there is no reply to play")
+
+
+def _positive(name: str, value: Any, default: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError(f"{name}={value!r} should be a number above 0")
+    return float(value)

@@ -1,0 +1,79 @@
+"""The environment's reward by way of verl's reward manager.
+
+:class:`verl_bridge.agent_loop.GymAgentLoop` hands verl the reward itself, and needs nothing of this.
+:class:`verl_bridge.interaction.GymInteraction` cannot: verl 0.7.1 keeps the scores of its turns in
+``turn_scores``, where no scorer of its own looks. So the run must be told::
+
+    reward.custom_reward_function.path=pkg://verl_bridge.reward
+    reward.custom_reward_function.name=compute_score
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["TurnScore", "compute_score"]
+
+_NOTHING_PLAYED = {"return": 0.0, "success": 0.0, "turns": 0.0, "invalid_actions": 0.0, "fault": 0.0}
+
+
+class TurnScore(float):
+    """The reward of a turn, with the record of the episode up to it.
+
+    verl carries the scores of the turns to the reward manager, and nothing else that an interaction says.
+
+    Attributes:
+        record: As :meth:`verl_bridge.episodes.Episode.record` returns it.
+    """
+
+    record: dict[str, float]
+
+    def __new__(cls, value: float, record: Mapping[str, float]) -> Self:
+        """Make the score of a turn."""
+        score = super().__new__(cls, value)
+        score.record = dict(record)
+        return score
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep the record on the way to another process."""
+        return TurnScore, (float(self), self.record)
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,  # noqa: ARG001 - verl gives all of them by name
+    ground_truth: Any,  # noqa: ARG001
+    extra_info: Mapping[str, Any] | None = None,
+    **kwargs: Any,  # noqa: ARG001
+) -> dict[str, float]:
+    """Return what the environment paid: verl's signature of a custom reward function.
+
+    Args:
+        data_source: Not used, as the rest that is not named here.
+        solution_str: Not used.
+        ground_truth: Not used.
+        extra_info: ``turn_scores`` holds the reward of each turn.
+        **kwargs: Not used.
+
+    Returns:
+        ``score``, which is the episode's return, and the five numbers of its record, always the same keys. An
+        episode whose first reply used up the response length was never played, and scores 0.
+
+    Raises:
+        ValueError: There are no scores of turns, because nothing was played in an environment.
+    """
+    scores = (extra_info or {}).get("turn_scores")
+    if scores is None:
+        raise ValueError(
+            f"a sample of {data_source!r} has no turn_scores: no interaction was played. Set "
+            "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent and "
+            "actor_rollout_ref.rollout.multi_turn.interaction_config_path, or give the rows an agent_name"
+        )
+    record = getattr(scores[-1], "record", None) if len(scores) else _NOTHING_PLAYED
+    if record is None:
+        raise ValueError(f"the turn_scores of {data_source!r} are not those of verl_bridge's GymInteraction")
+    return {"score": record["return"], **record}
