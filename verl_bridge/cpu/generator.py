@@ -51,7 +51,9 @@ class Generator:
         """The model in a folder."""
         from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
-        return cls(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa"))
+        return cls(
+            AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa")
+        )
 
     def load_weights(self, weights: Mapping[str, torch.Tensor]) -> float:
         """Take new weights.

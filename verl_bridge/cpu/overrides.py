@@ -33,16 +33,23 @@ class Override:
 ACTOR = "actor_rollout_ref.actor"
 MODEL = "actor_rollout_ref.model"
 ROLLOUT = "actor_rollout_ref.rollout"
+FLOAT32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
+"""What verl 0.9 reads: ``fsdp_config.dtype`` is read by no one. verl 0.7 computes in bfloat16 whatever is set."""
 
 PPO = (
     Override("trainer.device", "cpu", "where tensors go", only="0.9"),
     Override(
-        "trainer.use_legacy_worker_impl", "disable", "the old workers, its default, know CUDA and NPU alone", "0.7"
+        "trainer.use_legacy_worker_impl",
+        "disable",
+        "the old workers, its default, know CUDA and NPU alone",
+        "0.7",
     ),
     Override("trainer.nnodes", "1", "one machine"),
     Override("trainer.n_gpus_per_node", "1", "one worker that trains"),
     Override("+ray_kwargs.ray_init.num_gpus", "1", "verl puts its worker on a GPU: Ray is told of one"),
-    Override("ray_kwargs.ray_init.num_cpus", "32", "verl starts more actors than a laptop has cores; they wait"),
+    Override(
+        "ray_kwargs.ray_init.num_cpus", "32", "verl starts more actors than a laptop has cores; they wait"
+    ),
     Override("+ray_kwargs.ray_init.include_dashboard", "False", "one process less"),
     Override(
         "transfer_queue.backend.SimpleStorage.num_data_storage_units", "1", "seven processes less", only="0.9"
@@ -52,15 +59,21 @@ PPO = (
     Override("data.dataloader_num_workers", "0", "processes cost half a GiB each"),
     Override(f"{ACTOR}.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
     Override(f"{ACTOR}.fsdp_config.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
-    Override(f"{ACTOR}.fsdp_config.dtype", "float32", "bfloat16 is slow, and swallows small steps of a small model"),
+    Override(
+        f"+{ACTOR}.fsdp_config.mixed_precision", FLOAT32, "bfloat16 gives the trainer other log-probs", "0.9"
+    ),
     Override(f"{ACTOR}.fsdp_config.use_torch_compile", "False", "compiling takes longer than it saves"),
     Override(f"{ACTOR}.use_torch_compile", "False", "compiling takes longer than it saves"),
     Override(f"{MODEL}.use_remove_padding", "False", "packed sequences need flash attention"),
-    Override(f"{MODEL}.enable_gradient_checkpointing", "False", "it saves memory that a tiny model does not use"),
+    Override(
+        f"{MODEL}.enable_gradient_checkpointing", "False", "it saves memory that a tiny model does not use"
+    ),
     Override(f"+{MODEL}.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
     Override(f"{ROLLOUT}.name", "transformers", "the rollout server of verl_bridge.cpu"),
     Override(f"{ROLLOUT}.tensor_model_parallel_size", "1", "the server is one process"),
-    Override(f"{ROLLOUT}.free_cache_engine", "False", "no GPU memory to be freed between rollout and training"),
+    Override(
+        f"{ROLLOUT}.free_cache_engine", "False", "no GPU memory to be freed between rollout and training"
+    ),
     Override(f"{ROLLOUT}.load_format", "auto", "the server loads the model's own files first"),
 )
 """For ``python -m verl.trainer.main_ppo``."""
@@ -70,10 +83,12 @@ SFT = (
     Override("trainer.nnodes", "1", "one machine"),
     Override("trainer.n_gpus_per_node", "1", "one process that trains"),
     Override("engine.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
-    Override("engine.dtype", "float32", "bfloat16 is slow, and swallows small steps of a small model"),
+    Override("+engine.mixed_precision", FLOAT32, "bfloat16 is slow, and less exact", "0.9"),
     Override("engine.use_torch_compile", "False", "compiling takes longer than it saves"),
     Override("model.use_remove_padding", "False", "packed sequences need flash attention"),
-    Override("model.enable_gradient_checkpointing", "False", "it saves memory that a tiny model does not use"),
+    Override(
+        "model.enable_gradient_checkpointing", "False", "it saves memory that a tiny model does not use"
+    ),
     Override("+model.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
     Override("data.use_dynamic_bsz", "False", "packed sequences need flash attention"),
     Override("data.num_workers", "0", "processes cost half a GiB each"),

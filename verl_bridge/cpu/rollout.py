@@ -40,7 +40,9 @@ class CpuServer:
         seed: of all random numbers.
     """
 
-    def __init__(self, model: str, *, response_length: int, context: int | None, batch: int, seed: int) -> None:
+    def __init__(
+        self, model: str, *, response_length: int, context: int | None, batch: int, seed: int
+    ) -> None:
         self._generator = Generator.load(model)
         self._response_length = response_length
         self._context = min(context or self._generator.context, self._generator.context)
@@ -156,7 +158,9 @@ class CpuServer:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError("the CPU rollout server serves synchronous training, which aborts no request")
+        raise NotImplementedError(
+            "the CPU rollout server serves synchronous training, which aborts no request"
+        )
 
 
 class CpuReplica(RolloutReplica):

@@ -85,7 +85,9 @@ def log_distribution(logits: torch.Tensor, samplings: Sequence[Sampling]) -> tor
     temperatures = torch.tensor([sampling.temperature or 1.0 for sampling in samplings])
     logs = torch.log_softmax(logits.float() / temperatures[:, None], dim=-1)
     vocabulary = logs.shape[-1]
-    cut = [row for row, s in enumerate(samplings) if s.temperature and (s.top_p < 1 or 0 < s.top_k < vocabulary)]
+    cut = [
+        row for row, s in enumerate(samplings) if s.temperature and (s.top_p < 1 or 0 < s.top_k < vocabulary)
+    ]
     if not cut:
         return logs
     order = logs[cut].argsort(dim=-1, descending=True)

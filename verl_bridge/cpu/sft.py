@@ -44,7 +44,9 @@ def main() -> None:
 
     install()
     sys.argv[1:] = [*sft_overrides(), *sys.argv[1:]]
-    run = hydra.main(config_path="pkg://verl.trainer.config", config_name="sft_trainer_engine", version_base=None)
+    run = hydra.main(
+        config_path="pkg://verl.trainer.config", config_name="sft_trainer_engine", version_base=None
+    )
     run(train)()
 
 

@@ -140,12 +140,16 @@ def _check(folder: Path, phrases: Sequence[str]) -> None:
     for text in (*phrases, BEGIN, END):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) != 1 or tokenizer.decode(ids) != text:
-            raise ValueError(f"the phrase {text!r} is read as {len(ids)} tokens: is another phrase a part of it?")
+            raise ValueError(
+                f"the phrase {text!r} is read as {len(ids)} tokens: is another phrase a part of it?"
+            )
 
 
 def main() -> None:
     """Make one from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m verl_bridge.cpu.tiny", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m verl_bridge.cpu.tiny", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("folder", type=Path, help="where model and tokenizer are saved")
     parser.add_argument("--text", type=Path, required=True, help="a file of texts to train the tokenizer on")
     parser.add_argument("--phrase", action="append", default=[], help="one token; may be given again")
