@@ -188,7 +188,7 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
             raise metadata.PackageNotFoundError
         return "1.0"
 
-    from importlib import metadata  # noqa: PLC0415 - patched below
+    from importlib import metadata
 
     monkeypatch.setattr(metadata, "version", not_there)
     assert "not installed (pip install 'agentgym-gym[servers]')" in run("doctor").stdout

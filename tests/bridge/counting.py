@@ -1,0 +1,56 @@
+"""Counting up to a number: a text environment that is not AgentGym's, and that fails when it is told to."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import gymnasium
+
+opened: set[int] = set()
+"""The environments that are open, by number."""
+
+_numbers = itertools.count(1)
+
+
+class Count(gymnasium.Env):
+    """Say the next number. Each right one earns 1; a wrong one earns nothing, no number at all is invalid."""
+
+    observation_space = gymnasium.spaces.Text(1_000)
+    action_space = gymnasium.spaces.Text(1_000)
+
+    def __init__(
+        self, goal: int = 3, faults: tuple[str, ...] = (), rate: float = 0.0, seed: int = 0, rules: str = ""
+    ):
+        self.goal, self.faults, self.rate, self.rules = goal, list(faults), rate, rules
+        self.number = next(_numbers)
+        self.random = random.Random(seed * 1_000 + self.number)  # noqa: S311
+        self._fail("make")
+        opened.add(self.number)
+
+    def _fail(self, where: str) -> None:
+        if where in self.faults or self.random.random() < self.rate:
+            raise RuntimeError(f"broken at {where}")
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        super().reset(seed=seed)
+        self._fail("reset")
+        self.at = (options or {}).get("start", 0)
+        self.start = self.at
+        return f"{self.rules}Count from {self.at} to {self.at + self.goal}.", {}
+
+    def step(self, action: str):
+        self._fail(f"step {self.at}")
+        said = action.rsplit("</think>", maxsplit=1)[-1].strip()
+        if not said.lstrip("-").isdigit():
+            return f"{said!r} is no number.", 0.0, False, False, {"invalid_action": True}
+        right = int(said) == self.at + 1
+        self.at += right
+        return f"You are at {self.at}.", float(right), self.at == self.start + self.goal, False, {}
+
+    def close(self) -> None:
+        opened.discard(self.number)
+
+
+gymnasium.register("bridge/Count-v0", Count)

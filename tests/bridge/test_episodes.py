@@ -1,0 +1,525 @@
+"""Episodes over environments of any kind, without verl."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import counting
+import gymnasium
+import numpy as np
+import pytest
+
+import verl_bridge
+from verl_bridge import environments
+from verl_bridge.episodes import Episode, Task, close_all
+
+COUNT = "counting:bridge/Count-v0"
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    close_all()
+    yield
+    close_all()
+    assert counting.opened == set()
+
+
+def play(task, *replies, timeout=None):
+    async def work():
+        episode = await Episode.begin(task, timeout=timeout)
+        try:
+            return episode, [await episode.step(reply) for reply in replies]
+        finally:
+            await episode.end()
+
+    return asyncio.run(work())
+
+
+def test_an_episode():
+    episode, turns = play(Task(COUNT, {"goal": 2}, {"start": 4}), "5", "x", "6")
+    assert [turn.observation for turn in turns] == ["You are at 5.", "'x' is no number.", "You are at 6."]
+    assert episode.rewards == [1.0, 0.0, 1.0]
+    assert episode.over
+    assert episode.fault is None
+    assert episode.record() == {"return": 2, "success": 1, "turns": 3, "invalid_actions": 1, "fault": 0}
+
+
+def test_the_first_observation_is_that_of_this_reset():
+    async def work():
+        episode = await Episode.begin(Task(COUNT, {}, {"start": 7}))
+        await episode.end()
+        return episode.observation
+
+    assert asyncio.run(work()) == "Count from 7 to 10."
+
+
+def test_an_environment_is_used_again_and_by_one_at_a_time():
+    async def work():
+        first = await Episode.begin(Task(COUNT))
+        second = await Episode.begin(Task(COUNT))
+        assert len(counting.opened) == 2
+        await first.end()
+        await first.end()
+        third = await Episode.begin(Task(COUNT, {}, {"start": 9}))
+        other = await Episode.begin(Task(COUNT, {"goal": 1}))
+        assert len(counting.opened) == 3
+        assert third.observation == "Count from 9 to 12."
+        assert third.rewards == []
+        for episode in (second, third, other):
+            await episode.end()
+
+    asyncio.run(work())
+    close_all()
+    assert counting.opened == set()
+
+
+def test_a_surplus_of_idle_environments_is_closed(monkeypatch):
+    monkeypatch.setattr(environments, "MAX_IDLE", 2)
+
+    async def work():
+        episodes = [await Episode.begin(Task(COUNT, {"goal": goal})) for goal in range(1, 6)]
+        for episode in episodes:
+            await episode.end()
+
+    asyncio.run(work())
+    wait_until(lambda: len(counting.opened) == 2)
+
+
+@pytest.mark.parametrize(("where", "turns"), [("make", 0), ("reset", 0), ("step 0", 1), ("step 1", 2)])
+def test_what_an_environment_raises_is_the_fault(where, turns):
+    episode, played = play(Task(COUNT, {"faults": [where]}), *["1", "2"][:turns])
+    assert episode.fault == {"kind": "RuntimeError", "message": f"broken at {where}"}
+    assert episode.over
+    assert episode.record() == {"return": 0, "success": 0, "turns": turns, "invalid_actions": 0, "fault": 1}
+    if played:
+        assert played[-1].truncated
+        assert played[-1].info["fault"] == episode.fault
+    assert counting.opened == set()  # not kept for reuse
+
+
+class Odd(gymnasium.Env):
+    """Returns and does what it is told to."""
+
+    observation_space = gymnasium.spaces.Text(9)
+    action_space = gymnasium.spaces.Text(9)
+
+    def __init__(self, step=None, reset=("", {}), delay=0.0):
+        self.answer, self.first, self.delay = step, reset, delay
+
+    def reset(self, *, seed=None, options=None):
+        if isinstance(self.first, BaseException):
+            raise self.first
+        return self.first
+
+    def step(self, action):
+        time.sleep(self.delay)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+gymnasium.register("bridge/Odd-v0", Odd)
+ODD = "bridge/Odd-v0"
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "message"),
+    [
+        (("o", math.nan, False, False, {}), "ValueError", "the reward is nan"),
+        (("o", "much", False, False, {}), "ValueError", "could not convert"),
+        ((b"o", 0.0, False, False, {}), "TypeError", "should be text, not bytes"),
+        (("o", 0.0, False, False, None), "TypeError", "should be a mapping"),
+        (("o", 0.0, False, {}), "TypeError", "should return observation, reward"),
+        (("o", 0.0, False, True, {"fault": {"kind": "Lost", "message": "m"}}), "Lost", "m"),
+        (("o", 0.0, False, True, {"fault": "in words"}), "Fault", "in words"),
+        (SystemExit(3), "RuntimeError", "SystemExit: 3"),
+        (StopIteration(), "RuntimeError", "StopIteration"),
+        (asyncio.CancelledError(), "RuntimeError", "CancelledError"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_an_answer_that_cannot_be_is_a_fault(step, kind, message):
+    episode, _ = play(Task(ODD, {"step": step}), "a")
+    assert episode.fault["kind"] == kind
+    assert message in episode.fault["message"]
+    assert episode.rewards == [0.0]
+
+
+@pytest.mark.parametrize(("reset", "kind"), [(("o", {"fault": "f"}), "Fault"), (("o",), "TypeError")])
+def test_a_reset_can_be_a_fault_too(reset, kind):
+    episode, _ = play(Task(ODD, {"reset": reset}))
+    assert episode.fault["kind"] == kind
+    assert episode.record()["turns"] == 0
+
+
+@pytest.mark.parametrize(
+    ("reward", "terminated", "info", "success"),
+    [(1.0, True, {}, 1), (0.0, True, {}, 0), (1.0, False, {}, 0), (1.0, True, {"success": False}, 0)]
+    + [(0.0, False, {"success": True}, 1)],
+)
+def test_success(reward, terminated, info, success):
+    episode, _ = play(Task(ODD, {"step": ("o", reward, terminated, True, info)}), "a")
+    assert episode.record()["success"] == success
+
+
+@pytest.mark.parametrize("key", ["parse_error", "invalid_action"])
+def test_invalid_actions(key):
+    turn = ("o", 0.0, False, False, {key: "unknown_action"})
+    episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
+    assert episode.record()["invalid_actions"] == 2
+
+
+def test_an_episode_that_is_over_cannot_be_played_on():
+    with pytest.raises(RuntimeError, match="begin another"):
+        play(Task(COUNT, {"goal": 1}), "1", "2")
+
+
+def test_one_step_at_a_time():
+    async def work():
+        episode = await Episode.begin(Task(ODD, {"step": ("o", 0.0, False, False, {}), "delay": 0.2}))
+        first = asyncio.create_task(episode.step("a"))
+        await asyncio.sleep(0.05)
+        with pytest.raises(RuntimeError, match="await it first"):
+            await episode.step("b")
+        await first
+        await episode.end()
+
+    asyncio.run(work())
+
+
+def test_many_blocking_steps_run_at_once_and_leave_the_executor_of_asyncio_alone():
+    """64 half seconds, in a loop whose own executor would take 5 s for them or more."""
+
+    async def work():
+        task = Task(ODD, {"step": ("o", 0.0, True, False, {}), "delay": 0.5})
+        episodes = [await Episode.begin(task) for _ in range(64)]
+        started = time.monotonic()
+        await asyncio.gather(*(episode.step("a") for episode in episodes))
+        took = time.monotonic() - started
+        names = {thread.name for thread in threading.enumerate()}
+        await asyncio.gather(*(episode.end() for episode in episodes))
+        return took, names
+
+    took, names = asyncio.run(work())
+    assert took < 3
+    assert not any(name.startswith("asyncio_") for name in names)
+
+
+def test_an_environment_that_does_not_answer_is_a_fault_and_closed_when_it_has():
+    task = Task(COUNT, {"goal": 3})
+    held = threading.Event()
+
+    async def work():
+        episode = await Episode.begin(task, timeout=0.2)
+        env = episode._held._env.unwrapped
+        answer, env.step = env.step, lambda action: (held.wait(10), answer(action))[1]
+        turn = await episode.step("1")
+        await episode.end()
+        return episode, turn
+
+    episode, turn = asyncio.run(work())
+    assert turn.info["fault"] == {
+        "kind": "TimeoutError",
+        "message": "no answer from the environment in 0.2 s",
+    }
+    assert len(counting.opened) == 1  # the thread is still in it
+    held.set()
+    wait_until(lambda: counting.opened == set())
+
+
+def test_a_cancelled_step_never_leads_to_reuse():
+    held = threading.Event()
+
+    async def work():
+        episode = await Episode.begin(Task(COUNT))
+        env = episode._held._env.unwrapped
+        answer, env.step = env.step, lambda action: (held.wait(10), answer(action))[1]
+
+        async def playing():
+            try:
+                await episode.step("1")
+            finally:
+                await episode.end()
+
+        task = asyncio.create_task(playing())
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        other = await Episode.begin(Task(COUNT))
+        assert other._held._env.unwrapped is not env
+        await other.end()
+        assert env.number in counting.opened
+        held.set()
+        await asyncio.to_thread(wait_until, lambda: env.number not in counting.opened)
+
+    asyncio.run(work())
+
+
+def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
+    held = threading.Event()
+    made = counting.Count.__init__
+
+    def slowly(self, *args, **kwargs):
+        held.wait(10)
+        made(self, *args, **kwargs)
+
+    monkeypatch.setattr(counting.Count, "__init__", slowly)
+
+    async def work():
+        task = asyncio.create_task(Episode.begin(Task(COUNT)))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(work())
+    closed = []
+    monkeypatch.setattr(
+        counting.Count,
+        "close",
+        lambda self: (closed.append(self.number), counting.opened.discard(self.number)),
+    )
+    held.set()
+    wait_until(lambda: closed)
+
+
+class Awaited(gymnasium.Env):
+    """Has coroutines for methods; remembers in which event loops it was called."""
+
+    observation_space = gymnasium.spaces.Text(9)
+    action_space = gymnasium.spaces.Text(9)
+    opened: set[int] = set()
+
+    def __init__(self):
+        self.loops = set()
+        self.opened.add(id(self))
+
+    async def reset(self, *, seed=None, options=None):
+        self.loops.add(id(asyncio.get_running_loop()))
+        return f"seed {seed}", {}
+
+    async def step(self, action):
+        self.loops.add(id(asyncio.get_running_loop()))
+        if action == "cancel":
+            raise asyncio.CancelledError
+        await asyncio.sleep(100 if action == "long" else 0.01)
+        return action, 1.0, action == "end", False, {}
+
+    async def close(self):
+        await asyncio.sleep(0)
+        self.opened.discard(id(self))
+
+
+gymnasium.register("bridge/Awaited-v0", Awaited, max_episode_steps=3)
+AWAITED = "bridge/Awaited-v0"
+
+
+def test_coroutines_are_awaited_in_the_event_loop():
+    async def work():
+        episode = await Episode.begin(Task(AWAITED, seed=5))
+        assert episode.observation == "seed 5"
+        env = episode._held._env
+        await episode.step("a")
+        assert (await episode.step("end")).terminated
+        await episode.end()
+        assert env.loops == {id(asyncio.get_running_loop())}
+        again = await Episode.begin(Task(AWAITED))
+        assert again._held._env is env
+        await again.end()
+
+    asyncio.run(work())
+    close_all()
+    assert Awaited.opened == set()
+
+
+def test_an_environment_of_another_event_loop_is_not_reused():
+    async def work():
+        episode = await Episode.begin(Task(AWAITED))
+        await episode.end()
+        return episode
+
+    asyncio.run(work())
+    asyncio.run(work())
+    assert len(Awaited.opened) == 2
+    close_all()
+    assert Awaited.opened == set()
+
+
+def test_the_registered_limit_of_steps_holds_without_the_wrapper_too():
+    episode, turns = play(Task(AWAITED), "a", "b", "c")
+    assert [turn.truncated for turn in turns] == [False, False, True]
+    assert episode.over
+
+
+def test_a_coroutine_that_cancels_itself_is_a_fault():
+    episode, _ = play(Task(AWAITED), "cancel")
+    assert episode.fault["kind"] == "RuntimeError"
+    assert Awaited.opened == set()
+
+
+def test_a_cancelled_coroutine_is_closed():
+    async def work():
+        episode = await Episode.begin(Task(AWAITED))
+
+        async def playing():
+            try:
+                await episode.step("long")
+            finally:
+                await episode.end()
+
+        task = asyncio.create_task(playing())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(work())
+    assert Awaited.opened == set()
+
+
+def test_a_coroutine_that_takes_too_long_is_a_fault():
+    episode, _ = play(Task(AWAITED), "long", timeout=0.1)
+    assert episode.fault["kind"] == "TimeoutError"
+    assert Awaited.opened == set()
+
+
+def kwargs_row(**given):
+    return {"extra_info": {"index": 0, "interaction_kwargs": {"name": "gym_env", **given}}}
+
+
+def test_a_row_is_read_and_completed():
+    row = kwargs_row(
+        env_kwargs='{"goal": null, "a": 1}', reset_options={"task_id": np.int64(4), "b": None}, seed=3.0
+    )
+    task = Task.of(row, env_id=COUNT, env_kwargs={"goal": 2, "c": [1]}, reset_options='{"b": 5}')
+    assert task == Task(COUNT, {"goal": None, "a": 1, "c": [1]}, {"task_id": 4, "b": 5}, 3)
+    assert type(task.options["task_id"]) is int
+    json.dumps(dict(task.env_kwargs))
+
+
+def test_a_row_that_names_another_environment_gets_none_of_the_arguments():
+    assert Task.of(kwargs_row(env_id="b"), env_id="a", env_kwargs={"x": 1}) == Task("b")
+    assert Task.of(kwargs_row(env_id="b"), env_kwargs={"x": 1}) == Task("b", {"x": 1})
+
+
+@pytest.mark.parametrize("seed", [None, math.nan, np.nan])
+def test_no_seed(seed):
+    assert Task.of(kwargs_row(env_id="a", seed=seed)).seed is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "env_id=None should be the id"),
+        ({"env_id": 3}, "env_id=3 should be the id"),
+        ({"env_id": "a", "env_kwargs": "{"}, "env_kwargs='{' is not JSON"),
+        ({"env_id": "a", "env_kwargs": "[1]"}, r"env_kwargs=\[1\] should be a mapping"),
+        ({"env_id": "a", "reset_options": 3}, "reset_options=3 should be a mapping"),
+        ({"env_id": "a", "seed": "x"}, "seed='x' should be an integer"),
+        ({"env_id": "a", "seed": -1}, "seed=-1 should be an integer"),
+        ({"env_id": "a", "seed": True}, "seed=True should be an integer"),
+        ({"env_id": "a", "env_kwarg": {}}, r"\['env_kwarg'\], which the bridge does not know"),
+    ],
+)
+def test_a_row_that_is_wrong_is_told(given, message):
+    with pytest.raises(ValueError, match=message):
+        Task.of(kwargs_row(**given))
+
+
+@pytest.mark.parametrize("env_id", ["bridge/None-v0", "no_such_module:bridge/None-v0"])
+def test_an_environment_that_nobody_registered_is_an_error(env_id):
+    with pytest.raises(ValueError, match=f"env_id='{env_id}' is not registered"):
+        play(Task(env_id))
+
+
+def test_no_environment_is_left_open_after_many_episodes_with_faults():
+    async def one(number):
+        task = Task(COUNT, {"goal": 1 + number % 3, "rate": 0.05, "seed": number % 7})
+        episode = await Episode.begin(task)
+        try:
+            while not episode.over:
+                at = len(episode.rewards)
+                await episode.step(str(at + 1))
+        finally:
+            await episode.end()
+        return episode.record()
+
+    async def all_of_them():
+        return await asyncio.gather(*map(one, range(200)))
+
+    records = asyncio.run(all_of_them())
+    assert 0 < sum(record["fault"] for record in records) < 100
+    close_all()
+    assert counting.opened == set()
+
+
+def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
+    program = f"""
+        import asyncio, sys, threading, time
+        sys.path.insert(0, {str(Path(counting.__file__).parent)!r})
+        import gymnasium
+        import counting
+        from verl_bridge.episodes import Episode, Task
+
+        class Loud(counting.Count):
+            def close(self):
+                print("closed", flush=True)
+
+        class Hangs(counting.Count):
+            def step(self, action):
+                time.sleep(1_000)
+
+        gymnasium.register("Loud-v0", Loud)
+        gymnasium.register("Hangs-v0", Hangs)
+
+        async def work():
+            idle = await Episode.begin(Task("Loud-v0"))
+            await idle.end()
+            hangs = await Episode.begin(Task("Hangs-v0"), timeout=0.1)
+            await hangs.step("1")
+            await hangs.end()
+            print(hangs.fault["kind"])
+
+        asyncio.run(work())
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert ended.stdout.split() == ["TimeoutError", "closed"]
+
+
+def test_the_episodes_need_gymnasium_alone():
+    program = "import sys, verl_bridge.episodes; print(*{name.partition('.')[0] for name in sys.modules})"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    heavy = {"torch", "verl", "ray", "transformers", "agentgym_gym", "httpx", "pandas", "pyarrow"}
+    assert heavy.isdisjoint(ended.stdout.split())
+    assert "gymnasium" in ended.stdout.split()
+
+
+def test_no_file_of_the_bridge_imports_agentgym_gym():
+    folder = Path(verl_bridge.__file__).parent
+    for file in folder.rglob("*.py"):
+        for line in file.read_text().splitlines():
+            assert not line.strip().startswith(("import agentgym_gym", "from agentgym_gym")), file
+
+
+def wait_until(true, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)

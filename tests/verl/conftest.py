@@ -1,0 +1,51 @@
+"""Fixtures that import verl when they are asked for: without it the tests are skipped, saying so."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verl_bridge.episodes
+
+sys.path.insert(0, str(Path(__file__).parent))  # of `verl_worker`
+sys.path.insert(0, str(Path(__file__).parents[1] / "bridge"))  # of `counting:bridge/Count-v0`
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes the folder of a tiny random model with a tokenizer of a given template."""
+    from verl_worker import make_model
+
+    @functools.cache
+    def make(template: str) -> Path:
+        folder = tmp_path_factory.mktemp(template)
+        make_model(template, folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def tokenizer(model_folder: Callable[[str], Path]) -> Callable[..., Any]:
+    from verl_worker import AutoTokenizer
+
+    return lambda template="chatml": AutoTokenizer.from_pretrained(model_folder(template))
+
+
+@pytest.fixture
+def play(model_folder: Callable[[str], Path], tmp_path: Path) -> Callable[..., Any]:
+    """Plays rows, mappings of ``interaction_kwargs``, in verl's own worker."""
+    import verl_worker
+
+    return functools.partial(verl_worker.play, model_folder, tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _no_environment_left() -> Iterator[None]:
+    yield
+    verl_bridge.episodes.close_all()

@@ -1,0 +1,57 @@
+"""What a masked zero does to its group, and what `gym_grpo` does about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import verl_worker  # noqa: F401 - skips these tests where verl is not installed
+from verl.trainer.ppo.core_algos import agg_loss, compute_grpo_outcome_advantage, get_adv_estimator_fn
+
+import verl_bridge.advantage
+
+
+def batch(scores, faults, length=4):
+    rewards = torch.zeros(len(scores), length)
+    rewards[:, -1] = torch.tensor(scores)
+    mask = torch.ones(len(scores), length)
+    mask[[i for i, fault in enumerate(faults) if fault]] = 0
+    return rewards, mask
+
+
+def test_verls_own_counts_a_masked_zero():
+    rewards, mask = batch([1.0, 1.0, 0.0, 0.0], [0, 0, 0, 1])
+    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, np.array(["a"] * 4))
+    assert advantages[:, 0].tolist() == pytest.approx([0.866, 0.866, -0.866, 0.0], abs=1e-3)
+
+
+def test_ours_leaves_it_out():
+    rewards, mask = batch([1.0, 1.0, 0.0, 0.0], [0, 0, 0, 1])
+    estimate = get_adv_estimator_fn("gym_grpo")
+    advantages, returns = estimate(token_level_rewards=rewards, response_mask=mask, index=np.array(["a"] * 4))
+    assert advantages[:, 0].tolist() == pytest.approx([0.577, 0.577, -1.155, 0.0], abs=1e-3)
+    assert torch.equal(advantages, returns)
+
+
+def test_without_faults_it_is_verls_own():
+    rewards, mask = batch([1.0, 0.0, 0.5, 0.2], [0] * 4)
+    index = np.array(["a", "a", "b", "b"])
+    for by_std in (True, False):
+        expected, _ = compute_grpo_outcome_advantage(rewards, mask, index, norm_adv_by_std_in_grpo=by_std)
+        given, _ = verl_bridge.advantage.compute_gym_grpo_advantage(
+            rewards, mask, index, config={"norm_adv_by_std_in_grpo": by_std}
+        )
+        assert torch.equal(given, expected)
+
+
+def test_a_batch_of_nothing_but_faults_has_no_advantages():
+    rewards, mask = batch([0.0, 0.0], [1, 1])
+    advantages, _ = verl_bridge.advantage.compute_gym_grpo_advantage(rewards, mask, np.array(["a", "a"]))
+    assert advantages.abs().sum() == 0
+
+
+def test_the_loss_of_masked_episodes_needs_the_tokens_of_the_whole_batch():
+    """As the documentation says: alone a micro-batch of them is 0/0; with verl's global count it is 0."""
+    nothing = torch.zeros(1, 4)
+    assert torch.isnan(agg_loss(torch.ones(1, 4), nothing, "token-mean"))
+    assert agg_loss(torch.ones(1, 4), nothing, "token-mean", batch_num_tokens=8) == 0

@@ -1,0 +1,54 @@
+"""``algorithm.adv_estimator=gym_grpo``: verl's GRPO, with faulted episodes left out of their groups.
+
+:class:`verl_bridge.agent_loop.GymAgentLoop` gives a faulted episode an all-zero response mask and the score
+0, so it teaches nothing itself. verl's own ``grpo`` still counts its 0 in the mean and the standard deviation
+of its group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667, and the standard deviation
+likewise 0.577, so that the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866
+instead of 0.577. A score cannot repair that from inside an episode, which does not know how the rest of its
+group will do. This estimator takes the faulted ones out before verl's own function is called, through verl's
+own registry and with nothing patched, alike in 0.7.1 and 0.9.1.
+
+Name this module in ``VERL_USE_EXTERNAL_MODULES`` to have the estimator registered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, register_adv_est
+
+__all__ = ["compute_gym_grpo_advantage"]
+
+
+@register_adv_est("gym_grpo")
+def compute_gym_grpo_advantage(
+    token_level_rewards: torch.Tensor,
+    response_mask: torch.Tensor,
+    index: Any,
+    config: Any = None,
+    **_: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute GRPO's advantages over the episodes that were played, and 0 for the faulted ones.
+
+    Args:
+        token_level_rewards: Rewards, batch by response length.
+        response_mask: 1 for tokens of the model; all 0 marks a fault. The same shape.
+        index: numpy array that says which group each episode is of.
+        config: verl's section ``algorithm``; of it ``norm_adv_by_std_in_grpo`` is read.
+        **_: What verl gives estimators besides.
+
+    Returns:
+        Advantages and returns, which are the same, in the shape of the rewards.
+    """
+    played = response_mask.bool().any(dim=-1)
+    advantages = torch.zeros_like(token_level_rewards)
+    if played.any():
+        by_std = True if config is None else config.get("norm_adv_by_std_in_grpo", True)
+        advantages[played], _ = compute_grpo_outcome_advantage(
+            token_level_rewards[played],
+            response_mask[played],
+            index[played.cpu().numpy()],
+            norm_adv_by_std_in_grpo=by_std,
+        )
+    return advantages, advantages

@@ -1,0 +1,352 @@
+"""verl's agent loop that plays a text environment, for verl 0.7.1 to 0.9.1.
+
+In the yaml of ``actor_rollout_ref.rollout.agent.agent_loop_config_path``::
+
+    - name: gym_env
+      _target_: verl_bridge.agent_loop.GymAgentLoop
+      env_id: agentgym_gym:agentgym/TextCraft-v0
+      env_kwargs: {server: "http://127.0.0.1:36005"}
+      max_turns: 20
+      max_tokens_per_turn: 256
+
+A row's ``extra_info.interaction_kwargs`` overrides what the yaml says of the environment.
+
+What an episode can come to, and what verl is given:
+
+==================================  =================  ==========  ======================
+outcome                             response mask      score       ``fault``
+==================================  =================  ==========  ======================
+the environment ended it            the model's turns  the return  0
+the limit of turns                  the model's turns  the return  0
+``response_length`` is used up      the model's turns  the return  0
+the environment failed, each time   all zero           0           1
+the first prompt is over            all zero           0           1, and a warning says
+``prompt_length``                                                  which length is needed
+==================================  =================  ==========  ======================
+
+A prompt that is too long is not cut, since a model that is shown half a rule or half an observation learns
+from a game that nobody plays. A reply that is cut off, by its own limit or by ``response_length``, is played
+as it stands, for what a long-winded reply costs is the environment's to say.
+
+A masked 0 still moves its group's mean and deviation in verl's own GRPO; :mod:`verl_bridge.advantage` says by
+how much and has the cure. With the legacy workers of verl 0.7.1 a micro-batch of nothing but masked episodes
+has the loss 0/0, upon which verl skips the whole update: set ``trainer.use_legacy_worker_impl=disable``.
+"""
+
+# Not @register: importing the module would overwrite the yaml's entry of the same name, and its arguments.
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
+
+from verl_bridge.episodes import Episode, Task
+from verl_bridge.tokens import Conversation
+
+__all__ = ["ENV_TIMEOUT", "GymAgentLoop"]
+
+ENV_TIMEOUT = 900.0
+"""Seconds after which an environment that does not answer counts as failed."""
+
+_log = logging.getLogger(__name__)
+
+
+class GymAgentLoop(AgentLoopBase):
+    """Plays one episode for each sample.
+
+    Args:
+        *args: What verl gives its agent loops.
+        env_id: The environment of rows that name none, with its module: ``"package:namespace/Name-v0"``.
+        env_kwargs: Arguments for it; a row's own come over them key by key.
+        reset_options: Options for its reset, likewise.
+        max_turns: Replies after which an episode is cut short; None leaves it to the environment.
+        max_tokens_per_turn: Tokens after which a reply is cut off; None leaves it to the length of the
+            response.
+        fault_retries: How often an episode in which the environment failed is played anew, from the reset
+            and with new replies, before it is given up.
+        env_timeout: Seconds allowed for each reset and step; None waits for good.
+        **kwargs: What else verl gives its agent loops, by version.
+
+    Raises:
+        ValueError: A number is not one that it can be.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        env_id: str | None = None,
+        env_kwargs: Mapping[str, Any] | str | None = None,
+        reset_options: Mapping[str, Any] | str | None = None,
+        max_turns: int | None = None,
+        max_tokens_per_turn: int | None = None,
+        fault_retries: int = 1,
+        env_timeout: float | None = ENV_TIMEOUT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        _warn_of_unknown(kwargs)
+        self._defaults: dict[str, Any] = {
+            "env_id": env_id,
+            "env_kwargs": env_kwargs,
+            "reset_options": reset_options,
+        }
+        self._max_turns = _at_least(1, "max_turns", max_turns)
+        self._max_tokens_per_turn = _at_least(1, "max_tokens_per_turn", max_tokens_per_turn)
+        self._fault_retries = _at_least(0, "fault_retries", fault_retries) or 0
+        self._env_timeout = env_timeout
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
+        """Play the episode of a row.
+
+        Args:
+            sampling_params: How the model is to be sampled. Log-probabilities are handed on if they are asked
+                for here.
+            **kwargs: The row.
+
+        Raises:
+            ValueError: The row is wrong, or its environment is registered nowhere.
+            UnstableTemplate: Conversations by the model's chat template cannot be continued.
+            Exception: Whatever the generation server raises. The environment raises nothing.
+        """
+        task = Task.of(kwargs, **self._defaults)
+        messages = [dict(message) for message in kwargs["raw_prompt"]]
+        system = any(message.get("role") == "system" for message in messages)
+        conversation = _conversation(self.tokenizer, self.apply_chat_template_kwargs, system=system)
+        for _ in range(self._fault_retries + 1):
+            played = await self._play(task, messages, conversation, sampling_params)
+            if not played.worth_another_try:
+                break
+        # verl 0.9.1 wants to know whose weights were sampled, also where nothing was.
+        played.said_by_server = {**_steps_of(kwargs), **played.said_by_server}
+        return played.output(conversation)
+
+    async def _play(
+        self,
+        task: Task,
+        messages: Sequence[Mapping[str, Any]],
+        conversation: Conversation,
+        sampling_params: Mapping[str, Any],
+    ) -> _Played:
+        played = _Played(want_logprobs=bool(sampling_params.get("logprobs")))
+        started = time.monotonic()
+        episode = await Episode.begin(task, timeout=self._env_timeout)
+        try:
+            played.environment_seconds += time.monotonic() - started
+            shown = messages if episode.fault else _followed_by(messages, episode.observation)
+            prompt = conversation.prompt(shown)
+            limit = int(self.rollout_config.prompt_length)
+            played.prompt = prompt[-limit:]
+            if episode.fault is None and len(prompt) > limit:
+                played.refuse(
+                    f"the first prompt has {len(prompt)} tokens, and prompt_length is {limit}: raise "
+                    "data.max_prompt_length, or shorten the rules and the first observation"
+                )
+                _log.warning("%s: %s", task.env_id, played.fault)
+            elif episode.fault is None:
+                await self._turns(episode, played, conversation, sampling_params)
+        finally:
+            started = time.monotonic()
+            await episode.end()
+            played.environment_seconds += time.monotonic() - started
+        played.take(episode)
+        return played
+
+    async def _turns(
+        self,
+        episode: Episode,
+        played: _Played,
+        conversation: Conversation,
+        sampling_params: Mapping[str, Any],
+    ) -> None:
+        request_id = uuid4().hex
+        while True:
+            reply = await self._generate(request_id, played, sampling_params)
+            if reply is None:
+                return
+            started = time.monotonic()
+            turn = await episode.step(conversation.text(reply))
+            played.environment_seconds += time.monotonic() - started
+            if episode.over or played.replies == self._max_turns:
+                return
+            between = conversation.after(reply, turn.observation)
+            if len(between) >= self._room(played):
+                return
+            played.show(between)
+
+    async def _generate(
+        self, request_id: str, played: _Played, sampling_params: Mapping[str, Any]
+    ) -> list[int] | None:
+        """Have the model reply; return the tokens, or None if verl broke off before there was one."""
+        params = dict(sampling_params)
+        # One name, the one that every server of every version reads; both at once are an error to some.
+        asked = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
+        limits = [limit for limit in (*asked, self._max_tokens_per_turn) if limit is not None]
+        params["max_tokens"] = limit = min(self._room(played), *limits) if limits else self._room(played)
+        started = time.monotonic()
+        output = await self.server_manager.generate(
+            request_id=request_id, prompt_ids=played.prompt + played.response, sampling_params=params
+        )
+        played.generate_seconds += time.monotonic() - started
+        return played.hear(output, limit)
+
+    def _room(self, played: _Played) -> int:
+        room = int(self.rollout_config.response_length) - len(played.response)
+        context = self.rollout_config.get("max_model_len", None)
+        return (
+            room if context is None else min(room, int(context) - len(played.prompt) - len(played.response))
+        )
+
+
+@dataclass
+class _Played:
+    """The tokens of an episode, and what else verl wants to know of it."""
+
+    want_logprobs: bool
+    prompt: list[int] = field(default_factory=list)
+    response: list[int] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    replies: int = 0
+    shown: int = 0
+    generate_seconds: float = 0.0
+    environment_seconds: float = 0.0
+    preempted: int = -1
+    routed_experts: Any = None
+    said_by_server: dict[str, Any] = field(default_factory=dict)
+    rewards: list[float] = field(default_factory=list)
+    record: dict[str, float] = field(default_factory=dict)
+    fault: dict[str, str] | None = None
+    worth_another_try: bool = False
+
+    def hear(self, output: Any, limit: int) -> list[int] | None:
+        """Add a reply as the server gave it, of `limit` tokens at most."""
+        reply = [int(token) for token in output.token_ids][:limit]
+        said = dict(getattr(output, "extra_fields", None) or {})
+        self._merge_said(said)
+        if getattr(output, "num_preempted", None) is not None:
+            self.preempted = max(self.preempted, 0) + output.num_preempted
+        if not reply and getattr(output, "stop_reason", None) == "aborted":
+            return None
+        if getattr(output, "routed_experts", None) is not None:
+            self.routed_experts = output.routed_experts
+        if self.want_logprobs:
+            logprobs = [float(value) for value in output.log_probs or []][:limit]
+            if len(logprobs) != len(reply):
+                raise RuntimeError(
+                    f"the generation server returned {len(logprobs)} log-probabilities for {len(reply)} "
+                    "tokens, though rollout.calculate_log_probs asks for them"
+                )
+            self.logprobs += logprobs
+        self.response += reply
+        self.mask += [1] * len(reply)
+        self.replies += 1
+        return reply
+
+    def show(self, tokens: Sequence[int]) -> None:
+        """Add what is not the model's."""
+        self.response += tokens
+        self.mask += [0] * len(tokens)
+        self.logprobs += [0.0] * len(tokens) if self.want_logprobs else []
+        self.shown += 1
+
+    def refuse(self, message: str) -> None:
+        """Let the episode count as faulted though its environment did nothing wrong."""
+        self.fault = {"kind": "PromptTooLong", "message": message}
+
+    def take(self, episode: Episode) -> None:
+        """Take over what the environment said of the episode."""
+        self.worth_another_try = episode.fault is not None
+        self.fault = self.fault or episode.fault
+        self.rewards = list(episode.rewards)
+        self.record = {**episode.record(), "fault": float(self.fault is not None)}
+
+    def output(self, conversation: Conversation) -> AgentLoopOutput:
+        """Return it as verl wants it."""
+        if not self.response:  # verl puts the score on the last token, so there must be one
+            self.response, self.mask = [conversation.end_token or 0], [0]
+            self.logprobs = [0.0] if self.want_logprobs else []
+        optional = {}
+        if self.routed_experts is not None:
+            optional["routed_experts"] = self.routed_experts[: len(self.prompt) + len(self.response)]
+        return AgentLoopOutput(
+            prompt_ids=self.prompt,
+            response_ids=self.response,
+            response_mask=[0] * len(self.mask) if self.fault else self.mask,
+            response_logprobs=self.logprobs if self.want_logprobs else None,
+            multi_modal_data={},
+            reward_score=self.record["return"],
+            num_turns=self.replies + self.shown + 1,  # as verl's own loops count: the prompt is one
+            metrics=AgentLoopMetrics(
+                generate_sequences=self.generate_seconds,
+                tool_calls=self.environment_seconds,
+                num_preempted=self.preempted,
+            ),
+            extra_fields={
+                **self.said_by_server,
+                "turn_scores": self.rewards,
+                "tool_rewards": [],
+                "reward_extra_info": self.record,
+                "env_fault": self.fault,
+            },
+            **optional,
+        )
+
+    def _merge_said(self, said: dict[str, Any]) -> None:
+        """Keep the last, but of the steps whose weights the model had, the first and the last."""
+        for name, pick in (("min_global_steps", min), ("max_global_steps", max)):
+            both = [step for step in (self.said_by_server.get(name), said.get(name)) if step is not None]
+            if both:
+                said[name] = pick(both)
+        self.said_by_server.update(said)
+
+
+def _steps_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    step = row.get("global_steps")
+    return {} if step is None else {"min_global_steps": step, "max_global_steps": step}
+
+
+def _followed_by(messages: Sequence[Mapping[str, Any]], observation: str) -> list[Mapping[str, Any]]:
+    """Return the messages and the observation, in one message if the last is the user's too."""
+    last = messages[-1] if messages else {}
+    if last.get("role") == "user" and isinstance(last.get("content"), str):
+        return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{observation}"}]
+    return [*messages, {"role": "user", "content": observation}]
+
+
+_conversations: dict[tuple[Any, ...], Conversation] = {}
+_known_arguments = {"name", "tools", "hf_model_type"}
+
+
+def _conversation(tokenizer: Any, options: Any, *, system: bool) -> Conversation:
+    """Return the same for all samples of a worker; it keeps its tokenizer, so an id stays its own."""
+    options = dict(options or {})
+    key = (
+        id(tokenizer),
+        str(tokenizer.chat_template),
+        json.dumps(options, sort_keys=True, default=str),
+        system,
+    )
+    if key not in _conversations:
+        _conversations[key] = Conversation(tokenizer, options, system=system)
+    return _conversations[key]
+
+
+def _warn_of_unknown(arguments: Mapping[str, Any]) -> None:
+    # verl gives its own arguments, more of them with each version, so a mistyped one cannot be refused.
+    unknown = {*arguments} - _known_arguments - {*AgentLoopBase.__init__.__code__.co_varnames}
+    if unknown:
+        _log.warning("GymAgentLoop knows no argument %s; is it mistyped in the yaml?", sorted(unknown))
+        _known_arguments.update(unknown)
+
+
+def _at_least(least: int, name: str, value: int | None) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+        raise ValueError(f"{name}={value!r} should be an integer from {least}, or null")
+    return value

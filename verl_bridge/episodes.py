@@ -1,0 +1,293 @@
+"""Episodes that can be awaited, over any text environment of gymnasium.
+
+``await Episode.begin(task)`` makes or reuses an environment, ``await episode.step(reply)`` plays a turn, and
+``await episode.end()``, which belongs in a ``finally``, gives the environment back. What an environment gets
+wrong is never raised: it is the episode's ``fault``.
+
+What is read of ``info``, where it is there: ``fault``, ``success``, ``parse_error`` and ``invalid_action``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from verl_bridge.environments import Held, Unregistered, close_all, take
+
+__all__ = ["Episode", "Task", "Turn", "close_all"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which environment is played, and from which start.
+
+    Attributes:
+        env_id: gymnasium's id, with its module: ``"agentgym_gym:agentgym/Maze-v0"``.
+        env_kwargs: Arguments of ``gymnasium.make``.
+        options: Options of ``reset``.
+        seed: Seed of ``reset``; None lets the environment go on drawing.
+    """
+
+    env_id: str
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        row: Mapping[str, Any],
+        *,
+        env_id: str | None = None,
+        env_kwargs: Mapping[str, Any] | str | None = None,
+        reset_options: Mapping[str, Any] | str | None = None,
+        seed: int | None = None,
+    ) -> Task:
+        """Read the task of a row of data: its ``interaction_kwargs``, which may stand in ``extra_info``.
+
+        Mappings may be written as JSON. In a mapping that is not, None means that the row leaves the key out,
+        as a column of structs has the same keys in every row.
+
+        Args:
+            row: The row, or the keyword arguments that verl makes of it.
+            env_id: The environment of rows that name none.
+            env_kwargs: Arguments for it, each overridden by the row's own. They are not given to a row that
+                names another environment than `env_id`.
+            reset_options: Options for it, likewise.
+            seed: Seed of rows that have none.
+
+        Raises:
+            ValueError: A key of the row has a value it cannot have, or there is no ``env_id``.
+        """
+        holder = row if row.get("interaction_kwargs") is not None else _mapping(row, "extra_info")
+        own = _without_none(_mapping(holder, "interaction_kwargs"))
+        unknown = sorted(set(own) - {"name", "env_id", "env_kwargs", "reset_options", "seed"})
+        if unknown:
+            raise ValueError(
+                f"interaction_kwargs has {unknown}, which the bridge does not know: arguments of the "
+                "environment belong in env_kwargs, those of its reset in reset_options"
+            )
+        name = own.get("env_id", env_id)
+        if not isinstance(name, str) or not name:
+            raise ValueError(
+                f"env_id={name!r} should be the id of an environment, such as 'module:namespace/Name-v0', in "
+                "interaction_kwargs or in the yaml of the agent loop"
+            )
+        given = {"env_kwargs": env_kwargs, "reset_options": reset_options}
+        if env_id is not None and name != env_id:
+            given = {}
+        merged = {key: _mapping(given, key) | _of_row(own, key) for key in ("env_kwargs", "reset_options")}
+        return cls(name, merged["env_kwargs"], merged["reset_options"], _seed(own.get("seed", seed)))
+
+
+class Turn(NamedTuple):
+    """What a step returned. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
+
+
+class Episode:
+    """One task being played. Begin it by :meth:`begin`; use it from one task of one event loop.
+
+    Attributes:
+        task: What is played.
+        observation: The first observation, then the latest; empty if there was a fault.
+        rewards: Reward of each turn.
+        over: Whether the environment has ended the episode, or failed.
+        fault: None, or the ``kind`` and ``message`` of what went wrong in the environment. Such an episode
+            says nothing about the agent.
+    """
+
+    def __init__(self, task: Task, timeout: float | None = None) -> None:
+        self.task = task
+        self.observation = ""
+        self.rewards: list[float] = []
+        self.over = False
+        self.fault: dict[str, str] | None = None
+        self._timeout = timeout
+        self._held: Held | None = None
+        self._success = False
+        self._invalid = 0
+        self._playing = False
+
+    @classmethod
+    async def begin(cls, task: Task, *, timeout: float | None = None) -> Episode:
+        """Start a task in an environment from the pool, or a new one.
+
+        Args:
+            task: What is to be played.
+            timeout: Seconds allowed for making the environment and for each reset and step, after which it
+                counts as failed; None waits for good.
+
+        Raises:
+            ValueError: No environment is registered by the task's id.
+        """
+        episode = cls(task, timeout)
+        try:
+            await episode._begin()
+        except BaseException:
+            await episode.end()
+            raise
+        return episode
+
+    async def step(self, reply: str) -> Turn:
+        """Play one turn.
+
+        Args:
+            reply: What the model wrote.
+
+        Raises:
+            RuntimeError: The episode is over or ended, or a step of it is being played.
+        """
+        if self.over or self._held is None:
+            raise RuntimeError("the episode is over: begin another")
+        if self._playing:
+            raise RuntimeError("a step of this episode is being played: await it first")
+        self._playing = True
+        try:
+            turn = await self._played(self._held.step(reply))
+        finally:
+            self._playing = False
+        self.rewards.append(turn.reward)
+        self.observation = turn.observation
+        self._invalid += bool(turn.info.get("parse_error") or turn.info.get("invalid_action"))
+        self.over = turn.terminated or turn.truncated
+        success = turn.info.get("success")
+        self._success = bool(turn.terminated and sum(self.rewards) > 0) if success is None else bool(success)
+        return turn
+
+    async def end(self) -> None:
+        """Give the environment back, or close it after a fault or an interrupt. May be called again."""
+        held, self._held = self._held, None
+        if held is not None:
+            await held.leave(usable=self.fault is None)
+
+    def record(self) -> dict[str, float]:
+        """Return the numbers of the episode, always the same five; one with a fault has earned nothing."""
+        valid = self.fault is None
+        return {
+            "return": float(sum(self.rewards)) if valid else 0.0,
+            "success": float(self._success and valid),
+            "turns": float(len(self.rewards)),
+            "invalid_actions": float(self._invalid),
+            "fault": float(not valid),
+        }
+
+    async def _begin(self) -> None:
+        self._held = take(self.task.env_id, self.task.env_kwargs)
+        try:
+            await self._in_time(self._held.open())
+            answer = await self._in_time(self._held.reset(self.task.seed, dict(self.task.options) or None))
+            observation, info = _checked(answer, ("observation", "info"))
+        except Unregistered:
+            raise  # a mistake in the data, which every episode would meet
+        except Exception as error:  # noqa: BLE001 - whatever an environment may raise
+            self._fail(_fault_of(error))
+            return
+        if info.get("fault"):
+            self._fail(_stated(info["fault"]))
+        else:
+            self.observation = observation
+
+    async def _played(self, step: Awaitable[Any]) -> Turn:
+        try:
+            answer = await self._in_time(step)
+            observation, reward, terminated, truncated, info = _checked(
+                answer, ("observation", "reward", "terminated", "truncated", "info")
+            )
+            reward = float(reward)
+            if not math.isfinite(reward):
+                raise ValueError(f"the reward is {reward}, not a number that can be summed")
+        except Exception as error:  # noqa: BLE001
+            fault, info = _fault_of(error), {}
+        else:
+            if not info.get("fault"):
+                return Turn(observation, reward, bool(terminated), bool(truncated), info)
+            fault = _stated(info["fault"])
+        self._fail(fault)
+        return Turn("", 0.0, terminated=False, truncated=True, info={**info, "fault": fault})
+
+    async def _in_time(self, call: Awaitable[Any]) -> Any:
+        if self._timeout is None:
+            return await call
+        try:
+            return await asyncio.wait_for(call, self._timeout)
+        except asyncio.TimeoutError:
+            raise TimeoutError(f"no answer from the environment in {self._timeout:g} s") from None
+
+    def _fail(self, fault: dict[str, str]) -> None:
+        self.fault, self.over, self.observation = fault, True, ""
+        _log.warning("%s failed: %s: %s", self.task.env_id, fault["kind"], fault["message"])
+
+
+def _checked(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    if not isinstance(answer, tuple) or len(answer) != len(names):
+        raise TypeError(f"the environment should return {', '.join(names)}, not {answer!r:.200}")
+    if not isinstance(answer[0], str):
+        raise TypeError(f"the observation should be text, not {type(answer[0]).__name__}")
+    if not isinstance(answer[-1], Mapping):
+        raise TypeError(f"the info should be a mapping, not {type(answer[-1]).__name__}")
+    return answer
+
+
+def _fault_of(error: BaseException) -> dict[str, str]:
+    return {"kind": type(error).__name__, "message": str(error)}
+
+
+def _stated(fault: Any) -> dict[str, str]:
+    said = fault if isinstance(fault, Mapping) else {"message": fault}
+    return {"kind": str(said.get("kind", "Fault")), "message": str(said.get("message", ""))}
+
+
+def _seed(value: Any) -> int | None:
+    value = _plain(value)
+    if isinstance(value, float):  # what pandas makes of a column of integers and nulls
+        value = None if math.isnan(value) else int(value) if value.is_integer() else value
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise ValueError(f"seed={value!r} should be an integer from 0, or null")
+
+
+def _mapping(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = holder.get(key)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"{key}={value!r:.200} is not JSON: {error}") from None
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    raise ValueError(f"{key}={value!r:.200} should be a mapping, or one written as JSON")
+
+
+def _of_row(own: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = _mapping(own, key)
+    return value if isinstance(own.get(key), str) else _without_none(value)
+
+
+def _without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without the types of numpy and of configuration files."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):  # numpy's arrays and scalars
+        return _plain(value.tolist())
+    return value
