@@ -1,10 +1,11 @@
-"""The game of the tests: guess a digit. It keeps a record of what it paid, in the file that GUESSING_LOG names."""
+"""A game of the tests: guess a digit. What it paid is recorded in the file that GUESSING_LOG names."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+from pathlib import Path
 
 import gymnasium
 
@@ -46,7 +47,7 @@ class Guessing(gymnasium.Env[str, str]):
         self._paid.append(reward)
         terminated, truncated = reward == 1.0, self._guesses == 3 and reward != 1.0
         if terminated or truncated:
-            with open(self._log, "a") as log:
+            with Path(self._log).open("a") as log:
                 log.write(json.dumps({"secret": self._secret, "paid": self._paid}) + "\n")
         return text, reward, terminated, truncated, {"parse_error": not found}
 

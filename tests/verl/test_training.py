@@ -13,7 +13,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -30,7 +29,8 @@ from verl_bridge.cpu.tiny import make_tiny
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 400
-SENT_AS = torch.bfloat16 if metadata.version("verl").startswith("0.7.") else torch.float32
+VERL = metadata.version("verl")
+SENT_AS = torch.bfloat16 if VERL.startswith("0.7.") else torch.float32
 """verl 0.7 rounds the weights that it sends."""
 ROWS, ROLLOUTS = 4, 4
 
@@ -117,13 +117,13 @@ def _memory(process: int) -> int:
         rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
     except OSError:
         return 0
-    return int(re.search(r"^Pss:\s+(\d+)", rollup, re.M).group(1)) << 10 if "Pss:" in rollup else 0
+    return int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE).group(1)) << 10 if "Pss:" in rollup else 0
 
 
 def row(number: int) -> dict[str, object]:
     return {
         "prompt": [{"role": "system", "content": TEXTS[0]}],
-        "agent_name": "guessing",
+        "agent_name": "gym_env",
         "data_source": "test/Guessing-v0",
         "ability": "agent",
         "reward_model": {"style": "rule", "ground_truth": ""},
@@ -146,9 +146,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=ROADS)
-def trained(
-    request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Run]:
+def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One step of training and its checkpoint."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -156,7 +154,9 @@ def trained(
     folder = tmp_path_factory.mktemp("run")
     pq.write_table(pa.Table.from_pylist([row(number) for number in range(ROWS)]), folder / "rows.parquet")
     loop = folder / "loop.yaml"
-    loop.write_text("- name: guessing\n  _target_: small_loop.SmallLoop\n")
+    loop.write_text(
+        "- name: gym_env\n  _target_: verl_bridge.agent_loop.GymAgentLoop\n  max_tokens_per_turn: 8\n"
+    )
     arguments = [
         *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
         "algorithm.adv_estimator=grpo",
@@ -185,12 +185,12 @@ def trained(
     ]
     run = Run(arguments, {"GUESSING_LOG": f"{folder}/paid.jsonl"}, folder)
     assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
-    yield run
+    return run
 
 
-def measured(run: Run) -> dict[str, float]:
-    """What verl printed of its step."""
-    (line,) = re.findall(r"step:1 - (.*)", run.text)
+def measured(run: Run, step: int = 1) -> dict[str, float]:
+    """What verl printed of a step."""
+    (line,) = re.findall(rf"step:{step} - (.*)", run.text)
     number = r"(?:np\.float64\()?(-?[\d.]+(?:e[-+]?\d+)?)\)?"
     return {key: float(value) for key, value in re.findall(rf"([\w/@.\-]+):{number}", line)}
 
@@ -203,7 +203,7 @@ def test_one_step_of_training(trained, report_at_end):
     metrics = measured(trained)
     assert metrics["actor/grad_norm"] > 0
     report_at_end(
-        f"one step of verl's trainer on the CPU: {trained.seconds:.0f} s, {trained.peak / 2**30:.1f} GiB at most"
+        f"one step of verl {VERL} on the CPU: {trained.seconds:.0f} s, {trained.peak / 2**30:.1f} GiB at most"
     )
 
 
@@ -236,7 +236,7 @@ def largest_change(before: dict[str, torch.Tensor], after: dict[str, torch.Tenso
 
 
 def test_the_server_takes_the_weights_that_were_trained(trained, tiny):
-    """It says how much each update changed: before the step nothing, by the step what the checkpoint says."""
+    """It says how much each update changed: first nothing, then what the checkpoint says."""
     taken = re.findall(r"weights of step (\w+) taken, (\d+) tensors, largest change (\S+)", trained.text)
     steps, tensors, changes = zip(*taken, strict=True)
     assert [int(step) for step in steps] == [0, 1]
@@ -267,9 +267,44 @@ def test_the_trainer_finds_the_log_probs_that_the_server_gave(trained):
     """The tokens that were sampled are those that are trained on, in their places, by the same weights."""
     metrics = measured(trained)
     assert metrics["training/rollout_actor_probs_pearson_corr"] > 0.99
-    if SENT_AS == torch.float32:
+    if torch.float32 == SENT_AS:
         assert metrics["training/rollout_probs_diff_max"] < 1e-6
 
 
 def test_no_process_is_left(trained):
     assert not trained.left
+
+
+def test_supervised_fine_tuning(tiny, tmp_path, report_at_end):
+    """By verl's own trainer, through the entry of the bridge: the loss falls, and only on what the agent said."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    said = [("user", TEXTS[1]), ("assistant", "5"), ("user", TEXTS[3]), ("assistant", "7")]
+    messages = [{"role": role, "content": text} for role, text in [("system", TEXTS[0]), *said]]
+    pq.write_table(pa.Table.from_pylist([{"messages": messages}] * 16), tmp_path / "games.parquet")
+    arguments = [
+        *("-m", "verl_bridge.cpu.sft"),
+        f"model.path={tiny}",
+        f"data.train_files={tmp_path}/games.parquet",
+        "data.train_batch_size=8",
+        "data.micro_batch_size_per_gpu=8",
+        "data.max_length=128",
+        "optim.lr=3e-3",
+        "optim.lr_warmup_steps_ratio=0",
+        "trainer.logger=[console]",
+        "trainer.total_epochs=4",
+        "trainer.save_freq=8",
+        "trainer.test_freq=-1",
+        "trainer.resume_mode=disable",
+        f"trainer.default_local_dir={tmp_path}/checkpoints",
+    ]
+    run = Run(arguments, {}, tmp_path)
+    assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
+    losses = [measured(run, step)["train/loss"] for step in range(1, 9)]
+    assert losses[-1] < losses[0] / 2
+    assert not run.left
+    assert list((tmp_path / "checkpoints" / "global_step_8").glob("model_world_size_1_rank_0.pt"))
+    report_at_end(
+        f"8 steps of verl {VERL}'s SFT on the CPU: {run.seconds:.0f} s, loss {losses[0]:.2f} to {losses[-1]:.2f}"
+    )

@@ -1,4 +1,4 @@
-"""Generates replies for many prompts at once, by transformers, in this process. Knows neither verl nor Ray."""
+"""Generates replies for many prompts at once, by transformers. Knows neither verl nor Ray."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Generator:
     @classmethod
     def load(cls, folder: str) -> Generator:
         """The model in a folder."""
-        from transformers import AutoModelForCausalLM  # noqa: PLC0415
+        from transformers import AutoModelForCausalLM
 
         return cls(
             AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa")

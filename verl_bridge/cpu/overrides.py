@@ -1,7 +1,7 @@
 """The settings by which verl's trainers run on a CPU, by version, each with its reason.
 
-Data and no verl: recipes, tests and documents take them from here. They say nothing about what is learned: data,
-lengths, batch sizes and learning rates are the recipe's.
+Recipes, tests and documents take them from here. They say nothing about what is learned: data, lengths, batch
+sizes and learning rates are the recipe's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ACTOR = "actor_rollout_ref.actor"
 MODEL = "actor_rollout_ref.model"
 ROLLOUT = "actor_rollout_ref.rollout"
 FLOAT32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
-"""What verl 0.9 reads: ``fsdp_config.dtype`` is read by no one. verl 0.7 computes in bfloat16 whatever is set."""
+"""What verl 0.9 reads (``fsdp_config.dtype`` it never does). verl 0.7 computes in bfloat16 in any case."""
 
 PPO = (
     Override("trainer.device", "cpu", "where tensors go", only="0.9"),

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from types import ModuleType
+from typing import cast
 
 import torch
 from verl.plugin.platform import PlatformBase, PlatformRegistry, set_platform
@@ -29,7 +30,7 @@ class CpuPlatform(PlatformBase):
 
     @property
     def device_module(self) -> ModuleType:
-        return torch.cpu
+        return cast("ModuleType", torch.cpu)
 
     def is_available(self) -> bool:
         return True
@@ -103,7 +104,7 @@ def use_cpu_platform() -> None:
     wanted = os.environ.get("VERL_PLATFORM", NAME).strip().lower()
     if wanted != NAME:
         raise RuntimeError(
-            f"VERL_USE_EXTERNAL_MODULES asks for verl_bridge.cpu, and VERL_PLATFORM={wanted} for another platform: "
-            "unset one of the two"
+            f"VERL_USE_EXTERNAL_MODULES asks for verl_bridge.cpu, and VERL_PLATFORM={wanted} for another "
+            "platform: unset one of the two"
         )
     set_platform(CpuPlatform())

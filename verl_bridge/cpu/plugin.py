@@ -26,7 +26,7 @@ def install() -> None:
     shims.add_memory_calls()
     shims.stand_in_for_flash_attn()
     if importlib.util.find_spec("verl.plugin"):  # verl 0.9 asks a platform
-        from verl_bridge.cpu.platform import use_cpu_platform  # noqa: PLC0415
+        from verl_bridge.cpu.platform import use_cpu_platform
 
         use_cpu_platform()
     else:  # verl 0.7 asks torch
@@ -38,7 +38,7 @@ def install() -> None:
 
 
 def _refuse_gpu() -> None:
-    import torch  # noqa: PLC0415
+    import torch
 
     if torch.cuda.is_available():
         raise RuntimeError(
@@ -49,18 +49,18 @@ def _refuse_gpu() -> None:
 
 def _register_engine() -> None:
     """Offer verl's own FSDP engine for the device ``cpu``; verl registers it for cuda and npu alone."""
-    from verl.workers.engine import EngineRegistry  # noqa: PLC0415
-    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead  # noqa: PLC0415
+    from verl.workers.engine import EngineRegistry
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
     register = EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cpu")
     register(FSDPEngineWithLMHead)
 
 
 def _register_rollout() -> None:
-    from verl.workers.rollout import base, replica  # noqa: PLC0415
+    from verl.workers.rollout import base, replica
 
     def load() -> object:
-        from verl_bridge.cpu.rollout import CpuReplica  # noqa: PLC0415
+        from verl_bridge.cpu.rollout import CpuReplica
 
         return CpuReplica
 

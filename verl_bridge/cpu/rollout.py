@@ -1,4 +1,4 @@
-"""verl's rollout on a CPU: a server that generates, as a Ray actor, and what sends it the trainer's weights."""
+"""verl's rollout on a CPU: a server that generates, a Ray actor, and what sends it the weights."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
-import torch
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from verl_bridge.cpu.generator import Generator, Reply, Request
 from verl_bridge.cpu.sampling import Sampling
+
+if TYPE_CHECKING:
+    import torch
 
 GATHER_S = 0.005
 """How long the first of the waiting requests waits for others to be generated with it, in seconds."""
@@ -94,8 +96,8 @@ class CpuServer:
         room = self._context - len(prompt)
         if not prompt or room < 1:
             raise ValueError(
-                f"a prompt of {len(prompt)} tokens has no reply in a context of {self._context}: shorten it, or "
-                "raise actor_rollout_ref.rollout.max_model_len or the model's max_position_embeddings"
+                f"a prompt of {len(prompt)} tokens has no reply in a context of {self._context}: shorten it, "
+                "or raise actor_rollout_ref.rollout.max_model_len or the model's max_position_embeddings"
             )
         sampling = Sampling.of(params)
         limit = min(room, self._response_length if sampling.max_tokens is None else sampling.max_tokens)
@@ -132,7 +134,7 @@ class CpuServer:
         return self._generator.generate(requests), self._global_steps
 
     async def load_weights(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
-        """Take the trainer's weights, once what is being generated is done, and print how much they changed."""
+        """Take the trainer's weights, once the batch before is done, and print how much they changed."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._load, weights, global_steps)
         self._updates += 1
         self._asked.clear()

@@ -1,4 +1,4 @@
-"""How the next token is drawn: the parameters that verl sends with a request, and the distribution they mean."""
+"""How the next token is drawn: the parameters that verl sends, and the distribution they mean."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """verl's trainer for supervised fine-tuning, on a CPU: ``python -m verl_bridge.cpu.sft KEY=VALUE ...``.
 
-It takes the settings of ``verl.trainer.sft_trainer``. That module's own entry cannot be used: it opens the process
-group by a backend that torch refuses on a CPU, and would open it a second time where it is open already.
+It takes the settings of ``verl.trainer.sft_trainer``. That module's own entry cannot be used: it opens the
+process group by a backend that torch refuses on a CPU, and opens it again where it is open already.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def train(config: Any) -> None:
     Args:
         config: verl's, composed by hydra.
     """
-    import torch.distributed as dist  # noqa: PLC0415
-    from verl.trainer.sft_trainer import SFTTrainer  # noqa: PLC0415
+    import torch.distributed as dist
+    from verl.trainer.sft_trainer import SFTTrainer
 
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
@@ -40,7 +40,7 @@ def main() -> None:
         raise SystemExit("verl_bridge.cpu.sft trains in one process: start it by python -m, not by torchrun")
     # verl reads them though the group is open.
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1")
-    import hydra  # noqa: PLC0415
+    import hydra
 
     install()
     sys.argv[1:] = [*sft_overrides(), *sys.argv[1:]]

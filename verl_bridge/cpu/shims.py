@@ -1,4 +1,4 @@
-"""What torch and verl lack on a CPU: memory calls that do nothing, one process group, four functions of flash-attn.
+"""What torch and verl lack on a CPU: memory calls, a process group, four functions of flash-attn.
 
 Nothing that exists already is replaced.
 """
@@ -18,10 +18,10 @@ _NOTHING = ("empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_accu
 def add_memory_calls() -> None:
     """Give ``torch.cpu`` the calls that verl makes of any accelerator and that torch has for CUDA alone.
 
-    Memory in use is reported as 0 bytes, and of (0, 0) bytes none is free: verl only prints them. The state of
-    the random numbers is the CPU's own; checkpoints hold it.
+    All memory is reported as 0 bytes: verl only prints it. The state of the random numbers is the CPU's own;
+    checkpoints hold it.
     """
-    import torch  # noqa: PLC0415
+    import torch
 
     calls: dict[str, Any] = {
         **dict.fromkeys(_ZERO, lambda *_args, **_kwargs: 0),
@@ -41,7 +41,7 @@ def open_gloo_group() -> None:
     verl would open it by the backends ``cpu:gloo,cpu:gloo`` (0.9) or ``cpu:gloo,cpu:nccl`` (0.7), which torch
     refuses: one device, named twice. Where there is a group already, verl takes it.
     """
-    import torch.distributed as dist  # noqa: PLC0415
+    import torch.distributed as dist
 
     if "RANK" in os.environ and "MASTER_ADDR" in os.environ and not dist.is_initialized():
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -51,7 +51,7 @@ def open_gloo_group() -> None:
 def stand_in_for_flash_attn() -> None:
     """Make ``from flash_attn.bert_padding import ...`` work where flash-attn is not installed.
 
-    verl 0.7 pads and unpads by four of its functions on any device; verl 0.9 has its own. Only that one module
+    verl 0.7 pads and unpads by four of its functions on any device; verl 0.9 has its own. Only that module
     is put into ``sys.modules``, so ``flash_attn`` itself stays missing for whoever looks for its kernels.
     """
     name = "flash_attn.bert_padding"
@@ -82,7 +82,7 @@ def unpad_input(values: Any, mask: Any, unused_mask: Any = None) -> tuple[Any, A
         The tokens; their indices in the flattened batch; where each sequence begins, and the last ends, among
         them; the longest sequence, in tokens; how many tokens of each sequence ``mask`` alone keeps.
     """
-    import torch  # noqa: PLC0415
+    import torch
 
     kept = mask if unused_mask is None else mask + unused_mask
     indices = kept.flatten().nonzero().flatten()
@@ -94,7 +94,7 @@ def unpad_input(values: Any, mask: Any, unused_mask: Any = None) -> tuple[Any, A
 
 
 def rearrange(*args: Any, **kwargs: Any) -> Any:
-    """einops' own, which flash-attn passes on."""
-    import einops  # noqa: PLC0415
+    """The function of einops, which flash-attn passes on."""
+    import einops
 
     return einops.rearrange(*args, **kwargs)

@@ -24,8 +24,8 @@ _PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""How Qwen2 cuts text before it merges. transformers 5 loads any Qwen2 folder so, whatever was saved in it, and
-merges that were learned on pieces of another cut would not be found."""
+"""How Qwen2 cuts text before it merges. transformers 5 loads any Qwen2 folder so, whatever was saved in it,
+and merges that were learned on pieces of another cut would not be found."""
 
 
 def make_tiny(
@@ -56,13 +56,13 @@ def make_tiny(
         The folder.
 
     Raises:
-        ValueError: the vocabulary is too small, the width no multiple of 8, or a phrase is not read back as one
-            token.
+        ValueError: the vocabulary is too small, the width no multiple of 8, or a phrase is not read back as
+            one token.
     """
     if vocabulary < 256 + 3 or hidden % 8:
         raise ValueError(f"vocabulary={vocabulary} must be 259 or more, and hidden={hidden} a multiple of 8")
-    import torch  # noqa: PLC0415
-    from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415
+    import torch
+    from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
     folder = Path(folder)
     tokenizer = _train(list(texts), phrases, vocabulary, context)
@@ -91,7 +91,7 @@ def make_tiny(
 
 
 def _train(texts: list[str], phrases: Sequence[str], vocabulary: int, context: int) -> Any:
-    from tokenizers import (  # noqa: PLC0415
+    from tokenizers import (
         AddedToken,
         Regex,
         Tokenizer,
@@ -101,7 +101,7 @@ def _train(texts: list[str], phrases: Sequence[str], vocabulary: int, context: i
         pre_tokenizers,
         trainers,
     )
-    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415
+    from transformers import PreTrainedTokenizerFast
 
     core = Tokenizer(models.BPE())
     core.normalizer = normalizers.NFC()
@@ -134,7 +134,7 @@ def _train(texts: list[str], phrases: Sequence[str], vocabulary: int, context: i
 
 def _check(folder: Path, phrases: Sequence[str]) -> None:
     """Load the tokenizer as verl will, and see that it still reads and says what it was made for."""
-    from transformers import AutoTokenizer  # noqa: PLC0415
+    from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for text in (*phrases, BEGIN, END):
