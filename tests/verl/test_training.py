@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -33,6 +34,12 @@ VERL = metadata.version("verl")
 SENT_AS = torch.bfloat16 if VERL.startswith("0.7.") else torch.float32
 """verl 0.7 rounds the weights that it sends."""
 ROWS, ROLLOUTS = 4, 4
+
+LOOP = """\
+- name: gym_env
+  _target_: verl_bridge.agent_loop.GymAgentLoop
+  max_tokens_per_turn: 8
+"""
 
 ROADS = [pytest.param("agent_loop", id="agent loop")]
 """How episodes come to verl; the Interaction of verl 0.7 joins here."""
@@ -145,34 +152,23 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
 
 
-@pytest.fixture(scope="module", params=ROADS)
-def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One step of training and its checkpoint."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    folder = tmp_path_factory.mktemp("run")
-    pq.write_table(pa.Table.from_pylist([row(number) for number in range(ROWS)]), folder / "rows.parquet")
-    loop = folder / "loop.yaml"
-    loop.write_text(
-        "- name: gym_env\n  _target_: verl_bridge.agent_loop.GymAgentLoop\n  max_tokens_per_turn: 8\n"
-    )
-    arguments = [
-        *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
+def step_of(folder: Path | str) -> list[str]:
+    """What verl is told, beside the settings for a CPU: one step, over the files in a folder."""
+    return [
         "algorithm.adv_estimator=grpo",
         f"data.train_files={folder}/rows.parquet",
         f"data.val_files={folder}/rows.parquet",
         f"data.train_batch_size={ROWS}",
         "data.max_prompt_length=64",
         "data.max_response_length=64",
-        f"actor_rollout_ref.model.path={tiny}",
+        f"actor_rollout_ref.model.path={folder}/tiny",
         f"actor_rollout_ref.actor.ppo_mini_batch_size={ROWS}",
         "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
         "actor_rollout_ref.actor.optim.lr=1e-3",
         f"actor_rollout_ref.rollout.n={ROLLOUTS}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
-        f"actor_rollout_ref.rollout.agent.agent_loop_config_path={loop}",
+        f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml",
         "trainer.logger=[console]",
         "trainer.val_before_train=False",
         "trainer.test_freq=-1",
@@ -183,6 +179,19 @@ def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest
         f"trainer.rollout_data_dir={folder}/rollouts",
         f"trainer.default_local_dir={folder}/checkpoints",
     ]
+
+
+@pytest.fixture(scope="module", params=ROADS)
+def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One step of training and its checkpoint."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "tiny").symlink_to(tiny)
+    (folder / "loop.yaml").write_text(LOOP)
+    pq.write_table(pa.Table.from_pylist([row(number) for number in range(ROWS)]), folder / "rows.parquet")
+    arguments = ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *step_of(folder)]
     run = Run(arguments, {"GUESSING_LOG": f"{folder}/paid.jsonl"}, folder)
     assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
     return run
@@ -197,6 +206,14 @@ def measured(run: Run, step: int = 1) -> dict[str, float]:
 
 def lines(file: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_the_page_shows_this_step():
+    page = (HERE.parents[1] / "docs" / "training" / "cpu.md").read_text()
+    command = page.split("-m verl.trainer.main_ppo ")[1].split("```")[0]
+    shown = shlex.split(command.replace("$(python -m verl_bridge.cpu.overrides)", ""))
+    assert shown == step_of("$PWD")
+    assert LOOP in page
 
 
 def test_one_step_of_training(trained, report_at_end):
@@ -276,7 +293,7 @@ def test_no_process_is_left(trained):
 
 
 def test_supervised_fine_tuning(tiny, tmp_path, report_at_end):
-    """By verl's own trainer, through the entry of the bridge: the loss falls, and only on what the agent said."""
+    """By verl's own trainer, through the entry of the bridge: the loss falls."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -293,18 +310,17 @@ def test_supervised_fine_tuning(tiny, tmp_path, report_at_end):
         "optim.lr=3e-3",
         "optim.lr_warmup_steps_ratio=0",
         "trainer.logger=[console]",
-        "trainer.total_epochs=4",
-        "trainer.save_freq=8",
+        "trainer.total_epochs=8",
+        "trainer.save_freq=16",
         "trainer.test_freq=-1",
         "trainer.resume_mode=disable",
         f"trainer.default_local_dir={tmp_path}/checkpoints",
     ]
     run = Run(arguments, {}, tmp_path)
     assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
-    losses = [measured(run, step)["train/loss"] for step in range(1, 9)]
+    losses = [measured(run, step)["train/loss"] for step in range(1, 17)]
     assert losses[-1] < losses[0] / 2
     assert not run.left
-    assert list((tmp_path / "checkpoints" / "global_step_8").glob("model_world_size_1_rank_0.pt"))
-    report_at_end(
-        f"8 steps of verl {VERL}'s SFT on the CPU: {run.seconds:.0f} s, loss {losses[0]:.2f} to {losses[-1]:.2f}"
-    )
+    assert list((tmp_path / "checkpoints" / "global_step_16").glob("model_world_size_1_rank_0.pt"))
+    fall = f"loss {losses[0]:.2f} to {losses[-1]:.2f}"
+    report_at_end(f"16 steps of fine-tuning, verl {VERL} on the CPU: {run.seconds:.0f} s, {fall}")

@@ -42,8 +42,8 @@ def _refuse_gpu() -> None:
 
     if torch.cuda.is_available():
         raise RuntimeError(
-            "VERL_USE_EXTERNAL_MODULES asks for verl_bridge.cpu, but this verl takes the GPU that torch sees: "
-            "set CUDA_VISIBLE_DEVICES= and RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=1, or leave the module out"
+            "verl_bridge.cpu was asked for, but this verl takes the GPU that torch sees: set "
+            "CUDA_VISIBLE_DEVICES= and RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=1, or leave the module out"
         )
 
 

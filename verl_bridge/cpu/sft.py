@@ -23,6 +23,8 @@ def train(config: Any) -> None:
     import torch.distributed as dist
     from verl.trainer.sft_trainer import SFTTrainer
 
+    # verl's workers read these, though with a store in memory nobody dials the address.
+    os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
         SFTTrainer(config=config).fit()
@@ -38,8 +40,6 @@ def main() -> None:
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SystemExit("verl_bridge.cpu.sft trains in one process: start it by python -m, not by torchrun")
-    # verl reads them though the group is open.
-    os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1")
     import hydra
 
     install()
