@@ -210,7 +210,7 @@ def lines(file: Path) -> list[dict[str, object]]:
 
 def test_the_page_shows_this_step():
     page = (HERE.parents[1] / "docs" / "training" / "cpu.md").read_text()
-    command = page.split("-m verl.trainer.main_ppo ")[1].split("```")[0]
+    command = page.split("-m verl.trainer.main_ppo ")[1].split("```")[0].replace("\\\n", " ")
     shown = shlex.split(command.replace("$(python -m verl_bridge.cpu.overrides)", ""))
     assert shown == step_of("$PWD")
     assert LOOP in page
