@@ -1,0 +1,55 @@
+"""A game of the tests: guess a digit. What it paid is recorded in the file that GUESSING_LOG names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import gymnasium
+
+TEXTS = (
+    "You guess a digit.",
+    "Guess a digit from 1 to 9.",
+    "That is no digit.",
+    "It is higher.",
+    "It is lower.",
+    "That is it!",
+)
+
+
+class Guessing(gymnasium.Env[str, str]):
+    """Three guesses; 1 for the digit, 0.25 for a digit that is close, -0.5 for a reply without one."""
+
+    observation_space = action_space = gymnasium.spaces.Text(1 << 16)
+
+    def __init__(self, log: str | None = None):
+        self._log = log or os.environ["GUESSING_LOG"]
+        self._secret = self._guesses = 0
+        self._paid: list[float] = []
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._secret = int((options or {}).get("secret", 5))
+        self._guesses, self._paid = 0, []
+        return TEXTS[1], {}
+
+    def step(self, action):
+        self._guesses += 1
+        found = re.search(r"[1-9]", action)
+        if not found:
+            reward, text = -0.5, TEXTS[2]
+        else:
+            off = self._secret - int(found.group())
+            reward = {0: 1.0, 1: 0.25, -1: 0.25}.get(off, 0.0)
+            text = TEXTS[5] if not off else TEXTS[3] if off > 0 else TEXTS[4]
+        self._paid.append(reward)
+        terminated, truncated = reward == 1.0, self._guesses == 3 and reward != 1.0
+        if terminated or truncated:
+            with Path(self._log).open("a") as log:
+                log.write(json.dumps({"secret": self._secret, "paid": self._paid}) + "\n")
+        return text, reward, terminated, truncated, {"parse_error": not found}
+
+
+gymnasium.register("test/Guessing-v0", Guessing, disable_env_checker=True, order_enforce=False)

@@ -1,0 +1,393 @@
+"""The parts of verl on a CPU, each in this process: no Ray is started."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import subprocess
+import sys
+import warnings
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+with warnings.catch_warnings():  # verl 0.9 imports what Ray has moved
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from verl_bridge.cpu.rollout import CpuServer, WeightSender
+
+import torch
+from hydra import compose, initialize_config_module
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from verl_bridge.cpu import shims
+from verl_bridge.cpu.generator import Generator, Request
+from verl_bridge.cpu.overrides import PPO, SFT, cpu_overrides, sft_overrides
+from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
+from verl_bridge.cpu.tiny import make_tiny
+
+PHRASES = ["Guess a digit from 1 to 9.", "It is higher.", "you said: "]
+PROMPTS = [(5, 6, 7), (9,), (11, 12, 13, 14, 15, 16, 17, 18), (5, 6, 7)]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return make_tiny(tmp_path_factory.mktemp("tiny"), ["Guess a digit. The digit is high."] * 20, PHRASES)
+
+
+@pytest.fixture
+def model(tiny):
+    return AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+
+
+@pytest.fixture
+def generator(model):
+    return Generator(model)
+
+
+@pytest.fixture
+def server(tiny):
+    return CpuServer(str(tiny), response_length=6, context=40, batch=64, seed=1)
+
+
+def ask(server, prompts, **params):
+    async def all_at_once():
+        return await asyncio.gather(
+            *(server.generate(str(i), prompt, params) for i, prompt in enumerate(prompts))
+        )
+
+    return asyncio.run(all_at_once())
+
+
+def plain_log_probs(model, prompt, reply, temperature=1.0):
+    """By one forward pass over prompt and reply: no padding, no cache."""
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([[*prompt, *reply]])).logits[0, len(prompt) - 1 : -1]
+    return torch.log_softmax(logits / temperature, dim=-1)
+
+
+class TestGenerator:
+    def test_log_probs_are_those_of_a_plain_forward_pass(self, generator, model):
+        requests = [
+            Request(prompt, Sampling(temperature=0.7, max_tokens=3 * place + 2), place)
+            for place, prompt in enumerate(PROMPTS)
+        ]
+        for request, reply in zip(requests, generator.generate(requests), strict=True):
+            plain = plain_log_probs(model, request.prompt, reply.token_ids, 0.7)
+            taken = plain.gather(-1, torch.tensor(reply.token_ids)[:, None])[:, 0]
+            assert reply.log_probs == pytest.approx(taken.tolist(), abs=1e-5)
+
+    def test_a_reply_does_not_depend_on_who_else_is_in_the_batch(self, generator):
+        requests = [Request(prompt, Sampling(max_tokens=9), seed) for seed, prompt in enumerate(PROMPTS)]
+        together = generator.generate(requests)
+        alone = [generator.generate([request])[0] for request in requests]
+        assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+
+    def test_temperature_nought_takes_the_likeliest(self, generator, model):
+        (reply,) = generator.generate([Request(PROMPTS[0], Sampling(temperature=0, max_tokens=5), 0)])
+        plain = plain_log_probs(model, PROMPTS[0], reply.token_ids)
+        assert reply.token_ids == plain.argmax(dim=-1).tolist()
+        assert reply.log_probs == pytest.approx(plain.max(dim=-1).values.tolist(), abs=1e-5)
+
+    def test_every_eos_of_the_generation_config_ends_a_reply(self, generator, tiny):
+        tokenizer = AutoTokenizer.from_pretrained(tiny)
+        assert generator.stop_ids == {tokenizer.eos_token_id, tokenizer.pad_token_id}
+        for stop in generator.stop_ids:
+            self._force(generator, stop)
+            (reply,) = generator.generate([Request(PROMPTS[0], Sampling(max_tokens=5), 0)])
+            assert reply.token_ids == [stop]
+
+    def test_the_ids_of_a_request_end_it_too(self, generator):
+        self._force(generator, 33)
+        ended, other = generator.generate(
+            [
+                Request(PROMPTS[0], Sampling(max_tokens=3, stop_token_ids=frozenset({33})), 0),
+                Request(PROMPTS[1], Sampling(max_tokens=3), 0),
+            ]
+        )
+        assert (ended.token_ids, other.token_ids) == ([33], [33, 33, 33])
+
+    @staticmethod
+    def _force(generator, token):
+        """Make the model say one token, whatever it is asked."""
+        model = generator._model
+        with torch.no_grad():
+            model.model.norm.weight.zero_()
+        model.lm_head = torch.nn.Linear(model.config.hidden_size, model.config.vocab_size)
+        with torch.no_grad():
+            model.lm_head.bias.zero_()
+            model.lm_head.bias[token] = 100.0
+
+    def test_weights_are_taken_whole_or_refused(self, generator):
+        weights = {name: tensor.clone() for name, tensor in generator._model.state_dict().items()}
+        name = "model.layers.0.mlp.up_proj.weight"
+        assert generator.load_weights(weights) == 0
+        weights[name][3, 4] += 0.5
+        assert generator.load_weights(weights) == pytest.approx(0.5, rel=1e-4)
+        with pytest.raises(ValueError, match=r"not sent: model\.layers\.0\.mlp\.up_proj\.weight"):
+            generator.load_weights({key: value for key, value in weights.items() if key != name})
+        with pytest.raises(ValueError, match="does not have: other"):
+            generator.load_weights({**weights, "other": torch.zeros(1)})
+        with pytest.raises(ValueError, match=r"up_proj.weight has the shape \(1,\)"):
+            generator.load_weights({**weights, name: torch.zeros(1)})
+
+
+class TestSampling:
+    LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
+
+    def shares(self, **params):
+        return log_distribution(self.LOGITS, [Sampling.of(params)])[0].exp().tolist()
+
+    def test_all_tokens_at_temperature(self):
+        assert self.shares(temperature=0.5) == pytest.approx((self.LOGITS[0] / 0.5).softmax(-1).tolist())
+
+    def test_top_k_and_top_p_keep_the_likeliest_and_share_the_rest(self):
+        both = self.LOGITS[0, :2].softmax(-1).tolist()
+        assert self.shares(top_k=2) == pytest.approx([*both, 0, 0])
+        assert self.shares(top_p=0.7) == pytest.approx([*both, 0, 0])  # 0.64 alone is not 0.7
+        assert self.shares(top_p=0.6) == [1, 0, 0, 0]
+        assert self.shares(top_k=2, top_p=0.7) == [1, 0, 0, 0]  # 0.73 of the two that top_k keeps
+
+    def test_rows_have_their_own(self):
+        rows = log_distribution(
+            self.LOGITS.repeat(3, 1), [Sampling(), Sampling(top_k=1), Sampling(temperature=0)]
+        )
+        plain = self.LOGITS[0].log_softmax(-1).tolist()
+        assert rows.tolist() == [pytest.approx(plain), [0, *[-torch.inf] * 3], pytest.approx(plain)]
+
+    def test_tokens_are_drawn_as_often_as_they_are_likely(self):
+        draws = 4000
+        logs = log_distribution(self.LOGITS, [Sampling(top_k=3)]).repeat(draws, 1)
+        dice = [torch.Generator().manual_seed(seed) for seed in range(draws)]
+        counts = draw(logs, [Sampling(top_k=3)] * draws, dice).bincount(minlength=4)
+        assert (counts / draws).tolist() == pytest.approx(logs[0].exp().tolist(), abs=0.03)
+        assert counts[3] == 0
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"repetition_penalty": 1.1}, "cannot honour repetition_penalty=1.1"),
+            ({"stop": ["\n"]}, "cannot honour stop="),
+            ({"n": 2}, "cannot honour n=2"),
+            ({"beam_width": 4}, "cannot honour beam_width=4"),
+            ({"temperature": -1}, "temperature must be 0 or more"),
+            ({"temperature": float("nan")}, "temperature must be 0 or more"),
+            ({"top_p": 0}, "top_p must be above 0"),
+            ({"max_tokens": 0}, "max_tokens must be 1 or more"),
+        ],
+    )
+    def test_what_is_not_honoured_is_refused_by_name(self, params, message):
+        with pytest.raises(ValueError, match=message):
+            Sampling.of(params)
+
+    def test_what_verl_sends_is_read(self):
+        sent = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
+        assert Sampling.of(sent) == Sampling(logprobs=True)
+        assert Sampling.of({"max_new_tokens": 7, "logprobs": 0}) == Sampling(max_tokens=7, logprobs=True)
+        assert not Sampling.of({"logprobs": False}).logprobs
+
+
+class TestServer:
+    def test_requests_that_wait_are_one_batch(self, server, monkeypatch):
+        sizes = []
+        generate = server._generator.generate
+        monkeypatch.setattr(
+            server._generator, "generate", lambda requests: sizes.append(len(requests)) or generate(requests)
+        )
+        replies = ask(server, PROMPTS * 20, logprobs=True)
+        assert sum(sizes) == len(replies) == 80
+        assert max(sizes) == 64
+        assert all(1 <= len(reply.token_ids) == len(reply.log_probs) <= 6 for reply in replies)
+
+    def test_limits(self, server):
+        assert len(ask(server, [(5,)], max_tokens=2)[0].token_ids) <= 2
+        assert len(ask(server, [(5,) * 39])[0].token_ids) == 1  # the context is 40
+        with pytest.raises(ValueError, match="a prompt of 40 tokens has no reply in a context of 40"):
+            ask(server, [(5,) * 40])
+        with pytest.raises(ValueError, match="text alone"):
+            asyncio.run(server.generate("x", (5,), {}, image_data=["a picture"]))
+
+    def test_a_request_that_is_refused_harms_no_other(self, server):
+        async def both():
+            bad = server.generate("bad", (5,), {"beam_width": 2})
+            return await asyncio.gather(bad, server.generate("good", (5,), {}), return_exceptions=True)
+
+        bad, good = asyncio.run(both())
+        assert isinstance(bad, ValueError)
+        assert good.token_ids
+
+    def test_what_goes_wrong_in_a_batch_is_told_to_all_who_wait(self, server, monkeypatch):
+        with monkeypatch.context() as broken:
+            broken.setattr(server._generator, "generate", lambda requests: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                ask(server, PROMPTS)
+        assert len(ask(server, PROMPTS)) == len(PROMPTS)
+
+    def test_a_run_can_be_had_again_and_the_same_prompt_draws_anew(self, server, tiny):
+        again = CpuServer(str(tiny), response_length=6, context=40, batch=64, seed=1)
+        other = CpuServer(str(tiny), response_length=6, context=40, batch=64, seed=2)
+        first, second, third = (
+            [reply.token_ids for reply in ask(which, [(5, 6)] * 8)] for which in (server, again, other)
+        )
+        assert first == second != third
+        assert len({tuple(reply) for reply in first}) > 1
+
+    def test_replies_say_which_weights_gave_them(self, server, capfd):
+        weights = {name: tensor + 0.25 for name, tensor in server._generator._model.state_dict().items()}
+
+        async def play():
+            before = await server.generate("a", (5,), {})
+            await server.load_weights(weights, 7)
+            return before, await server.generate("b", (5,), {})
+
+        before, after = asyncio.run(play())
+        assert (before.extra_fields, after.extra_fields) == ({"global_steps": None}, {"global_steps": 7})
+        printed = f"weights of step 7 taken, {len(weights)} tensors, largest change 2.500e-01"
+        assert printed in capfd.readouterr().out
+
+    def test_lora_and_deltas_are_refused(self):
+        sender = object.__new__(WeightSender)
+        for extra in ({"peft_config": {"r": 8}}, {"wire_format": "delta_flush"}):
+            with pytest.raises(NotImplementedError, match="no LoRA, no deltas"):
+                asyncio.run(sender.update_weights([], **extra))
+
+
+class TestShims:
+    def test_memory_calls(self):
+        shims.add_memory_calls()
+        assert torch.cpu.memory_allocated() == 0
+        torch.cpu.empty_cache()
+        state = torch.cpu.get_rng_state()
+        first = torch.rand(3)
+        torch.cpu.set_rng_state(state)
+        assert torch.equal(torch.rand(3), first)
+
+    def test_what_torch_has_is_left_alone(self, monkeypatch):
+        def own():
+            return "torch's own"
+
+        monkeypatch.setattr(torch.cpu, "memory_allocated", own, raising=False)
+        shims.add_memory_calls()
+        assert torch.cpu.memory_allocated is own
+
+    def test_padding_there_and_back(self):
+        mask = torch.tensor([[0, 1, 1], [1, 1, 1], [0, 0, 1]])
+        values = torch.arange(18.0).reshape(3, 3, 2)
+        tokens, indices, starts, longest, used = shims.unpad_input(values, mask)
+        assert tokens.tolist() == values[mask.bool()].tolist()
+        assert (starts.tolist(), longest, used.tolist()) == ([0, 2, 5, 6], 3, [2, 3, 1])
+        assert torch.equal(shims.pad_input(tokens, indices, 3, 3), values * mask[..., None])
+        assert torch.equal(shims.index_first_axis(values.flatten(0, 1), indices), tokens)
+
+    @pytest.mark.skipif(importlib.util.find_spec("flash_attn") is not None, reason="flash-attn is installed")
+    def test_flash_attn_itself_stays_missing(self, monkeypatch):
+        monkeypatch.delitem(sys.modules, "flash_attn.bert_padding", raising=False)
+        shims.stand_in_for_flash_attn()
+        from flash_attn.bert_padding import pad_input
+
+        assert pad_input is shims.pad_input
+        assert importlib.util.find_spec("flash_attn") is None
+        with pytest.raises(ImportError):
+            from flash_attn import flash_attn_func  # noqa: F401
+
+
+class TestPlugin:
+    def run(self, code, **variables):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("VERL_")}
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env={**environment, "PYTHONPATH": str(Path(__file__).parents[2]), **variables},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def test_nothing_is_touched_where_it_is_not_asked_for(self):
+        code = "import sys, verl_bridge.cpu.overrides; print({'torch', 'verl', 'ray'} & set(sys.modules))"
+        assert self.run(code).stdout == "set()\n"
+
+    def test_it_is_in_place_once_verl_is_imported(self):
+        code = (
+            "import verl\n"
+            "from verl.utils.device import get_device_name\n"
+            "from verl.workers.engine import EngineRegistry\n"
+            "from verl.workers.rollout.base import get_rollout_class\n"
+            "from verl.workers.rollout.replica import get_rollout_replica_class\n"
+            "print(get_device_name(), EngineRegistry.get_engine_cls('language_model', 'fsdp2').__name__)\n"
+            "print(get_rollout_class('transformers').__name__)\n"
+            "print(get_rollout_replica_class('transformers').__name__)\n"
+        )
+        done = self.run(code, VERL_USE_EXTERNAL_MODULES="verl_bridge.cpu")
+        assert done.stdout == "cpu FSDPEngineWithLMHead\nWeightSender\nCpuReplica\n", done.stderr
+
+    @pytest.mark.skipif(
+        not metadata.version("verl").startswith("0.9."), reason="platforms came with verl 0.9"
+    )
+    def test_another_platform_is_not_overruled(self):
+        done = self.run("import verl", VERL_USE_EXTERNAL_MODULES="verl_bridge.cpu", VERL_PLATFORM="nvidia")
+        assert "VERL_PLATFORM=nvidia for another platform: unset one of the two" in done.stderr
+
+
+class TestOverrides:
+    @pytest.mark.parametrize(
+        ("config", "overrides"), [("ppo_trainer", cpu_overrides), ("sft_trainer_engine", sft_overrides)]
+    )
+    def test_they_compose_with_the_verl_that_is_installed(self, config, overrides):
+        with initialize_config_module("verl.trainer.config", version_base=None):
+            composed = compose(config, overrides())
+        assert composed.trainer.n_gpus_per_node == 1
+
+    def test_each_has_a_reason_and_one_line(self):
+        assert all(override.reason for override in (*PPO, *SFT))
+        for version in ("0.7.1", "0.9.1"):
+            keys = [line.split("=")[0] for line in cpu_overrides(version)]
+            assert len(keys) == len(set(keys))
+
+    def test_an_unknown_version_is_refused(self):
+        with pytest.raises(
+            ValueError, match=r"no settings are known for verl 0\.6\.0 on a CPU, but for 0\.7 and 0\.9"
+        ):
+            cpu_overrides("0.6.0")
+
+
+class TestTiny:
+    def test_phrases_are_one_token_and_nothing_is_lost(self, tiny):
+        tokenizer = AutoTokenizer.from_pretrained(tiny)
+        for phrase in PHRASES:
+            assert len(tokenizer(phrase)["input_ids"]) == 1
+        text = "It is higher. you said: 7, naïve\n\n  Größe 12 ✓"
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+    def test_every_loader_reads_the_same_ids(self, tiny):
+        """transformers 5 loads a Qwen2 folder by a class of its own, which brings its own pre-tokenizer."""
+        from tokenizers import Tokenizer
+
+        text = "Guess a digit. The digit is high. 12 times, it's\n\nIt is higher."
+        ids = AutoTokenizer.from_pretrained(tiny)(text)["input_ids"]
+        assert ids == Tokenizer.from_file(str(tiny / "tokenizer.json")).encode(text).ids
+
+    def test_words_of_the_texts_are_one_token(self, tiny):
+        tokenizer = AutoTokenizer.from_pretrained(tiny)
+        assert [len(tokenizer(word)["input_ids"]) for word in ("Guess", " digit", " high")] == [1, 1, 1]
+
+    def test_chatml(self, tiny):
+        messages = [{"role": "user", "content": " hello\n"}]
+        text = AutoTokenizer.from_pretrained(tiny).apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        )
+        assert text == "<|im_start|>user\n hello\n<|im_end|>\n<|im_start|>assistant\n"
+
+    def test_the_same_seed_makes_the_same_weights(self, tmp_path):
+        def weights(name, seed):
+            folder = make_tiny(tmp_path / name, ["a b c"], hidden=16, layers=1, seed=seed)
+            return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).lm_head.weight
+
+        assert torch.equal(weights("a", 1), weights("b", 1))
+        assert not torch.equal(weights("a", 1), weights("c", 2))
+
+    def test_a_phrase_that_cannot_be_one_token_is_named(self, tmp_path):
+        with pytest.raises(ValueError, match="vocabulary=100 must be 259 or more"):
+            make_tiny(tmp_path, ["a"], vocabulary=100)

@@ -1,0 +1,326 @@
+"""One real step of verl's own trainer, on a CPU, over an environment that keeps a record of what it paid."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+
+import torch
+from guessing import TEXTS
+from transformers import AutoModelForCausalLM
+
+from verl_bridge.cpu.overrides import cpu_overrides
+from verl_bridge.cpu.tiny import make_tiny
+
+HERE = Path(__file__).resolve().parent
+LIMIT_S = 400
+VERL = metadata.version("verl")
+SENT_AS = torch.bfloat16 if VERL.startswith("0.7.") else torch.float32
+"""verl 0.7 rounds the weights that it sends."""
+ROWS, ROLLOUTS = 4, 4
+
+LOOP = """\
+- name: gym_env
+  _target_: verl_bridge.agent_loop.GymAgentLoop
+  max_tokens_per_turn: 8
+"""
+
+ROADS = [pytest.param("agent_loop", id="agent loop")]
+"""How episodes come to verl; the Interaction of verl 0.7 joins here."""
+
+
+class Run:
+    """verl as a process of its own, with a folder for Ray by which all its processes are known."""
+
+    def __init__(self, arguments: list[str], variables: dict[str, str], folder: Path):
+        self.ray = Path(tempfile.mkdtemp(prefix="vb", dir="/tmp"))  # Ray's sockets must have short paths
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        environment |= {
+            "RAY_TMPDIR": str(self.ray),
+            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
+            "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "HF_HUB_OFFLINE": "1",
+            **variables,
+        }
+        self.log, self.peak, self.code = folder / "log.txt", 0, None
+        started = time.monotonic()
+        with self.log.open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=folder,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        done = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(done,))
+        watch.start()
+        try:
+            self.code = process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self.seconds = time.monotonic() - started
+            done.set()
+            watch.join()
+            self.left = self._end(process)
+
+    def _watch(self, done: threading.Event) -> None:
+        while not done.wait(1):
+            self.peak = max(self.peak, sum(_memory(process) for process in self._processes()))
+
+    def _processes(self) -> list[int]:
+        mark = f"RAY_TMPDIR={self.ray}".encode()
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:  # it has ended, or is another's
+                continue
+        return found
+
+    def _end(self, process: subprocess.Popen[bytes]) -> list[int]:
+        """Wait for what is going away by itself; end the rest; return what had to be ended."""
+        patience = time.monotonic() + 20
+        while self.code is not None and self._processes() and time.monotonic() < patience:
+            time.sleep(0.5)
+        left = self._processes()
+        for number in left:
+            try:
+                os.kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        process.wait(30)
+        shutil.rmtree(self.ray, ignore_errors=True)
+        return left
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\x1b\[[0-9;]*m", "", self.log.read_text(errors="replace"))
+
+
+def _memory(process: int) -> int:
+    """Bytes; shared pages are counted in parts."""
+    try:
+        rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE).group(1)) << 10 if "Pss:" in rollup else 0
+
+
+def row(number: int) -> dict[str, object]:
+    return {
+        "prompt": [{"role": "system", "content": TEXTS[0]}],
+        "agent_name": "gym_env",
+        "data_source": "test/Guessing-v0",
+        "ability": "agent",
+        "reward_model": {"style": "rule", "ground_truth": ""},
+        "extra_info": {
+            "index": number,
+            "interaction_kwargs": {
+                "name": "gym_env",
+                "env_id": "guessing:test/Guessing-v0",
+                "env_kwargs": "{}",
+                "reset_options": json.dumps({"secret": number % 9 + 1}),
+                "seed": number,
+            },
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
+
+
+def step_of(folder: Path | str) -> list[str]:
+    """What verl is told, beside the settings for a CPU: one step, over the files in a folder."""
+    return [
+        "algorithm.adv_estimator=grpo",
+        f"data.train_files={folder}/rows.parquet",
+        f"data.val_files={folder}/rows.parquet",
+        f"data.train_batch_size={ROWS}",
+        "data.max_prompt_length=64",
+        "data.max_response_length=64",
+        f"actor_rollout_ref.model.path={folder}/tiny",
+        f"actor_rollout_ref.actor.ppo_mini_batch_size={ROWS}",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
+        "actor_rollout_ref.actor.optim.lr=1e-3",
+        f"actor_rollout_ref.rollout.n={ROLLOUTS}",
+        "actor_rollout_ref.rollout.calculate_log_probs=True",
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
+        f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml",
+        "trainer.logger=[console]",
+        "trainer.val_before_train=False",
+        "trainer.test_freq=-1",
+        "trainer.save_freq=1",
+        "trainer.total_epochs=1",
+        "trainer.total_training_steps=1",
+        "trainer.resume_mode=disable",
+        f"trainer.rollout_data_dir={folder}/rollouts",
+        f"trainer.default_local_dir={folder}/checkpoints",
+    ]
+
+
+@pytest.fixture(scope="module", params=ROADS)
+def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One step of training and its checkpoint."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "tiny").symlink_to(tiny)
+    (folder / "loop.yaml").write_text(LOOP)
+    pq.write_table(pa.Table.from_pylist([row(number) for number in range(ROWS)]), folder / "rows.parquet")
+    arguments = ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *step_of(folder)]
+    run = Run(arguments, {"GUESSING_LOG": f"{folder}/paid.jsonl"}, folder)
+    assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
+    return run
+
+
+def measured(run: Run, step: int = 1) -> dict[str, float]:
+    """What verl printed of a step."""
+    (line,) = re.findall(rf"step:{step} - (.*)", run.text)
+    number = r"(?:np\.float64\()?(-?[\d.]+(?:e[-+]?\d+)?)\)?"
+    return {key: float(value) for key, value in re.findall(rf"([\w/@.\-]+):{number}", line)}
+
+
+def lines(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_the_page_shows_this_step():
+    page = (HERE.parents[1] / "docs" / "training" / "cpu.md").read_text()
+    command = page.split("-m verl.trainer.main_ppo ")[1].split("```")[0].replace("\\\n", " ")
+    shown = shlex.split(command.replace("$(python -m verl_bridge.cpu.overrides)", ""))
+    assert shown == step_of("$PWD")
+    assert LOOP in page
+
+
+def test_one_step_of_training(trained, report_at_end):
+    metrics = measured(trained)
+    assert metrics["actor/grad_norm"] > 0
+    report_at_end(
+        f"one step of verl {VERL} on the CPU: {trained.seconds:.0f} s, {trained.peak / 2**30:.1f} GiB at most"
+    )
+
+
+def test_rewards_are_what_the_environment_paid(trained):
+    folder = trained.log.parent
+    paid = [sum(episode["paid"]) for episode in lines(folder / "paid.jsonl")]
+    assert len(paid) == ROWS * ROLLOUTS
+    assert Counter(line["score"] for line in lines(folder / "rollouts" / "1.jsonl")) == Counter(paid)
+    assert measured(trained)["critic/score/mean"] == pytest.approx(sum(paid) / len(paid))
+
+
+def saved(trained: Run) -> Path:
+    return next((trained.log.parent / "checkpoints").glob("**/global_step_1/actor"))
+
+
+def model_of(folder: Path) -> dict[str, torch.Tensor]:
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).state_dict()
+
+
+def checkpoint_of(trained: Run) -> dict[str, torch.Tensor]:
+    """The trainer's own weights after the step, in float32."""
+    (shard,) = saved(trained).glob("model_world_size_1_rank_0.pt")
+    shards = torch.load(shard, weights_only=False)  # DTensors, written by the run before
+    return {name: tensor.to_local() for name, tensor in shards.items()}
+
+
+def largest_change(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> float:
+    assert before.keys() == after.keys()
+    return max(float((after[name] - tensor).abs().max()) for name, tensor in before.items())
+
+
+def test_the_server_takes_the_weights_that_were_trained(trained, tiny):
+    """It says how much each update changed: first nothing, then what the checkpoint says."""
+    taken = re.findall(r"weights of step (\w+) taken, (\d+) tensors, largest change (\S+)", trained.text)
+    steps, tensors, changes = zip(*taken, strict=True)
+    assert [int(step) for step in steps] == [0, 1]
+    loaded = model_of(tiny)
+    start, end = (
+        {name: tensor.to(SENT_AS).float() for name, tensor in weights.items()}
+        for weights in (loaded, checkpoint_of(trained))
+    )
+    assert set(tensors) == {str(len(loaded))}
+    assert float(changes[0]) == pytest.approx(largest_change(loaded, start), rel=1e-3)
+    assert 0 < float(changes[1]) == pytest.approx(largest_change(start, end), rel=1e-3)
+
+
+def test_the_checkpoint_can_be_merged(trained, tmp_path):
+    """By verl's own tool, which rounds to bfloat16."""
+    merge = ["-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    subprocess.run(
+        [sys.executable, *merge, "--local_dir", saved(trained), "--target_dir", tmp_path],
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        check=True,
+        timeout=LIMIT_S,
+    )
+    rounded = {name: tensor.bfloat16().float() for name, tensor in checkpoint_of(trained).items()}
+    assert largest_change(rounded, model_of(tmp_path)) == 0
+
+
+def test_the_trainer_finds_the_log_probs_that_the_server_gave(trained):
+    """The tokens that were sampled are those that are trained on, in their places, by the same weights."""
+    metrics = measured(trained)
+    assert metrics["training/rollout_actor_probs_pearson_corr"] > 0.99
+    if torch.float32 == SENT_AS:
+        assert metrics["training/rollout_probs_diff_max"] < 1e-6
+
+
+def test_no_process_is_left(trained):
+    assert not trained.left
+
+
+def test_supervised_fine_tuning(tiny, tmp_path, report_at_end):
+    """By verl's own trainer, through the entry of the bridge: the loss falls."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    said = [("user", TEXTS[1]), ("assistant", "5"), ("user", TEXTS[3]), ("assistant", "7")]
+    messages = [{"role": role, "content": text} for role, text in [("system", TEXTS[0]), *said]]
+    pq.write_table(pa.Table.from_pylist([{"messages": messages}] * 16), tmp_path / "games.parquet")
+    arguments = [
+        *("-m", "verl_bridge.cpu.sft"),
+        f"model.path={tiny}",
+        f"data.train_files={tmp_path}/games.parquet",
+        "data.train_batch_size=8",
+        "data.micro_batch_size_per_gpu=8",
+        "data.max_length=128",
+        "optim.lr=3e-3",
+        "optim.lr_warmup_steps_ratio=0",
+        "trainer.logger=[console]",
+        "trainer.total_epochs=8",
+        "trainer.save_freq=16",
+        "trainer.test_freq=-1",
+        "trainer.resume_mode=disable",
+        f"trainer.default_local_dir={tmp_path}/checkpoints",
+    ]
+    run = Run(arguments, {}, tmp_path)
+    assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
+    losses = [measured(run, step)["train/loss"] for step in range(1, 17)]
+    assert losses[-1] < losses[0] / 2
+    assert not run.left
+    assert list((tmp_path / "checkpoints" / "global_step_16").glob("model_world_size_1_rank_0.pt"))
+    fall = f"loss {losses[0]:.2f} to {losses[-1]:.2f}"
+    report_at_end(f"16 steps of fine-tuning, verl {VERL} on the CPU: {run.seconds:.0f} s, {fall}")

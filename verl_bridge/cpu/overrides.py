@@ -1,0 +1,135 @@
+"""The settings by which verl's trainers run on a CPU, by version, each with its reason.
+
+Recipes, tests and documents take them from here. They say nothing about what is learned: data, lengths, batch
+sizes and learning rates are the recipe's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+
+
+@dataclass(frozen=True)
+class Override:
+    """One setting.
+
+    Args:
+        key: as hydra has it; ``+`` before it adds what verl's own configuration leaves out.
+        value: as hydra reads it.
+        reason: why a CPU needs it.
+        only: the minor version of verl that it is for, such as ``0.9``; None means every one.
+    """
+
+    key: str
+    value: str
+    reason: str
+    only: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+ACTOR = "actor_rollout_ref.actor"
+MODEL = "actor_rollout_ref.model"
+ROLLOUT = "actor_rollout_ref.rollout"
+FLOAT32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
+"""What verl 0.9 reads (``fsdp_config.dtype`` it never does). verl 0.7 computes in bfloat16 in any case."""
+
+PPO = (
+    Override("trainer.device", "cpu", "where tensors go", only="0.9"),
+    Override(
+        "trainer.use_legacy_worker_impl",
+        "disable",
+        "the old workers, its default, know CUDA and NPU alone",
+        "0.7",
+    ),
+    Override("trainer.nnodes", "1", "one machine"),
+    Override("trainer.n_gpus_per_node", "1", "one worker that trains"),
+    Override("+ray_kwargs.ray_init.num_gpus", "1", "verl puts its worker on a GPU: Ray is told of one"),
+    Override(
+        "ray_kwargs.ray_init.num_cpus", "32", "verl starts more actors than a laptop has cores; they wait"
+    ),
+    Override("+ray_kwargs.ray_init.include_dashboard", "False", "one process less"),
+    Override(
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units", "1", "seven processes less", only="0.9"
+    ),
+    Override("reward.num_workers", "1", "processes cost half a GiB each"),
+    Override(f"{ROLLOUT}.agent.num_workers", "1", "processes cost half a GiB each"),
+    Override("data.dataloader_num_workers", "0", "processes cost half a GiB each"),
+    Override(f"{ACTOR}.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
+    Override(f"{ACTOR}.fsdp_config.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
+    Override(
+        f"+{ACTOR}.fsdp_config.mixed_precision", FLOAT32, "bfloat16 gives the trainer other log-probs", "0.9"
+    ),
+    Override(f"{ACTOR}.fsdp_config.use_torch_compile", "False", "compiling takes longer than it saves"),
+    Override(f"{ACTOR}.use_torch_compile", "False", "compiling takes longer than it saves"),
+    Override(f"{MODEL}.use_remove_padding", "False", "packed sequences need flash attention"),
+    Override(
+        f"{MODEL}.enable_gradient_checkpointing", "False", "it saves memory that a tiny model does not use"
+    ),
+    Override(f"+{MODEL}.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
+    Override(f"{ROLLOUT}.name", "transformers", "the rollout server of verl_bridge.cpu"),
+    Override(f"{ROLLOUT}.tensor_model_parallel_size", "1", "the server is one process"),
+    Override(
+        f"{ROLLOUT}.free_cache_engine", "False", "no GPU memory to be freed between rollout and training"
+    ),
+    Override(f"{ROLLOUT}.load_format", "auto", "the server loads the model's own files first"),
+)
+"""For ``python -m verl.trainer.main_ppo``."""
+
+SFT = (
+    Override("trainer.device", "cpu", "where tensors go"),
+    Override("trainer.nnodes", "1", "one machine"),
+    Override("trainer.n_gpus_per_node", "1", "one process that trains"),
+    Override("engine.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
+    Override("+engine.mixed_precision", FLOAT32, "bfloat16 is slow, and less exact", "0.9"),
+    Override("engine.use_torch_compile", "False", "compiling takes longer than it saves"),
+    Override("model.use_remove_padding", "False", "packed sequences need flash attention"),
+    Override(
+        "model.enable_gradient_checkpointing", "False", "it saves memory that a tiny model does not use"
+    ),
+    Override("+model.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
+    Override("data.use_dynamic_bsz", "False", "packed sequences need flash attention"),
+    Override("data.num_workers", "0", "processes cost half a GiB each"),
+)
+"""For ``python -m verl_bridge.cpu.sft``, which adds them itself."""
+
+VERSIONS = ("0.7", "0.9")
+
+
+def cpu_overrides(version: str | None = None) -> list[str]:
+    """What ``main_ppo`` is given on the command line to run on a CPU.
+
+    Args:
+        version: of verl, such as ``0.9.1``; None asks which one is installed.
+
+    Raises:
+        ValueError: another version of verl.
+    """
+    return _chosen(PPO, version)
+
+
+def sft_overrides(version: str | None = None) -> list[str]:
+    """What verl's trainer for supervised fine-tuning is given to run on a CPU.
+
+    Args:
+        version: as in ``cpu_overrides``.
+
+    Raises:
+        ValueError: another version of verl.
+    """
+    return _chosen(SFT, version)
+
+
+def _chosen(overrides: tuple[Override, ...], version: str | None) -> list[str]:
+    number = metadata.version("verl") if version is None else version
+    minor = ".".join(number.split(".")[:2])
+    if minor not in VERSIONS:
+        known = " and ".join(VERSIONS)
+        raise ValueError(f"no settings are known for verl {number} on a CPU, but for {known}")
+    return [str(override) for override in overrides if override.only in {None, minor}]
+
+
+if __name__ == "__main__":
+    print("\n".join(cpu_overrides()))  # noqa: T201 -- for command lines: $(python -m verl_bridge.cpu.overrides)

@@ -1,0 +1,100 @@
+"""What torch and verl lack on a CPU: memory calls, a process group, four functions of flash-attn.
+
+Nothing that exists already is replaced.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import types
+from typing import Any
+
+_ZERO = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
+_NOTHING = ("empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_accumulated_memory_stats")
+
+
+def add_memory_calls() -> None:
+    """Give ``torch.cpu`` the calls that verl makes of any accelerator and that torch has for CUDA alone.
+
+    All memory is reported as 0 bytes: verl only prints it. The state of the random numbers is the CPU's own;
+    checkpoints hold it.
+    """
+    import torch
+
+    calls: dict[str, Any] = {
+        **dict.fromkeys(_ZERO, lambda *_args, **_kwargs: 0),
+        **dict.fromkeys(_NOTHING, lambda *_args, **_kwargs: None),
+        "mem_get_info": lambda *_args, **_kwargs: (0, 0),
+        "get_rng_state": lambda *_args, **_kwargs: torch.get_rng_state(),
+        "set_rng_state": lambda state, *_args, **_kwargs: torch.set_rng_state(state),
+    }
+    for name, call in calls.items():
+        if not hasattr(torch.cpu, name):
+            setattr(torch.cpu, name, call)
+
+
+def open_gloo_group() -> None:
+    """Open torch's process group over gloo, in a process that has a rank and no group yet.
+
+    verl would open it by the backends ``cpu:gloo,cpu:gloo`` (0.9) or ``cpu:gloo,cpu:nccl`` (0.7), which torch
+    refuses: one device, named twice. Where there is a group already, verl takes it.
+    """
+    import torch.distributed as dist
+
+    if "RANK" in os.environ and "MASTER_ADDR" in os.environ and not dist.is_initialized():
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        dist.init_process_group("gloo", rank=rank, world_size=size)
+
+
+def stand_in_for_flash_attn() -> None:
+    """Make ``from flash_attn.bert_padding import ...`` work where flash-attn is not installed.
+
+    verl 0.7 pads and unpads by four of its functions on any device; verl 0.9 has its own. Only that module
+    is put into ``sys.modules``, so ``flash_attn`` itself stays missing for whoever looks for its kernels.
+    """
+    name = "flash_attn.bert_padding"
+    if name in sys.modules or importlib.util.find_spec("flash_attn"):
+        return
+    module = types.ModuleType(name, "A stand-in by verl_bridge.cpu, in plain torch.")
+    for function in (index_first_axis, pad_input, unpad_input, rearrange):
+        setattr(module, function.__name__, function)
+    sys.modules[name] = module
+
+
+def index_first_axis(values: Any, indices: Any) -> Any:
+    """The rows of ``values`` at ``indices``."""
+    return values[indices]
+
+
+def pad_input(values: Any, indices: Any, batch: int, length: int) -> Any:
+    """Rows of tokens back in their places in a batch, with zeros between: the inverse of ``unpad_input``."""
+    padded = values.new_zeros(batch * length, *values.shape[1:])
+    padded[indices] = values
+    return padded.unflatten(0, (batch, length))
+
+
+def unpad_input(values: Any, mask: Any, unused_mask: Any = None) -> tuple[Any, Any, Any, int, Any]:
+    """The tokens of a batch that the masks keep, in one row.
+
+    Returns:
+        The tokens; their indices in the flattened batch; where each sequence begins, and the last ends, among
+        them; the longest sequence, in tokens; how many tokens of each sequence ``mask`` alone keeps.
+    """
+    import torch
+
+    kept = mask if unused_mask is None else mask + unused_mask
+    indices = kept.flatten().nonzero().flatten()
+    lengths = kept.sum(dim=1, dtype=torch.int32)
+    starts = torch.zeros(len(lengths) + 1, dtype=torch.int32, device=lengths.device)
+    starts[1:] = lengths.cumsum(dim=0)
+    used = mask.sum(dim=1, dtype=torch.int32)
+    return values.flatten(0, 1)[indices], indices, starts, int(lengths.max()), used
+
+
+def rearrange(*args: Any, **kwargs: Any) -> Any:
+    """The function of einops, which flash-attn passes on."""
+    import einops
+
+    return einops.rearrange(*args, **kwargs)
