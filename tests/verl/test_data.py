@@ -24,8 +24,8 @@ TEMPLATE = (
 @pytest.fixture
 def tokenizer():
     """A small tokenizer of bytes, trained here."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415
-    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
 
     special = ["<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
     made = Tokenizer(models.BPE())
@@ -44,9 +44,9 @@ def tokenizer():
 @pytest.fixture
 def load(tokenizer, tmp_path, monkeypatch):
     """Loads a parquet file as the trainer does."""
-    import datasets  # noqa: PLC0415
-    from omegaconf import OmegaConf  # noqa: PLC0415
-    from verl.utils.dataset.rl_dataset import RLHFDataset  # noqa: PLC0415
+    import datasets
+    from omegaconf import OmegaConf
+    from verl.utils.dataset.rl_dataset import RLHFDataset
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
@@ -95,8 +95,8 @@ def test_files_can_be_put_together(load, written):
 
 
 def test_rows_reach_a_batch(load, written):
-    from torch.utils.data import DataLoader  # noqa: PLC0415
-    from verl.utils.dataset.rl_dataset import collate_fn  # noqa: PLC0415
+    from torch.utils.data import DataLoader
+    from verl.utils.dataset.rl_dataset import collate_fn
 
     paths, parts = written
     batch = next(iter(DataLoader(load(paths["train"]), batch_size=8, collate_fn=collate_fn)))
