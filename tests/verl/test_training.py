@@ -41,8 +41,15 @@ LOOP = """\
   max_tokens_per_turn: 8
 """
 
-ROADS = [pytest.param("agent_loop", id="agent loop")]
-"""How episodes come to verl; the Interaction of verl 0.7 joins here."""
+INTERACTION = """\
+interaction:
+  - name: gym_env
+    class_name: verl_bridge.interaction.GymInteraction
+    config: {}
+"""
+
+ROADS = ["agent_loop", "interaction"] if VERL.startswith("0.7.") else ["agent_loop"]
+"""How episodes come to verl."""
 
 
 class Run:
@@ -127,10 +134,10 @@ def _memory(process: int) -> int:
     return int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE).group(1)) << 10 if "Pss:" in rollup else 0
 
 
-def row(number: int) -> dict[str, object]:
+def row(number: int, road: str) -> dict[str, object]:
     return {
         "prompt": [{"role": "system", "content": TEXTS[0]}],
-        "agent_name": "gym_env",
+        "agent_name": "gym_env" if road == "agent_loop" else "tool_agent",
         "data_source": "test/Guessing-v0",
         "ability": "agent",
         "reward_model": {"style": "rule", "ground_truth": ""},
@@ -152,7 +159,32 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
 
 
-def step_of(folder: Path | str) -> list[str]:
+def by_road(folder: Path | str, road: str) -> list[str]:
+    """What verl is told of how episodes are played."""
+    if road == "agent_loop":
+        return [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml"]
+    return [
+        "actor_rollout_ref.rollout.multi_turn.enable=True",
+        f"actor_rollout_ref.rollout.multi_turn.interaction_config_path={folder}/interaction.yaml",
+        "reward.custom_reward_function.path=pkg://verl_bridge.reward",
+        "reward.custom_reward_function.name=compute_score",
+        "data.max_response_length=256",  # verl's loop cuts no reply short
+    ]
+
+
+def terse(tiny: Path, folder: Path) -> Path:
+    """Copy the model, with an eighth of all tokens to end a reply: verl's own loop has no other end to it."""
+    shutil.copytree(tiny, folder)
+    settings = json.loads((folder / "generation_config.json").read_text())
+    size = json.loads((folder / "config.json").read_text())["vocab_size"]
+    settings["eos_token_id"] += [
+        token for token in range(0, size, 8) if token not in settings["eos_token_id"]
+    ]
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def step_of(folder: Path | str, road: str = "agent_loop") -> list[str]:
     """What verl is told, beside the settings for a CPU: one step, over the files in a folder."""
     return [
         "algorithm.adv_estimator=grpo",
@@ -168,7 +200,7 @@ def step_of(folder: Path | str) -> list[str]:
         f"actor_rollout_ref.rollout.n={ROLLOUTS}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
-        f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml",
+        *by_road(folder, road),
         "trainer.logger=[console]",
         "trainer.val_before_train=False",
         "trainer.test_freq=-1",
@@ -188,10 +220,13 @@ def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest
     import pyarrow.parquet as pq
 
     folder = tmp_path_factory.mktemp("run")
-    (folder / "tiny").symlink_to(tiny)
+    road = request.param
+    (folder / "tiny").symlink_to(tiny if road == "agent_loop" else terse(tiny, folder / "terse"))
     (folder / "loop.yaml").write_text(LOOP)
-    pq.write_table(pa.Table.from_pylist([row(number) for number in range(ROWS)]), folder / "rows.parquet")
-    arguments = ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *step_of(folder)]
+    (folder / "interaction.yaml").write_text(INTERACTION)
+    rows = [row(number, road) for number in range(ROWS)]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
+    arguments = ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *step_of(folder, road)]
     run = Run(arguments, {"GUESSING_LOG": f"{folder}/paid.jsonl"}, folder)
     assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
     return run

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import itertools
 import json
+import pickle
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -113,7 +114,7 @@ class ScriptedModel:
         self.said: dict[str, list[list[int]]] = {}
 
     async def generate(
-        self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any]
+        self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any], **images: Any
     ) -> Any:
         asked = self.asked.setdefault(request_id, [])
         said = self.said.setdefault(request_id, [])
@@ -125,7 +126,7 @@ class ScriptedModel:
             raise reply
         if isinstance(reply, str):
             reply = [*self.tokenizer.encode(reply, add_special_tokens=False), self.tokenizer.eos_token_id]
-        reply = reply[: sampling_params["max_tokens"]]
+        reply = reply[: sampling_params.get("max_tokens")]
         said.append(reply)
         logprobs = [-(1.0 + place) for place in range(len(reply))] if self.logprobs else None
         steps = {"min_global_steps": 2 + len(asked), "max_global_steps": 2 + len(asked)}
@@ -196,21 +197,31 @@ def play(
     validate: bool = False,
     max_model_len: int | None = None,
     calculate_log_probs: bool = True,
+    road: str = "agent loop",
+    turns: int | None = None,
     **loop: Any,
 ) -> Played:
-    """Play rows, mappings of ``interaction_kwargs``, in verl's own worker."""
+    """Play rows, mappings of ``interaction_kwargs``, in verl's own worker.
+
+    By the road ``interaction`` verl's own loop plays them, of at most so many `turns`, and `loop` is the
+    config of the interaction.
+    """
     name = f"gym_env_{next(_numbers)}"  # verl keeps what was registered
-    target = "verl_bridge.agent_loop.GymAgentLoop"
     config = tmp_path / f"{name}.yaml"
-    config.write_text(json.dumps([{"name": name, "_target_": target, **loop}]))
     folder = model_folder(template)
+    if road == "interaction":
+        name, by_road = "tool_agent", _interaction(config, turns, loop)
+    else:
+        target = "verl_bridge.agent_loop.GymAgentLoop"
+        config.write_text(json.dumps([{"name": name, "_target_": target, **loop}]))
+        by_road = [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={config}"]
     overrides = [
         f"actor_rollout_ref.model.path={folder}",
         "actor_rollout_ref.rollout.name=vllm",
         f"actor_rollout_ref.rollout.prompt_length={prompt_length}",
         f"actor_rollout_ref.rollout.response_length={response_length}",
         f"actor_rollout_ref.rollout.calculate_log_probs={calculate_log_probs}",
-        f"actor_rollout_ref.rollout.agent.agent_loop_config_path={config}",
+        *by_road,
     ]
     if max_model_len is not None:
         overrides.append(f"actor_rollout_ref.rollout.max_model_len={max_model_len}")
@@ -225,6 +236,8 @@ def play(
             "agent_name": _objects([name] * count),
             "index": _objects(range(count)),
             "global_steps": _objects([9] * count),
+            "data_source": _objects(["test"] * count),
+            "reward_model": _objects([{"style": "rule", "ground_truth": ""}] * count),
             "extra_info": _objects(
                 [{"index": i, "interaction_kwargs": {"name": "gym_env", **row}} for i, row in enumerate(rows)]
             ),
@@ -244,14 +257,44 @@ def _worker(settings: Any, model: ScriptedModel) -> Any:
     made = agent_loop.AgentLoopWorker
     made = made.__ray_metadata__.modified_class if hasattr(made, "__ray_metadata__") else made
     if "servers" not in inspect.signature(made.__init__).parameters:
-        return made(settings, model, None, [])
+        return made(settings, model, None, [_RewardWorker(settings)])
 
     class Worker(made):  # verl 0.7.1 makes its client itself unless one is there
         def __init__(self, *args: Any) -> None:
             self.server_manager = model
             super().__init__(*args)
 
-    return Worker(settings, [], None, [])
+    return Worker(settings, [], None, [_RewardWorker(settings)])
+
+
+def _interaction(config: Path, turns: int | None, options: dict[str, Any]) -> list[str]:
+    """Write the yaml of the interaction; return the overrides that select it."""
+    target = "verl_bridge.interaction.GymInteraction"
+    item = {"name": "gym_env", "class_name": target, "config": options}
+    config.write_text(json.dumps({"interaction": [item]}))
+    multi_turn = "actor_rollout_ref.rollout.multi_turn"
+    limits = [f"{multi_turn}.max_{who}_turns={turns}" for who in ("user", "assistant")]
+    return [
+        f"{multi_turn}.enable=True",
+        f"{multi_turn}.interaction_config_path={config}",
+        *(limits if turns is not None else []),
+        "reward.custom_reward_function.path=pkg://verl_bridge.reward",
+        "reward.custom_reward_function.name=compute_score",
+    ]
+
+
+class _RewardWorker:
+    """verl's real reward worker, in this process, called as an actor is."""
+
+    def __init__(self, settings: Any) -> None:
+        self._settings = settings
+        self.compute_score = self
+
+    async def remote(self, data: Any) -> Any:
+        from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+        # In verl it is another process.
+        return await RewardLoopWorker(self._settings).compute_score(pickle.loads(pickle.dumps(data)))  # noqa: S301
 
 
 def _objects(values: Any) -> Any:

@@ -1,0 +1,165 @@
+"""The interaction in verl 0.7's own tool agent loop, worker and reward manager."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import counting
+import pytest
+from verl_worker import ScriptedModel
+
+from verl_bridge.interaction import GymInteraction
+from verl_bridge.reward import TurnScore, compute_score
+
+try:
+    from verl import interactions
+except ImportError:
+    interactions = None
+
+needs_interactions = pytest.mark.skipif(interactions is None, reason="this verl has no interactions")
+
+
+def row(start=0, **kwargs):
+    return {
+        "env_id": "counting:bridge/Count-v0",
+        "env_kwargs": json.dumps(kwargs),
+        "reset_options": json.dumps({"start": start}),
+        "seed": None,
+    }
+
+
+def scripted(*scripts):
+    models = []
+
+    def make(tokenizer):
+        models.append(ScriptedModel(tokenizer, *scripts))
+        return models[-1]
+
+    make.models = models
+    return make
+
+
+@needs_interactions
+def test_a_game_from_its_first_observation_to_its_last_reward(play):
+    model = scripted(["1", "what?", "2", "3"])
+    played = play(model, [row()], road="interaction")
+    assert played.prompt(0).endswith("user\nCount from 0 to 3.<|im_end|>\n<|im_start|>assistant\n")
+    assert played.prompt(0).startswith("<|im_start|>system\nYou play a game.<|im_end|>\n<|im_start|>user")
+    (said,) = model.models[0].said.values()
+    assert played.masked_in(0) == [token for reply in said for token in reply]
+    assert played.field(0, "turn_scores") == [1.0, 0.0, 1.0, 1.0]
+    assert played.score(0) == 3.0
+    assert {key: played.field(0, key) for key in KEYS} == {
+        "score": 3,
+        "return": 3,
+        "success": 1,
+        "turns": 4,
+        "invalid_actions": 1,
+        "fault": 0,
+    }
+    assert not counting_left()
+
+
+KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault")
+
+
+def counting_left():
+    """Return the environments that are open and not in the pool."""
+    from verl_bridge.episodes import close_all
+
+    close_all()
+    return counting.opened
+
+
+@needs_interactions
+@pytest.mark.parametrize(("turns", "limit"), [(3, None), (None, 2), (3, 9)])
+def test_the_last_reply_within_verls_limit_is_played(play, turns, limit):
+    """The loop of verl would drop the third reply: so the episode ends with the second."""
+    model = scripted(["1", "2", "3", "4"])
+    played = play(model, [row(goal=9)], road="interaction", turns=turns, max_turns=limit)
+    (said,) = model.models[0].said.values()
+    assert len(said) == 2
+    assert played.field(0, "turn_scores") == [1.0, 1.0]
+    assert played.score(0) == 2.0
+
+
+@needs_interactions
+def test_limits_that_leave_no_turn_are_an_error(play):
+    with pytest.raises(ValueError, match="max_assistant_turns must be at least 2"):
+        play(scripted(["1"]), [row()], road="interaction", turns=1)
+
+
+@needs_interactions
+def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play):
+    model = scripted(["1", "2", "3"])
+    rows = [row(), row(faults=["step 1"]), row(faults=["reset"])]
+    played = play(model, rows, road="interaction")
+    assert [played.score(i) for i in range(3)] == [3.0, 0.0, 0.0]
+    assert [played.field(i, "fault") for i in range(3)] == [0, 1, 1]
+    assert [any(played.mask(i)) for i in range(3)] == [True, False, False]
+    assert not counting_left()
+
+
+@needs_interactions
+def test_rows_share_an_interaction_and_not_an_episode(play):
+    """And a hundred of them leave no environment behind, though some fail."""
+    model = scripted(
+        lambda seen: str(int(seen.rsplit(" ", 3)[-3].strip(".")) + 1) if "You are" in seen else "1"
+    )
+    rows = [row(goal=1, rate=0.2, seed=i) for i in range(100)]
+    played = play(model, rows, road="interaction")
+    faults = [played.field(i, "fault") for i in range(100)]
+    assert 5 < sum(faults) < 95
+    assert [played.score(i) for i in range(100)] == [1.0 - fault for fault in faults]
+    assert not counting_left()
+
+
+@needs_interactions
+def test_an_episode_that_nobody_calls_is_given_up(caplog):
+    async def play():
+        interaction = GymInteraction({"env_id": "counting:bridge/Count-v0", "idle_seconds": 0.05})
+        name = await interaction.start_interaction()
+        assert "does not reach the model" in caplog.text  # nobody's loop called it
+        assert await interaction.calculate_score(name) == 0
+        reply = [{"role": "assistant", "content": "1"}]
+        over, observation, reward, _ = await interaction.generate_response(name, reply)
+        assert (over, observation, reward) == (False, "You are at 1.", 1.0)
+        assert await interaction.calculate_score(name) == 1
+        for _ in range(100):
+            await asyncio.sleep(0.02)
+            if not interaction._played:
+                break
+        with pytest.raises(KeyError, match=r"given up after 0\.05 idle seconds"):
+            await interaction.generate_response(name, reply)
+        await interaction.finalize_interaction(name)
+
+    asyncio.run(play())
+    assert not counting_left()
+
+
+@needs_interactions
+@pytest.mark.parametrize("config", [{"max_turn": 3}, {"max_turns": 0}, {"idle_seconds": "soon"}])
+def test_a_config_that_cannot_be_is_an_error(config):
+    with pytest.raises(ValueError, match=next(iter(config))):
+        GymInteraction(config)
+
+
+@pytest.mark.skipif(interactions is not None, reason="this verl has interactions")
+def test_where_verl_has_no_interactions_the_error_says_what_to_use():
+    with pytest.raises(RuntimeError, match=r"verl_bridge\.agent_loop\.GymAgentLoop"):
+        GymInteraction({})
+
+
+def test_a_sample_that_nothing_was_played_for_is_an_error():
+    with pytest.raises(ValueError, match="default_agent_loop=tool_agent"):
+        compute_score("test", "", "", {"num_turns": 2})
+    with pytest.raises(ValueError, match="GymInteraction"):
+        compute_score("test", "", "", {"turn_scores": [1.0]})
+    assert compute_score("test", "", "", {"turn_scores": []})["score"] == 0.0
+    score = TurnScore(0.5, {"return": 1.5, "fault": 0.0})
+    assert compute_score("test", "", "", {"turn_scores": [1.0, score]}) == {
+        "score": 1.5,
+        "return": 1.5,
+        "fault": 0.0,
+    }
