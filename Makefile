@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov format bench docs clean
+.PHONY: help demo test check cov verl format bench docs clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,7 +16,7 @@ demo: $(VENV)/.all ## play 50 TextCraft tasks by the oracle on a local server an
 	rm -rf runs/demo
 	$(BIN)/agentgym eval TextCraft --agent oracle --tasks 0:50 --out runs/demo
 
-test: check cov ## everything: formatting, lint, types, all tests with coverage
+test: check cov verl ## everything: formatting, lint, types, all tests with coverage, the bridge with both verls
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -26,18 +26,22 @@ check: $(VENV)/.dev
 cov: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=house $(BIN)/pytest --cov --cov-report=term
 
+verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9 and 0.7, each in an environment of its own
+	$(BIN)/nox --reuse-venv=yes
+
 format: $(VENV)/.dev ## format the code and repair what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.all ## print what a step costs beside bare http.client
+bench: $(VENV)/.all ## print what a step costs beside bare http.client, and among 64 episodes
 	$(BIN)/python benchmarks/step_latency.py
+	$(BIN)/python benchmarks/concurrent_episodes.py
 
 docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
 	$(BIN)/python docs/generate.py
 
 clean: ## remove the virtual environment and all that was built or run
-	rm -rf $(VENV) runs build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .nox runs build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.12")'

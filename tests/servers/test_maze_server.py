@@ -372,4 +372,4 @@ def test_a_step_is_quick(url, shared, report_at_end):
         taken.append(time.perf_counter() - began)
     plain.close()
     report_at_end(f"a step of the Maze server takes {statistics.median(taken) * 1000:.2f} ms over HTTP")
-    assert statistics.median(taken) < 0.02  # loose, as the machine may be busy: Nagle's algorithm takes 40 ms
+    assert min(taken) < 0.02  # Nagle's algorithm, where it is left on, makes each take 40 ms
