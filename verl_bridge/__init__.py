@@ -1,4 +1,4 @@
-"""The bridge from any text ``gymnasium.Env`` to verl. Nothing is in it yet: see CHANGELOG.md for what is.
+"""The bridge from any text ``gymnasium.Env`` to verl. docs/training/bridge.md says how.
 
 It knows gymnasium and verl, and never imports ``agentgym_gym``.
 """

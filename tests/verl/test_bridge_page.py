@@ -1,0 +1,47 @@
+"""What docs/training/bridge.md shows is what the bridge reads."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from verl_worker import compose, initialize_config_module  # skipped where there is no verl
+
+from verl_bridge.agent_loop import GymAgentLoop
+from verl_bridge.episodes import Task
+from verl_bridge.interaction import GymInteraction, _missing
+
+PAGE = (Path(__file__).parents[2] / "docs" / "training" / "bridge.md").read_text("utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_row():
+    (text,) = blocks("python")
+    task = Task.of(ast.literal_eval(re.sub(r"#.*", "", text)))
+    assert task == Task("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 7})
+
+
+def test_the_yaml():
+    from omegaconf import OmegaConf
+
+    (loop,), interactions = map(OmegaConf.create, blocks("yaml"))
+    assert loop.pop("_target_") == f"{GymAgentLoop.__module__}.{GymAgentLoop.__name__}"
+    assert set(loop) - {"name"} <= set(inspect.signature(GymAgentLoop.__init__).parameters)
+    (interaction,) = interactions.interaction
+    assert interaction.class_name == f"{GymInteraction.__module__}.{GymInteraction.__name__}"
+    if _missing is None:
+        GymInteraction(OmegaConf.to_container(interaction.config))
+
+
+@pytest.mark.skipif(_missing is not None, reason="this verl has no interactions")
+def test_the_settings():
+    (text,) = blocks("text")
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        settings = compose("ppo_trainer", overrides=text.split())
+    assert settings.reward.custom_reward_function.name == "compute_score"
