@@ -17,7 +17,7 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.phrases import fields_of
 
 DOCS = Path(__file__).resolve().parent
-COMMANDS = ("", "envs", "doctor", "serve", "play", "eval")
+COMMANDS = ("", "envs", "doctor", "serve", "play", "eval", "verl", "verl init", "verl check")
 
 WAYS: dict[str, type[ActionError] | None] = {
     "Thought:\nI think.\n\nAction:\n{action}": None,
