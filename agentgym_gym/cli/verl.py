@@ -43,7 +43,7 @@ _SEEDS = 1_000  # tasks of an environment that has none but seeds
 _MOST_SEEDS = 100_000
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "not looked at": "dim"}
 
-Algorithm = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus"]
+Algorithm = Literal["grpo", "gym_grpo", "ppo", "rloo", "reinforce_plus_plus"]
 
 
 @verl.command("init")
@@ -57,7 +57,10 @@ def _init(
         Literal["0.7", "0.9"] | None,
         typer.Option("--verl", help="Which verl; by default the installed one, else 0.9."),
     ] = None,
-    algorithm: Annotated[Algorithm, typer.Option(help="How the policy is improved.")] = "grpo",
+    algorithm: Annotated[
+        Algorithm,
+        typer.Option(help="How the policy is improved; gym_grpo leaves failed episodes out of groups."),
+    ] = "grpo",
     engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="What generates.")] = "sglang",
     preset: Annotated[
         Literal["test", "full"],

@@ -8,7 +8,6 @@ from importlib import metadata
 from typing import Any
 
 from verl_bridge.recipes.finding import Finding, ok, problem, unseen, warning
-from verl_bridge.recipes.recipe import ALGORITHMS
 from verl_bridge.recipes.view import NotReadable, View, load_yaml
 
 __all__ = ["arithmetic", "composed", "loop", "reward"]
@@ -92,7 +91,7 @@ def arithmetic(view: View) -> Iterator[Finding]:
     workers = view.number("actor_rollout_ref.rollout.agent.num_workers", 8)
     if batch * samples % workers and _installed("0.7"):
         wrong.append((f"{batch} x {samples} episodes do not go into {workers} workers", "agent.num_workers"))
-    if estimator in {ALGORITHMS["grpo"], ALGORITHMS["rloo"]} and samples < 2:  # noqa: PLR2004
+    if estimator in {"grpo", "gym_grpo", "rloo"} and samples < 2:  # noqa: PLR2004
         wrong.append((f"{estimator} compares the samples of a prompt, and n={samples}", "rollout.n"))
     for text, what in wrong:
         yield problem("sizes", text, f"change {what}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from verl_bridge.recipes.recipe import MODULES
 from verl_bridge.recipes.settings import LOOP, settings, to_yaml
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def render(recipe: Recipe, *, make_data: str = "") -> dict[str, str]:
         "env_id": recipe.env_id,
         "gpus": recipe.gpus,
         "model": recipe.model,
+        "modules": _about_modules(recipe.algorithm),
         "name": recipe.name,
         "package": shlex.quote(f"verl=={_RELEASES[recipe.verl]}"),
         "road": _INTERACTION_ROW if interaction else "",
@@ -145,6 +147,14 @@ def _about_data(command: str) -> str:
     if not command:
         return "`data/train.parquet` and `data/val.parquet` hold the tasks, one a row."
     return f"The tasks are still to be written:\n\n```console\n{command}\n```"
+
+
+def _about_modules(algorithm: str) -> str:
+    module = MODULES.get(algorithm)
+    if module is None:
+        return "# VERL_USE_EXTERNAL_MODULES is not needed: agent_loop.yaml registers the loop."
+    others = "$" + "{VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}"
+    return f'# {algorithm} is not one of verl\'s own.\nexport VERL_USE_EXTERNAL_MODULES="{module}{others}"'
 
 
 def _template(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ALGORITHMS", "ENGINES", "PRESETS", "ROADS", "VERSIONS", "Lengths", "Preset", "Recipe"]
+__all__ = ["ALGORITHMS", "ENGINES", "MODULES", "PRESETS", "ROADS", "VERSIONS", "Lengths", "Preset", "Recipe"]
 
 VERSIONS = ("0.7", "0.9")
 ENGINES = ("sglang", "vllm")
@@ -15,13 +15,19 @@ ROADS = ("agent-loop", "interaction")
 
 ALGORITHMS: Mapping[str, str] = {
     "grpo": "grpo",
+    "gym_grpo": "gym_grpo",
     "ppo": "gae",
     "rloo": "rloo",
     "reinforce_plus_plus": "reinforce_plus_plus",
 }
 """verl's ``algorithm.adv_estimator`` by the name of the algorithm."""
 
-_IN_GROUPS = frozenset({"grpo", "rloo"})  # an advantage is what a sample has over others of its prompt
+MODULES: Mapping[str, str] = {"gym_grpo": "verl_bridge.advantage"}
+"""The module that verl must load for an algorithm that is not its own."""
+
+_IN_GROUPS = frozenset(
+    {"grpo", "gym_grpo", "rloo"}
+)  # an advantage is what a sample has over others of its prompt
 
 DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
 

@@ -157,7 +157,13 @@ def _algorithm(recipe: Recipe) -> list[Setting]:
 
 def _trainer(recipe: Recipe) -> list[Setting]:
     size = recipe.size
+    workers = Setting(
+        "trainer.use_legacy_worker_impl",
+        "disable",
+        "The old workers divide 0 by 0 where all episodes of a micro-batch failed, and skip the update.",
+    )
     return [
+        *([workers] if recipe.verl == "0.7" else []),
         Setting("trainer.project_name", "verl_bridge"),
         Setting("trainer.experiment_name", recipe.name),
         Setting("trainer.default_local_dir", "${folder}/checkpoints"),

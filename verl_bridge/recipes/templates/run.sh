@@ -10,7 +10,7 @@ ulimit -n 65535 2>/dev/null || echo "run.sh: 'ulimit -n 65535' was refused; $$(u
 
 export HYDRA_FULL_ERROR=1
 export TOKENIZERS_PARALLELISM="$${TOKENIZERS_PARALLELISM:-true}"
-# VERL_USE_EXTERNAL_MODULES is not needed: agent_loop.yaml registers the loop.
+$modules
 
 # Keys are read from the environment, and never written here.
 if [[ -n "$${WANDB_API_KEY:-}" ]]; then
