@@ -289,9 +289,8 @@ def _rows(
     """Return the rows by ``"train"`` and ``"val"``, or None where ``agentgym data`` is to write them."""
     few = choice.size.batch * 8 + _HELD_BACK if choice.preset == "test" and tasks is None else None
     if environment is None:
-        seeds = (
-            parse_tasks(tasks or f"0:{few or _SEEDS}", range(10**9)) if tasks != "all" else [*range(_SEEDS)]
-        )
+        wanted = f"0:{few or _SEEDS}" if tasks in {None, "all"} else str(tasks)
+        seeds = parse_tasks(wanted, range(_MOST_SEEDS))
     elif importlib.util.find_spec("agentgym_gym.data") is None:
         return None
     if importlib.util.find_spec("pyarrow") is None:

@@ -162,9 +162,9 @@ def test_a_loop_that_is_registered_twice_is_found(tmp_path, monkeypatch):
 def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_url, monkeypatch):
     tokenizers = pytest.importorskip("tokenizers")
     transformers = pytest.importorskip("transformers")
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "<": 1}, unk_token="?"))
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "<": 1}, "?"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?")  # noqa: S106
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
     model = tmp_path / "model"
     tokenizer.save_pretrained(model)

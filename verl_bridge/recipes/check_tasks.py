@@ -164,7 +164,10 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
                 findings.append(said)
                 break
             key = json.dumps([task.env_id, task.env_kwargs], sort_keys=True, default=str)
-            starts.setdefault(key, Start(task, list(row.get("prompt") or [])))
+            prompt = row.get("prompt")
+            messages = prompt if isinstance(prompt, list) else []
+            known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
+            starts.setdefault(key, Start(task, [dict(message) for message in known]))
     chosen = list(starts.values())[:MAX_STARTS]
     if len(chosen) < len(starts):
         left = f"{len(starts) - len(chosen)} of {len(starts)} environments with different arguments"
