@@ -298,7 +298,7 @@ def _rows(
     if environment is None:
         held = _held_back(choice, val, len(seeds))
         rows = importlib.import_module("verl_bridge.recipes.rows")
-        prompt = system_prompt or rows.own_prompt(choice.env_id)
+        prompt = system_prompt or rows.own_prompt(choice.env_id, choice.env_kwargs)
         parts = {"train": seeds[held:], "val": seeds[:held]}
         return {part: rows.seeded(choice.env_id, chosen, prompt) for part, chosen in parts.items()}
     data = importlib.import_module("agentgym_gym.data")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium
 import pytest
@@ -139,6 +142,9 @@ class Echo(gymnasium.Env):
     """Another library's environment: pays for the word it says."""
 
     observation_space = action_space = gymnasium.spaces.Text(100)
+
+    def __init__(self, size=1):
+        self.system_prompt = "Echo!" * (size - 1)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -399,3 +405,28 @@ def test_what_is_not_installed_is_said(folder, module, extra):
         assert f"pip install 'agentgym-gym[{extra}]'" in result.stderr
     else:
         assert "pyarrow is not installed here: not read" in result.stdout
+
+
+def test_the_commands_of_the_document_run(run, tmp_path, monkeypatch):
+    """But for the training itself, which needs a GPU; `my_package` is a name to be replaced."""
+    page = Path(__file__).resolve().parents[2] / "docs/training/recipes.md"
+    blocks = re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    commands = [shlex.split(line) for block in blocks for line in block.splitlines()]
+    assert [words[2] if words[0] == "agentgym" else words[0] for words in commands] == [
+        "init",
+        "check",
+        "bash",
+        "init",
+    ]
+    monkeypatch.chdir(tmp_path)
+    assert run(*commands[0][1:]).exit_code == 0
+    write_rows(tmp_path / "runs/craft/data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
+    write_rows(tmp_path / "runs/craft/data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
+    assert run(*commands[1][1:]).exit_code == int(NO_LOOP)
+    assert Path(commands[2][1]).is_file()
+    monkeypatch.setitem(sys.modules, "my_package", sys.modules[__name__])
+    own = gymnasium.envs.registration.EnvSpec("my/Env-v0", Echo)
+    monkeypatch.setitem(gymnasium.registry, "my/Env-v0", own)
+    assert run(*commands[3][1:]).exit_code == 0
+    rows = parquet.read_table(tmp_path / "runs/mine/data/train.parquet").to_pylist()
+    assert (len(rows), rows[0]["prompt"][0]["content"]) == (450, "Echo!" * 4)

@@ -6,7 +6,7 @@ AgentGym's own environments have numbered tasks and data sets, which ``agentgym 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ INSTRUCTION = (
 """What a model is told where neither the user nor the environment says it."""
 
 
-def own_prompt(env_id: str) -> str:
+def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str:
     """Return what an environment tells a model to begin with, its ``system_prompt``, or :data:`INSTRUCTION`.
 
     Raises:
@@ -28,7 +28,7 @@ def own_prompt(env_id: str) -> str:
     """
     gymnasium = importlib.import_module("gymnasium")
     try:
-        env = gymnasium.make(env_id, disable_env_checker=True)
+        env = gymnasium.make(env_id, **{"disable_env_checker": True, **env_kwargs})
     except Exception as error:  # a constructor may raise anything
         raise ValueError(
             f"the environment {env_id!r} cannot be made: {type(error).__name__}: {error}"
