@@ -48,6 +48,7 @@ class View:
         Raises:
             NotReadable: ``config.yaml`` cannot be read.
         """
+        folder = folder.resolve()  # what run.sh says; a relative one would be joined to itself
         raw = load_yaml(folder / "config.yaml")
         if not isinstance(raw, Mapping):
             raise NotReadable(f"{folder / 'config.yaml'} should be a mapping of settings")
