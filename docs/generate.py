@@ -17,7 +17,10 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.phrases import fields_of
 
 DOCS = Path(__file__).resolve().parent
-COMMANDS = ("", "envs", "doctor", "serve", "play", "eval", "data", "data rl")
+COMMANDS = (
+    *("", "envs", "doctor", "serve", "play", "eval", "data", "data rl"),
+    *("verl", "verl init", "verl check"),
+)
 
 WAYS: dict[str, type[ActionError] | None] = {
     "Thought:\nI think.\n\nAction:\n{action}": None,

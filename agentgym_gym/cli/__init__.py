@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import agentgym_gym
-from agentgym_gym.cli import data, doctor, envs, evaluate, play, serve
+from agentgym_gym.cli import data, doctor, envs, evaluate, play, serve, verl
 from agentgym_gym.cli.console import Group
 
 __all__ = ["app"]
@@ -25,6 +25,7 @@ app.command("serve")(serve.serve)
 app.command("play")(play.play)
 app.command("eval")(evaluate.evaluate)
 app.add_typer(data.data, name="data")
+app.add_typer(verl.verl, name="verl")
 
 
 def _show_version(wanted: bool) -> None:

@@ -70,7 +70,10 @@ def agentgym(*arguments, **options):
 # Of the whole
 
 
-@pytest.mark.parametrize("command", [[], ["envs"], ["doctor"], ["serve"], ["play"], ["eval"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], ["envs"], ["doctor"], ["serve"], ["play"], ["eval"], ["verl"], ["verl", "init"], ["verl", "check"]],
+)
 def test_help_reads_well_at_80_columns(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     result = run(*command, "--help")

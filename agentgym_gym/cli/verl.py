@@ -1,0 +1,327 @@
+"""``agentgym verl``: folders from which verl trains."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.text import Text
+
+from agentgym_gym.addresses import configured, parse_urls
+from agentgym_gym.catalogue import find
+from agentgym_gym.cli.console import clean, out, print_json
+from agentgym_gym.cli.sources import probe
+from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
+from agentgym_gym.evaluate.tasks import parse_tasks
+from agentgym_gym.text import redact
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+    from verl_bridge.recipes import Finding, Recipe
+    from verl_bridge.recipes.view import View
+
+__all__ = ["verl"]
+
+verl = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Write a folder from which verl trains, and look it over.",
+)
+
+_MODULE = "agentgym_gym"
+_HELD_BACK = 8  # tasks, of a run that only tests
+_SHARE = 10  # one task in so many is held back of a full run
+_SEEDS = 1_000  # tasks of an environment that has none but seeds
+_MOST_SEEDS = 100_000
+_STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "not looked at": "dim"}
+
+Algorithm = Literal["grpo", "gym_grpo", "ppo", "rloo", "reinforce_plus_plus"]
+
+
+@verl.command("init")
+def _init(
+    env: Annotated[
+        str, typer.Option(help="The environment's id, with its module where it is not one of AgentGym's.")
+    ],
+    out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
+    *,
+    version: Annotated[
+        Literal["0.7", "0.9"] | None,
+        typer.Option("--verl", help="Which verl; by default the installed one, else 0.9."),
+    ] = None,
+    algorithm: Annotated[
+        Algorithm,
+        typer.Option(help="How the policy is improved; gym_grpo leaves failed episodes out of groups."),
+    ] = "grpo",
+    engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="What generates.")] = "sglang",
+    preset: Annotated[
+        Literal["test", "full"],
+        typer.Option(help="How much: test is 1 epoch of a few tasks, full is 15 epochs of all."),
+    ] = "test",
+    road: Annotated[
+        Literal["agent-loop", "interaction"],
+        typer.Option(help="How the environment reaches verl; interactions are in verl 0.7 alone."),
+    ] = "agent-loop",
+    model: Annotated[
+        str, typer.Option(help="Path of a model's folder, or its name on the hub.")
+    ] = "Qwen/Qwen2.5-3B-Instruct",
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="A server of AgentGym's environment; repeat it for several. By default the one that is "
+            "configured where the training runs.",
+        ),
+    ] = None,
+    env_kwargs: Annotated[
+        str, typer.Option(metavar="JSON", help="More arguments of the environment, as a JSON object.")
+    ] = "{}",
+    turns: Annotated[
+        int | None, typer.Option(min=1, help="Turn limit; by default what suits the environment.")
+    ] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the machine.")] = 4,
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            help="Which tasks: 0:50, 3, 1,2,5, 10: or all; seeds where the environment numbers no tasks. "
+            "By default a few for preset test, all (or 1000 seeds) for full."
+        ),
+    ] = None,
+    val: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many of these are held back; by default 8 for preset test, else a tenth."
+        ),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Which split the tasks are of; by default the first.")
+    ] = None,
+    system_prompt: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What the model is told first, in place of the environment's own."),
+    ] = None,
+    offload: Annotated[
+        bool, typer.Option(help="Whether what is not in use waits in the machine's memory.")
+    ] = True,
+    checkpointing: Annotated[
+        bool, typer.Option(help="Whether activations are computed again instead of kept.")
+    ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace the files that are there.")] = False,
+) -> None:
+    """Write a folder from which verl trains.
+
+    Settings, the loop, the tasks, a script that starts it, and a README. No server is asked.
+    """
+    library = importlib.import_module("verl_bridge.recipes")
+    environment = _known(env)
+    kwargs = _object(env_kwargs)
+    if server:
+        kwargs["server"] = _servers(environment, server)
+    env_id = f"{_MODULE}:{environment.id}" if environment else env
+    try:
+        choice: Recipe = library.Recipe(
+            env_id,
+            verl=version or _installed(),
+            algorithm=algorithm,
+            engine=engine,
+            preset=preset,
+            road=road,
+            model=str(Path(model).expanduser().resolve()) if Path(model).expanduser().is_dir() else model,
+            gpus=gpus,
+            env_kwargs=kwargs,
+            turns=turns,
+            offload=offload,
+            checkpointing=checkpointing,
+        )
+        if environment:  # whose own limit would end episodes sooner
+            kwargs.setdefault("max_turns", choice.lengths.turns)
+        told = _text(system_prompt) if system_prompt else None
+        parts = _rows(choice, environment, tasks=tasks, val=val, split=split, system_prompt=told)
+        command = "" if parts else _command(choice, environment, tasks, split)
+        written = library.write(choice, out_, make_data=command, force=force)
+        for part, rows in (parts or {}).items():
+            written.append(out_ / "data" / f"{part}.parquet")
+            importlib.import_module("verl_bridge.recipes.rows").write_rows(written[-1], rows)
+    except (ValueError, FileExistsError) as error:
+        raise BadOption(str(error)) from error
+    except OSError as error:
+        raise BadOption(f"cannot write to {out_}: {error.strerror or error}") from error
+    for path in written:
+        out.print(f"wrote {path}", soft_wrap=True)
+    if command:
+        out.print(f"The tasks are still to be written: {command}", soft_wrap=True)
+    out.print(f"Next: agentgym verl check {shlex.quote(str(out_))}", soft_wrap=True)
+
+
+@verl.command("check")
+def _check(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that init wrote.")],
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds allowed for each call of an environment.")
+    ] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+) -> None:
+    """Say before a GPU is rented what would fail.
+
+    Composes the settings by the installed verl, reads the tasks, and begins one of each environment. Each
+    check goes as far as what is installed allows. Exits with 1 if there is a problem.
+    """
+    library = importlib.import_module("verl_bridge.recipes")
+    try:
+        findings, view = library.check(folder, timeout=timeout)
+    except ModuleNotFoundError as error:
+        if error.name != "yaml":
+            raise
+        raise MissingExtra("Looking over a folder", extra="cli", module="yaml") from error
+    findings += list(_probed(view)) if view is not None else []
+    bad = any(finding.verdict == "problem" for finding in findings)
+    if as_json:
+        print_json({"ok": not bad, "findings": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            _print(finding)
+    if bad:
+        raise typer.Exit(1)
+
+
+def _print(finding: Finding) -> None:
+    line = Text(f"{finding.verdict:<13} ", style=_STYLES[finding.verdict])
+    line.append(f"{finding.check}: {' '.join(clean(finding.text).split())}", style="none")
+    out.print(line, soft_wrap=True)
+    if finding.advice:
+        out.print(Text(f"{'':<14}→ {clean(finding.advice)}"), soft_wrap=True)
+
+
+def _probed(view: View) -> Iterator[Finding]:
+    """Ask every server of AgentGym's environments who it is; an episode is begun on but one of several."""
+    finding = importlib.import_module("verl_bridge.recipes.finding")
+    task = importlib.import_module("verl_bridge.episodes").Task
+    given = view.arguments()
+    defaults = {name: given.get(name) for name in ("env_id", "env_kwargs")}
+    asked: set[tuple[str, str]] = set()
+    for row in (row for rows in view.rows.values() for row in rows):
+        try:
+            played = task.of(row, **defaults)
+            environment = find(played.env_id)
+            urls = configured(environment, played.env_kwargs.get("server"))
+        except (ValueError, AttributeError, UnknownEnvironment):
+            continue  # said by the check of the environments
+        for url in urls:
+            if (environment.name, url) not in asked:
+                asked.add((environment.name, url))
+                found = probe(url, environment)
+                if found.problem:
+                    advice = "start the right server there, or name it by --server or its variable"
+                    yield finding.problem("server", f"{found.url}: {found.problem}", advice)
+                else:
+                    yield finding.ok("server", f"{found.url} is {environment.name}, {found.round_trip_ms} ms")
+
+
+def _known(env: str) -> Environment | None:
+    """Return AgentGym's environment of that name, or None where the id names another library's."""
+    module, colon, _ = env.rpartition(":")
+    if colon and module != _MODULE:
+        return None
+    try:
+        return find(env)
+    except UnknownEnvironment as error:
+        raise UnknownEnvironment(
+            f"{error}. Another library's is named with its module, as in my_package:my/Env-v0"
+        ) from None
+
+
+def _servers(environment: Environment | None, given: list[str]) -> list[str]:
+    if environment is None:
+        raise BadOption("--server is for AgentGym's environments; give another's arguments by --env-kwargs")
+    urls = [url for each in given for url in parse_urls(each, "--server")]
+    if any(redact(url) != url for url in urls):
+        raise BadOption(
+            f"a password does not belong in a file: set {environment.variable} where the training runs"
+        )
+    return urls
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise BadOption(f"--env-kwargs {text!r:.80} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadOption(f"--env-kwargs {text!r:.80} should be a JSON object, such as '{{\"size\": 5}}'")
+    return value
+
+
+def _installed() -> str:
+    try:
+        minor = metadata.version("verl").split(".")[:2]
+    except metadata.PackageNotFoundError:
+        return "0.9"
+    return "0.7" if minor[0] == "0" and int(minor[1]) <= 7 else "0.9"  # noqa: PLR2004
+
+
+def _text(file: Path) -> str:
+    try:
+        text = file.read_text("utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadOption(f"cannot read {file}: {error}") from error
+    if not text.strip():
+        raise BadOption(f"{file} is empty")
+    return text
+
+
+def _rows(
+    choice: Recipe,
+    environment: Environment | None,
+    *,
+    tasks: str | None,
+    val: int | None,
+    split: str | None,
+    system_prompt: str | None,
+) -> dict[str, list[dict[str, Any]]] | None:
+    """Return the rows by ``"train"`` and ``"val"``, or None where ``agentgym data`` is to write them."""
+    few = choice.size.batch * 8 + _HELD_BACK if choice.preset == "test" and tasks is None else None
+    if environment is None:
+        wanted = f"0:{few or _SEEDS}" if tasks in {None, "all"} else str(tasks)
+        seeds = parse_tasks(wanted, range(_MOST_SEEDS))
+    elif importlib.util.find_spec("agentgym_gym.data") is None:
+        return None
+    if importlib.util.find_spec("pyarrow") is None:
+        raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
+    if environment is None:
+        held = _held_back(choice, val, len(seeds))
+        rows = importlib.import_module("verl_bridge.recipes.rows")
+        prompt = system_prompt or rows.own_prompt(choice.env_id, choice.env_kwargs)
+        parts = {"train": seeds[held:], "val": seeds[:held]}
+        return {part: rows.seeded(choice.env_id, chosen, prompt) for part, chosen in parts.items()}
+    data = importlib.import_module("agentgym_gym.data")
+    items = data.items_of(environment, tasks or "all", split)
+    count = min(few or len(items), len(items))
+    division = data.divide(items, val=_held_back(choice, val, count), num_samples=count)
+    prompt = system_prompt or data.own_prompt(environment, dict(choice.env_kwargs))
+    recipes = {environment.name: data.Recipe({}, prompt)}  # the arguments stand in the yaml of the loop
+    return {part: [*data.rows(getattr(division, part), recipes)] for part in ("train", "val")}
+
+
+def _held_back(choice: Recipe, val: int | None, count: int) -> int:
+    held = val or (_HELD_BACK if choice.preset == "test" else max(1, count // _SHARE))
+    if count - held < choice.size.batch:
+        raise BadOption(
+            f"{count} tasks without {held} held back are less than a step's batch of {choice.size.batch}: "
+            "give more --tasks, or a smaller --val"
+        )
+    return held
+
+
+def _command(choice: Recipe, environment: Environment | None, tasks: str | None, split: str | None) -> str:
+    words = ["agentgym", "data", "rl", environment.name if environment else choice.env_id, "--out", "data"]
+    words += ["--tasks", tasks] if tasks else []
+    words += ["--split", split] if split else []
+    return shlex.join(words)

@@ -1,0 +1,433 @@
+"""`agentgym verl`: what init writes, and that check finds each mistake; what verl says is in tests/verl."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+import yaml
+from pyarrow import parquet
+
+from verl_bridge.recipes import ALGORITHMS, PRESETS, ROADS, VERSIONS
+from verl_bridge.recipes.rows import INSTRUCTION, seeded, write_rows
+
+TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
+# What this folder cannot be told off for: the loop is written in a module that may not be there yet.
+NO_LOOP = importlib.util.find_spec("verl_bridge.agent_loop") is None
+
+
+@pytest.fixture
+def folder(run, tmp_path, textcraft_url):
+    """A folder in which nothing is wrong, on a server that is running."""
+    place = tmp_path / "recipe"
+    assert run("verl", "init", "--env", "TextCraft", "--server", textcraft_url, "--out", place).exit_code == 0
+    write_rows(place / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
+    write_rows(place / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
+    return place
+
+
+@pytest.fixture
+def interaction(run, folder, textcraft_url):
+    """The same by the road of interactions."""
+    options = ["--verl", "0.7", "--road", "interaction", "--force", "--server", textcraft_url]
+    assert run("verl", "init", "--env", "TextCraft", "--out", folder, *options).exit_code == 0
+    write_rows(folder / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
+    write_rows(folder / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
+    return folder
+
+
+@pytest.fixture
+def checked(run):
+    """Checks a folder; returns the exit status, and the findings that are problems."""
+
+    def check(place):
+        result = run("verl", "check", place, "--json")
+        found = json.loads(result.stdout)
+        assert found["ok"] is (result.exit_code == 0)
+        wrong = [f for f in found["findings"] if f["verdict"] == "problem"]
+        return [f for f in wrong if not (NO_LOOP and "no module for verl_bridge.agent_loop" in f["text"])]
+
+    return check
+
+
+def edit(file, old, new):
+    text = file.read_text("utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), "utf-8")
+
+
+# init
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    ("version", "road"), [(v, r) for v in VERSIONS for r in ROADS if v + r != "0.9interaction"]
+)
+def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version, road):
+    options = ["--algorithm", algorithm, "--preset", preset, "--verl", version, "--road", road]
+    assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options).exit_code == 0
+    names = {"config.yaml", "agent_loop.yaml", "run.sh", "README.md"}
+    names |= {"interaction.yaml"} if road == "interaction" else set()
+    assert names <= {path.name for path in tmp_path.iterdir()}
+    config = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == 5e-7
+    assert config["data"]["train_batch_size"] == PRESETS[preset].batch
+    (loop,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
+    assert loop["name"] == "gym_env"
+    if road == "interaction":
+        (entry,) = yaml.safe_load((tmp_path / "interaction.yaml").read_text())["interaction"]
+        played = entry["config"]
+        limits = config["actor_rollout_ref"]["rollout"]["multi_turn"]
+        assert (limits["max_assistant_turns"], limits["max_user_turns"]) == (26, 25)
+    else:
+        played = loop
+    assert (played["max_turns"], played["env_kwargs"]["max_turns"]) == (25, 25)
+    assert played["env_id"] == "agentgym_gym:agentgym/WebShop-v0"
+    script = tmp_path / "run.sh"
+    assert subprocess.run(["bash", "-n", script], check=True).returncode == 0  # noqa: S607
+    assert ("VERL_USE_EXTERNAL_MODULES=" in script.read_text()) is (algorithm == "gym_grpo")
+
+
+def test_init_replaces_nothing_unasked(run, folder):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    result = run("verl", "init", "--env", "WebShop", "--out", folder)
+    assert result.exit_code == 2
+    assert "config.yaml" in result.stderr
+    assert "--force" in result.stderr
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert run("verl", "init", "--env", "WebShop", "--out", folder, "--force").exit_code == 0
+    assert "WebShop" in (folder / "agent_loop.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--env", "Nope"], "there is no environment 'Nope'"),
+        (["--env", "TextCraft", "--road", "interaction", "--verl", "0.9"], "has no interactions"),
+        (["--env", "TextCraft", "--gpus", "3"], "gpus=3 does not divide the 16"),
+        (["--env", "TextCraft", "--server", "http://me:secret@10.0.0.1:1"], "AGENTGYM_TEXTCRAFT_URL"),
+        (["--env", "TextCraft", "--server", "nonsense"], "--server='nonsense' is not the URL"),
+        (["--env", "TextCraft", "--env-kwargs", "[1]"], "should be a JSON object"),
+        (["--env", "own:own/Env-v0", "--server", "http://a:1"], "--env-kwargs"),
+        (["--env", "own_nowhere:own/Env-v0"], "cannot be made"),
+    ],
+)
+def test_init_says_what_cannot_be(run, tmp_path, options, said):
+    result = run("verl", "init", *options, "--out", tmp_path / "new")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "secret" not in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_init_writes_the_tasks_of_agentgym(run, tmp_path):
+    pytest.importorskip("agentgym_gym.data")
+    assert run("verl", "init", "--env", "TextCraft", "--out", tmp_path).exit_code == 0
+    rows = {
+        part: parquet.read_table(tmp_path / f"data/{part}.parquet").to_pylist() for part in ("train", "val")
+    }
+    assert {part: len(those) for part, those in rows.items()} == {"train": 64, "val": 8}
+    assert rows["train"][0]["prompt"][0]["content"] == gymnasium.make(TEXTCRAFT).unwrapped.system_prompt
+
+
+class Echo(gymnasium.Env):
+    """Another library's environment: pays for the word it says."""
+
+    observation_space = action_space = gymnasium.spaces.Text(100)
+
+    def __init__(self, size=1):
+        self.system_prompt = "Echo!" * (size - 1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return f"Say {seed}.", {}
+
+    def step(self, action):
+        return "No.", 0.0, False, False, {}
+
+
+def test_any_text_environment(run, checked, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "echo_module", sys.modules[__name__])
+    monkeypatch.setitem(
+        gymnasium.registry, "own/Echo-v0", gymnasium.envs.registration.EnvSpec("own/Echo-v0", Echo)
+    )
+    env_id = "echo_module:own/Echo-v0"
+    result = run("verl", "init", "--env", env_id, "--out", tmp_path, "--tasks", "0:20", "--val", 4)
+    assert result.exit_code == 0
+    rows = {
+        part: parquet.read_table(tmp_path / f"data/{part}.parquet").to_pylist() for part in ("train", "val")
+    }
+    assert {part: len(those) for part, those in rows.items()} == {"train": 16, "val": 4}
+    assert rows["train"][0]["prompt"] == [{"role": "system", "content": INSTRUCTION}]
+    assert checked(tmp_path) == []
+
+
+# check
+
+
+def test_check_finds_nothing_wrong(run, folder, checked):
+    assert checked(folder) == []
+    said = run("verl", "check", folder).stdout
+    assert "ok            environment: agentgym_gym:agentgym/TextCraft-v0 begins and answers" in said
+    assert "ok            server: http://127.0.0.1" in said
+    assert "ok            held back" in said
+    assert "ok            reward" in said
+
+
+def test_check_says_what_it_could_not_look_at(run, folder):
+    if importlib.util.find_spec("verl") is None:
+        assert (
+            "not looked at settings: verl is not installed here: not composed"
+            in run("verl", "check", folder).stdout
+        )
+    assert "its length was not looked at" in run("verl", "check", folder).stdout
+
+
+def test_check_finds_nothing_wrong_with_an_interaction(interaction, checked):
+    if importlib.util.find_spec("verl") is not None:
+        pytest.skip("what verl says of it is in tests/verl")
+    assert checked(interaction) == []
+
+
+def set_in(name, old, new):
+    return lambda folder: edit(folder / name, old, new)
+
+
+def change_rows(part, change):
+    def mistake(folder):
+        file = folder / f"data/{part}.parquet"
+        rows = parquet.read_table(file).to_pylist()
+        change(rows)
+        write_rows(file, rows)
+
+    return mistake
+
+
+def kwargs_of(row):
+    return row["extra_info"]["interaction_kwargs"]
+
+
+MISTAKES = {
+    "no config": (lambda folder: (folder / "config.yaml").unlink(), "settings", "cannot read"),
+    "no yaml": (set_in("config.yaml", "data:\n", "data: [\n"), "settings", "is not YAML"),
+    "old name": (
+        set_in("config.yaml", "algorithm:\n", "custom_reward_function: {path: mine.py}\nalgorithm:\n"),
+        "settings",
+        "custom_reward_function is an old name",
+    ),
+    "batch and gpus": (set_in("config.yaml", "n_gpus_per_node: 4", "n_gpus_per_node: 3"), "sizes", "3 GPUs"),
+    "mini-batch": (
+        set_in("config.yaml", "mini_batch_size: 8", "mini_batch_size: 16"),
+        "sizes",
+        "is more than",
+    ),
+    "micro-batch": (
+        set_in("config.yaml", "ppo_micro_batch_size_per_gpu: 2", "ppo_micro_batch_size_per_gpu: 3"),
+        "sizes",
+        "micro-batches of 3",
+    ),
+    "no group": (set_in("config.yaml", "    n: 2\n", "    n: 1\n"), "sizes", "compares the samples"),
+    "tensor": (set_in("config.yaml", "parallel_size: 1", "parallel_size: 3"), "sizes", "3 each"),
+    "loop not there": (lambda folder: (folder / "agent_loop.yaml").unlink(), "loop", "cannot read"),
+    "loop of another form": (set_in("agent_loop.yaml", "_target_", "target"), "loop", "should hold a list"),
+    "loop of another name": (
+        set_in("agent_loop.yaml", "name: gym_env", "name: mine"),
+        "loop",
+        "asks for 'gym_env'",
+    ),
+    "loop not selected": (
+        lambda folder: [
+            edit(folder / "config.yaml", 'default_agent_loop: "gym_env"', "# none"),
+            change_rows("train", lambda rows: [row.update(agent_name="single_turn_agent") for row in rows])(
+                folder
+            ),
+        ],
+        "loop",
+        "plays no environment",
+    ),
+    "tools without interaction": (
+        change_rows("train", lambda rows: rows[0].update(agent_name="tool_agent")),
+        "loop",
+        "no interaction is set",
+    ),
+    "class nowhere": (
+        set_in("agent_loop.yaml", "verl_bridge.agent_loop", "nowhere.agent_loop"),
+        "import",
+        "nowhere",
+    ),
+    "no data": (lambda folder: (folder / "data/train.parquet").unlink(), "data", "cannot read"),
+    "not parquet": (lambda folder: (folder / "data/val.parquet").write_text("x"), "data", "cannot read"),
+    "too few rows": (change_rows("train", lambda rows: rows.pop()), "data", "train has 7 rows"),
+    "no val": (
+        change_rows("val", lambda rows: [row.pop("agent_name") for row in rows]),
+        "data",
+        "no agent_name",
+    ),
+    "prompt is text": (
+        change_rows("train", lambda rows: [row.update(prompt="Craft it.") for row in rows]),
+        "data",
+        "row 0 of train: prompt should be a list",
+    ),
+    "no interaction_kwargs": (
+        change_rows("train", lambda rows: [row["extra_info"].pop("interaction_kwargs") for row in rows]),
+        "data",
+        "should hold interaction_kwargs",
+    ),
+    "no ground truth": (
+        change_rows("train", lambda rows: [row["reward_model"].pop("ground_truth") for row in rows]),
+        "data",
+        "ground_truth",
+    ),
+    "task in both": (
+        change_rows("val", lambda rows: kwargs_of(rows[0]).update(seed=3)),
+        "held back",
+        "1 of the tasks in val are in train too",
+    ),
+    "unknown environment": (
+        change_rows("val", lambda rows: kwargs_of(rows[0]).update(env_id="agentgym/Nope-v0")),
+        "environment",
+        "'agentgym/Nope-v0' is not registered",
+    ),
+    "wrong option": (
+        change_rows("val", lambda rows: kwargs_of(rows[0]).update(env_kwargs='{"max_turns": -1}')),
+        "environment",
+        "max_turns=-1",
+    ),
+    "no such task": (
+        change_rows("train", lambda rows: kwargs_of(rows[0]).update(reset_options='{"task_id": 999999}')),
+        "environment",
+        "has no task 999999",
+    ),
+    "not JSON": (
+        change_rows("train", lambda rows: kwargs_of(rows[4]).update(reset_options="{")),
+        "environment",
+        "row 4 of train: reset_options='{' is not JSON",
+    ),
+    "server down": (
+        change_rows(
+            "val", lambda rows: kwargs_of(rows[0]).update(env_kwargs='{"server": "http://127.0.0.1:9"}')
+        ),
+        "server",
+        "could not connect",
+    ),
+    "wrong server": (
+        change_rows("val", lambda rows: kwargs_of(rows[0]).update(env_id="agentgym_gym:agentgym/BabyAI-v0")),
+        "environment",
+        "BabyAI",
+    ),
+    "reply longer than all": (
+        set_in("config.yaml", "max_response_length: 6144", "max_response_length: 256"),
+        "response length",
+        "a reply may have 512 tokens",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_check_finds_a_mistake(folder, checked, textcraft_url, monkeypatch, mistake):
+    monkeypatch.setenv("AGENTGYM_BABYAI_URL", textcraft_url)
+    make, check, text = MISTAKES[mistake]
+    make(folder)
+    found = checked(folder)
+    assert any(f["check"] == check and text in f["text"] for f in found), found
+    assert all(f["advice"] for f in found)
+
+
+INTERACTION_MISTAKES = {
+    "no turn left": (
+        set_in("config.yaml", "max_assistant_turns: 21", "max_assistant_turns: 1"),
+        "loop",
+        "leaves no turn",
+    ),
+    "no reward": (
+        set_in("config.yaml", 'path: "pkg://verl_bridge.reward"', "path: null"),
+        "reward",
+        "no scorer",
+    ),
+    "other name": (
+        set_in("interaction.yaml", "name: gym_env", "name: mine"),
+        "loop",
+        "ask for the interaction 'gym_env'",
+    ),
+    "other form": (
+        set_in("interaction.yaml", "class_name", "_target_"),
+        "loop",
+        "name and class_name under interaction",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", INTERACTION_MISTAKES)
+def test_check_finds_a_mistake_with_an_interaction(interaction, checked, mistake):
+    make, check, text = INTERACTION_MISTAKES[mistake]
+    make(interaction)
+    found = checked(interaction)
+    assert any(f["check"] == check and text in f["text"] for f in found), found
+
+
+@pytest.mark.parametrize(
+    ("mistake", "text"),
+    [
+        (set_in("config.yaml", "max_prompt_length: 2048", "max_prompt_length: 20"), "and 20 are allowed"),
+        (
+            set_in("config.yaml", "max_response_length: 6144", "max_response_length: 600"),
+            "and 600 are allowed",
+        ),
+    ],
+)
+def test_check_warns_of_lengths_it_can_only_guess(run, folder, mistake, text):
+    mistake(folder)
+    findings = json.loads(run("verl", "check", folder, "--json").stdout)["findings"]
+    (found,) = (f for f in findings if text in f["text"])
+    assert found["verdict"] == "warning"
+
+
+@pytest.mark.parametrize(("module", "extra"), [("yaml", "cli"), ("pyarrow", "data")])
+def test_what_is_not_installed_is_said(folder, module, extra):
+    code = (
+        f"import sys; sys.modules[{module!r}] = None; sys.modules[{module!r} + '.parquet'] = None\n"
+        f"from agentgym_gym.__main__ import main; sys.argv = ['agentgym', 'verl', 'check', {str(folder)!r}]\n"
+        "main()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    if module == "yaml":
+        assert result.returncode == 2
+        assert f"pip install 'agentgym-gym[{extra}]'" in result.stderr
+    else:
+        assert "pyarrow is not installed here: not read" in result.stdout
+
+
+def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch):
+    """But for the training itself, which needs a GPU; `my_package` is a name to be replaced."""
+    page = Path(__file__).resolve().parents[2] / "docs/training/recipes.md"
+    blocks = re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    commands = [shlex.split(line) for block in blocks for line in block.splitlines()]
+    assert [words[2] if words[0] == "agentgym" else words[0] for words in commands] == [
+        "init",
+        "check",
+        "bash",
+        "init",
+    ]
+    monkeypatch.chdir(tmp_path)
+    assert run(*commands[0][1:]).exit_code == 0
+    write_rows(tmp_path / "runs/craft/data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
+    write_rows(tmp_path / "runs/craft/data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
+    assert commands[1][1:] == ["verl", "check", "runs/craft"]
+    assert checked("runs/craft") == []
+    assert Path(commands[2][1]).is_file()
+    monkeypatch.setitem(sys.modules, "my_package", sys.modules[__name__])
+    own = gymnasium.envs.registration.EnvSpec("my/Env-v0", Echo)
+    monkeypatch.setitem(gymnasium.registry, "my/Env-v0", own)
+    assert run(*commands[3][1:]).exit_code == 0
+    rows = parquet.read_table(tmp_path / "runs/mine/data/train.parquet").to_pylist()
+    assert (len(rows), rows[0]["prompt"][0]["content"]) == (450, "Echo!" * 4)

@@ -1,0 +1,211 @@
+"""Every recipe composes by the verl that is installed, which knows each of its settings."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("verl", reason="verl is not installed here")
+
+from verl_bridge.recipes import ALGORITHMS, ENGINES, PRESETS, ROADS, Recipe, check, write
+from verl_bridge.recipes.rows import seeded, write_rows
+
+INSTALLED = metadata.version("verl")
+MINOR = ".".join(INSTALLED.split(".")[:2])
+ROADS_HERE = ROADS if MINOR == "0.7" else ROADS[:1]
+CHOICES = list(itertools.product(ALGORITHMS, ENGINES, PRESETS, ROADS_HERE, (True, False)))
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+pytestmark = pytest.mark.skipif(
+    MINOR not in {"0.7", "0.9"}, reason=f"recipes are not written for {INSTALLED}"
+)
+
+
+def recipe(**choices):
+    return Recipe("agentgym_gym:agentgym/TextCraft-v0", verl=MINOR, **choices)
+
+
+@pytest.fixture(scope="module")
+def composed(tmp_path_factory):
+    """What verl says of the folder of every choice; one process asks for all."""
+    place = tmp_path_factory.mktemp("recipes")
+    folders = {}
+    for choice in CHOICES:
+        algorithm, engine, preset, road, spare = choice
+        folders[choice] = place / "-".join(map(str, choice))
+        made = recipe(
+            algorithm=algorithm, engine=engine, preset=preset, road=road, offload=spare, checkpointing=spare
+        )
+        write(made, folders[choice])
+    ended = subprocess.run(
+        [sys.executable, "-m", "verl_bridge.recipes.compose", *map(str, folders.values())],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env=ENVIRONMENT,
+    )
+    answers = map(json.loads, ended.stdout.splitlines())
+    return {choice: (folders[choice], answer) for choice, answer in zip(folders, answers, strict=True)}
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: "-".join(map(str, choice)))
+def test_verl_composes_it_and_knows_all_of_it(composed, choice):
+    folder, answer = composed[choice]
+    algorithm, engine, preset, road, spare = choice
+    assert answer["error"] is None
+    assert answer["unknown"] == []
+    assert answer["refused"] is None
+    config = answer["config"]
+    actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
+    assert config["algorithm"]["adv_estimator"] == ALGORITHMS[algorithm]
+    assert rollout["name"] == engine
+    assert config["data"]["train_batch_size"] == {"test": 8, "full": 128}[preset]
+    assert config["trainer"]["total_epochs"] == {"test": 1, "full": 15}[preset]
+    groups = {"test": 2, "full": 4}[preset] if algorithm in {"grpo", "gym_grpo", "rloo"} else 1
+    assert (rollout["n"], actor["rollout_n"]) == (groups, groups)
+    assert actor["optim"]["lr"] == 5e-7
+    assert actor["use_kl_loss"]
+    assert actor["fsdp_config"]["param_offload"] is spare
+    assert config["data"]["train_files"] == f"{folder}/data/train.parquet"
+    assert rollout["agent"]["agent_loop_config_path"] == f"{folder}/agent_loop.yaml"
+    interaction = road == "interaction"
+    assert rollout["agent"]["default_agent_loop"] == ("tool_agent" if interaction else "gym_env")
+    assert config["reward"]["custom_reward_function"]["path"] == (
+        "pkg://verl_bridge.reward" if interaction else None
+    )
+    assert rollout["response_length"] == config["data"]["max_response_length"]
+
+
+def test_ppo_has_a_critic_of_the_same_model(composed):
+    for (algorithm, *_, spare), (_, answer) in composed.items():
+        if algorithm == "ppo":
+            critic = answer["config"]["critic"]
+            assert critic["model"]["path"] == "Qwen/Qwen2.5-3B-Instruct"
+            assert critic["ppo_micro_batch_size_per_gpu"] == 2
+            engine = critic["fsdp"] if MINOR == "0.9" else critic["model"]["fsdp_config"]
+            assert engine["optimizer_offload"] is spare
+
+
+@pytest.mark.skipif(MINOR != "0.7", reason="verl 0.9 has no interactions")
+def test_what_the_interaction_road_names_is_there(composed):
+    seen = [answer["classes"] for (*_, road, _), (_, answer) in composed.items() if road == "interaction"]
+    assert seen
+    for classes in seen:
+        assert set(classes) == {
+            "agent loop gym_env",
+            "interaction gym_env",
+            "reward pkg://verl_bridge.reward",
+        }
+        assert set(classes.values()) == {None}
+
+
+def test_the_agent_loop_is_there(composed):
+    pytest.importorskip("verl_bridge.agent_loop")
+    classes = [answer["classes"] for (*_, road, _), (_, answer) in composed.items() if road == "agent-loop"]
+    assert classes == [{"agent loop gym_env": None}] * len(classes)
+
+
+def test_an_unknown_setting_is_found(tmp_path):
+    write(recipe(), tmp_path)
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text().replace("train_batch_size", "train_batchsize"))
+    findings, _ = check(tmp_path)
+    (found,) = (f for f in findings if "train_batchsize" in f.text)
+    assert found.verdict == "problem"
+
+
+def test_what_verl_refuses_is_found(tmp_path):
+    write(recipe(), tmp_path)
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text().replace("ppo_mini_batch_size: 8", "ppo_mini_batch_size: 16"))
+    findings, _ = check(tmp_path)
+    refused = [f for f in findings if f.text.startswith(f"verl {INSTALLED} refuses")]
+    assert len(refused) == 1
+    assert "must be >=" in refused[0].text
+
+
+@pytest.mark.skipif(MINOR != "0.9", reason="verl 0.7 has interactions")
+def test_a_recipe_for_interactions_is_of_no_use_to_verl_0_9(tmp_path):
+    write(Recipe("a:b/C-v0", verl="0.7", road="interaction"), tmp_path)
+    findings, _ = check(tmp_path)
+    (found,) = (f for f in findings if "no setting" in f.text)
+    assert "interaction_config_path" in found.text
+    assert "--road agent-loop" in found.advice
+
+
+def test_a_loop_that_is_registered_twice_is_found(tmp_path, monkeypatch):
+    (tmp_path / "twice_registered.py").write_text(
+        "from verl.experimental.agent_loop.agent_loop import AgentLoopBase, register\n"
+        "@register('gym_env')\nclass Loop(AgentLoopBase):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "folder"
+    write(recipe(), folder)
+    (folder / "agent_loop.yaml").write_text(
+        "- {name: gym_env, _target_: twice_registered.Loop, max_turns: 5}\n"
+    )
+    findings, _ = check(folder)
+    (found,) = (f for f in findings if f.check == "import")
+    assert found.verdict == "problem"
+    assert "@register" in found.text
+
+
+def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_url, monkeypatch):
+    tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "<": 1}, "?"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?")  # noqa: S106
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
+    model = tmp_path / "model"
+    tokenizer.save_pretrained(model)
+    (model / "config.json").write_text('{"max_position_embeddings": 4096}')
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
+    folder = tmp_path / "folder"
+    env_id = "agentgym_gym:agentgym/TextCraft-v0"
+    write(recipe(model=str(model)), folder)
+    write_rows(folder / "data/train.parquet", seeded(env_id, range(8), "word " * 100))
+    write_rows(folder / "data/val.parquet", seeded(env_id, range(8, 10), "word " * 100))
+    findings, view = check(folder)
+    (prompt,) = (f for f in findings if f.check == "prompt length")
+    first = next(iter(view.rows["train"]))
+    assert first["prompt"][0]["content"] == "word " * 100
+    assert prompt.verdict == "ok"
+    (length,) = (int(word) for word in prompt.text.split() if word.isdigit() and word != "2048")
+    assert 100 < length < 500
+    (found,) = (f for f in findings if f.check == "model")
+    assert (found.verdict, "4096" in found.text) == ("problem", True)
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("max_prompt_length: 2048", "max_prompt_length: 110"))
+    findings, _ = check(folder)
+    (prompt,) = (f for f in findings if f.check == "prompt length")
+    assert prompt.verdict == "problem"
+
+
+def test_the_script_hands_the_settings_to_verl(tmp_path):
+    """As far as a machine without a GPU goes: verl's own main prints what it would train by."""
+    folder = tmp_path / "a folder"
+    write(recipe(preset="full"), folder)
+    ended = subprocess.run(
+        ["bash", str(folder / "run.sh"), "trainer.total_epochs=3", "--cfg", "job"],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+        cwd="/",
+        env=ENVIRONMENT | {"PYTHON": sys.executable, "WANDB_API_KEY": "x"},
+    )
+    assert ended.returncode == 0, ended.stderr[-3_000:]
+    assert f"folder: {folder}" in ended.stdout
+    assert "total_epochs: 3" in ended.stdout
+    assert "train_batch_size: 128" in ended.stdout
+    assert "  - wandb" in ended.stdout

@@ -1,0 +1,206 @@
+"""Checks of a recipe's data: that they are what verl reads, and that each environment can be played."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from verl_bridge.episodes import Episode, Task, close_all
+from verl_bridge.recipes.finding import Finding, ok, problem, unseen, warning
+
+if TYPE_CHECKING:
+    from verl_bridge.recipes.view import View
+
+__all__ = ["Start", "apart", "played", "read"]
+
+MAX_STARTS = 16
+"""Environments, with different arguments, of which one task is begun."""
+
+TURNS = 2
+"""Turns that are played in each, to see how long observations are."""
+
+_COLUMNS = ("prompt", "agent_name", "data_source", "reward_model", "extra_info")
+
+
+@dataclass
+class Start:
+    """The beginning of an episode.
+
+    Attributes:
+        task: What was played.
+        system: The messages of the row.
+        observations: The first, and those that answered an empty reply.
+    """
+
+    task: Task
+    system: list[dict[str, Any]]
+    observations: list[str] = field(default_factory=list)
+
+
+def read(view: View) -> Iterator[Finding]:
+    """Read the rows into the view, and tell whether they are what verl and the bridge read."""
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ModuleNotFoundError:
+        yield unseen("data", "pyarrow is not installed here: not read", "pip install 'pyarrow>=14'")
+        return
+    wanted = {"train": view.number("data.train_batch_size", 1024), "val": 1}
+    for part, needed in wanted.items():
+        files = view.paths(f"data.{part}_files")
+        if not files:
+            yield problem("data", f"no data.{part}_files are set", f"set data.{part}_files to a parquet file")
+            continue
+        rows: list[dict[str, Any]] = []
+        for file in files:
+            try:
+                rows += parquet.read_table(file).to_pylist()
+            except (OSError, ValueError) as error:  # pyarrow's own are of these
+                said = " ".join(str(error).split())[:300]
+                yield problem("data", f"cannot read {file}: {said}", "write it, as README.md says")
+                break
+        else:
+            yield from _fit(part, rows, needed)
+            view.rows[part] = rows
+
+
+def _fit(part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
+    if len(rows) < needed:
+        yield problem(
+            "data",
+            f"{part} has {len(rows)} rows, and verl takes {needed} at a time: nothing is left of them",
+            "write more rows, or set a smaller data.train_batch_size",
+        )
+    for index, row in enumerate(rows):
+        wrong = _wrong(row)
+        if wrong:
+            yield problem(
+                "data", f"row {index} of {part}: {wrong}", "write it as docs/training/recipes.md says"
+            )
+            return
+    if len(rows) >= needed:
+        yield ok("data", f"{part} has {len(rows)} rows with the columns that are read")
+
+
+def _wrong(row: Mapping[str, Any]) -> str | None:
+    missing = [column for column in _COLUMNS if row.get(column) is None]
+    if missing:
+        return f"there is no {missing[0]}"
+    prompt, extra, scored = row["prompt"], row["extra_info"], row["reward_model"]
+    messages = prompt if isinstance(prompt, list) else []
+    texts = all(isinstance(m, Mapping) and _is_text(m.get("role"), m.get("content")) for m in messages)
+    rules = {
+        f"prompt should be a list of messages with role and content as text, not {prompt!r:.80}": (
+            bool(messages) and texts
+        ),
+        f"agent_name should be text, not {row['agent_name']!r:.80}": _is_text(row["agent_name"]),
+        "reward_model should hold a ground_truth, if only an empty one": (
+            isinstance(scored, Mapping) and scored.get("ground_truth") is not None
+        ),
+        "extra_info should hold interaction_kwargs": (
+            isinstance(extra, Mapping) and isinstance(extra.get("interaction_kwargs"), Mapping)
+        ),
+    }
+    return next((wrong for wrong, fits in rules.items() if not fits), None)
+
+
+def _is_text(*values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def apart(view: View) -> Iterator[Finding]:
+    """Tell whether tasks that are held back are trained on too."""
+    if not {"train", "val"} <= set(view.rows):
+        return
+    keys = {part: [_key(row) for row in rows] for part, rows in view.rows.items()}
+    both = set(keys["train"]) & set(keys["val"]) - {None}
+    drawn = sum(key is None for part in keys.values() for key in part)
+    if both:
+        yield problem(
+            "held back",
+            f"{len(both)} of the tasks in val are in train too, such as {min(map(str, both)):.200}",
+            "divide the tasks anew: what is trained on says nothing about what was learned",
+        )
+    elif drawn:
+        yield warning(
+            "held back",
+            f"{drawn} rows say neither seed nor reset_options: their tasks are drawn when they are played",
+            "give each row a seed, or what its reset takes",
+        )
+    else:
+        yield ok("held back", "no task is in both train and val")
+
+
+def _key(row: Mapping[str, Any]) -> str | None:
+    try:
+        task = Task.of(row, env_id="unnamed")
+    except (ValueError, AttributeError):
+        return None
+    if task.seed is None and not task.options:
+        return None
+    return json.dumps([task.env_id, task.options, task.seed], sort_keys=True, default=str)
+
+
+def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
+    """Begin a task of each environment, as the loop would.
+
+    Args:
+        view: The folder, with its rows.
+        timeout: Seconds for each call of an environment.
+    """
+    given = view.arguments()
+    defaults = {name: given.get(name) for name in ("env_id", "env_kwargs", "reset_options")}
+    findings: list[Finding] = []
+    starts: dict[str, Start] = {}
+    for part, rows in view.rows.items():
+        for index, row in enumerate(rows):
+            try:
+                task = Task.of(row, **defaults)
+            except (ValueError, AttributeError) as error:
+                said = problem("environment", f"row {index} of {part}: {error}", "write the row anew")
+                findings.append(said)
+                break
+            key = json.dumps([task.env_id, task.env_kwargs], sort_keys=True, default=str)
+            prompt = row.get("prompt")
+            messages = prompt if isinstance(prompt, list) else []
+            known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
+            starts.setdefault(key, Start(task, [dict(message) for message in known]))
+    chosen = list(starts.values())[:MAX_STARTS]
+    if len(chosen) < len(starts):
+        left = f"{len(starts) - len(chosen)} of {len(starts)} environments with different arguments"
+        findings.append(unseen("environment", f"{left} were not begun"))
+    if chosen:
+        findings += asyncio.run(_play(chosen, timeout))
+    return findings, [start for start in chosen if start.observations]
+
+
+async def _play(starts: list[Start], timeout: float) -> list[Finding]:
+    try:
+        return [await _begin(start, timeout) for start in starts]
+    finally:
+        await asyncio.to_thread(close_all)
+
+
+async def _begin(start: Start, timeout: float) -> Finding:
+    env_id = start.task.env_id
+    try:
+        episode = await Episode.begin(start.task, timeout=timeout)
+    except ValueError as error:  # nothing is registered by the id
+        return problem("environment", str(error), "install the module, and name it before a colon in env_id")
+    try:
+        if episode.fault is None:
+            start.observations.append(episode.observation)
+        while not episode.over and len(episode.rewards) < TURNS:
+            turn = await episode.step("")
+            start.observations += [turn.observation] if episode.fault is None else []
+        if episode.fault is not None:
+            said = f"{env_id} failed: {episode.fault['kind']}: {episode.fault['message']}"
+            return problem("environment", said, "start its server, or correct env_kwargs and reset_options")
+        return ok(
+            "environment", f"{env_id} begins and answers; {len(start.observations[0])} characters at first"
+        )
+    finally:
+        await episode.end()

@@ -1,0 +1,161 @@
+"""Writing the folder of a recipe."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from verl_bridge.recipes.recipe import MODULES
+from verl_bridge.recipes.settings import LOOP, settings, to_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_bridge.recipes.recipe import Recipe
+
+__all__ = ["render", "write"]
+
+_HEAD = """\
+# verl $verl: $algorithm in $env_id, generating with $engine.
+# Only what differs from verl's own ppo_trainer.yaml, and what you may want to see. `bash run.sh` starts it.
+hydra:
+  searchpath:
+    - pkg://verl.trainer.config
+
+defaults:
+  - ppo_trainer
+  - _self_
+
+# Where this folder is; run.sh says it.
+folder: .
+"""
+
+_LOOP = """\
+# The loop that plays the environment. What a row says of the environment goes before what stands here.
+- name: $loop
+  _target_: verl_bridge.agent_loop.GymAgentLoop
+  env_id: $env_id
+  env_kwargs: $env_kwargs
+  # Replies in an episode, and tokens of a reply, at most.
+  max_turns: $turns
+  max_tokens_per_turn: $reply
+  # How often an episode is begun again after the environment, not the agent, failed.
+  fault_retries: 1
+"""
+
+_TOOL_LOOP = """\
+# verl's own loop, which speaks to interactions, under the name that the rows ask for.
+- name: $loop
+  _target_: verl.experimental.agent_loop.tool_agent_loop.ToolAgentLoop
+"""
+
+_INTERACTION = """\
+# What a row says of the environment goes before what stands here.
+interaction:
+  - name: $loop
+    class_name: verl_bridge.interaction.GymInteraction
+    config:
+      env_id: $env_id
+      env_kwargs: $env_kwargs
+      # Replies in an episode at most.
+      max_turns: $turns
+"""
+
+
+def render(recipe: Recipe, *, make_data: str = "") -> dict[str, str]:
+    """Return the text of each file of a recipe's folder by its name.
+
+    Args:
+        recipe: The recipe.
+        make_data: The command that writes the data, if they are still to be written.
+    """
+    lengths = recipe.lengths
+    interaction = recipe.road == "interaction"
+    values: dict[str, Any] = {
+        "algorithm": recipe.algorithm,
+        "engine": recipe.engine,
+        "env_id": json.dumps(recipe.env_id),
+        "env_kwargs": json.dumps(dict(recipe.env_kwargs), ensure_ascii=False),
+        "loop": LOOP,
+        "reply": lengths.reply,
+        "turns": lengths.turns,
+        "verl": recipe.verl,
+    }
+    plain = values | {
+        "data": _about_data(make_data),
+        "env_id": recipe.env_id,
+        "gpus": recipe.gpus,
+        "model": recipe.model,
+        "modules": _about_modules(recipe.algorithm),
+        "name": recipe.name,
+        "package": shlex.quote(f"verl=={_RELEASES[recipe.verl]}"),
+        "road": _INTERACTION_ROW if interaction else "",
+    }
+    files = {
+        "config.yaml": Template(_HEAD).substitute(plain) + to_yaml(settings(recipe)),
+        "agent_loop.yaml": Template(_TOOL_LOOP if interaction else _LOOP).substitute(values),
+        "run.sh": Template(_template("run.sh")).substitute(plain),
+        "README.md": Template(_template("README.md")).substitute(plain),
+    }
+    if interaction:
+        files["interaction.yaml"] = Template(_INTERACTION).substitute(values)
+    return files
+
+
+def write(recipe: Recipe, folder: Path, *, make_data: str = "", force: bool = False) -> list[Path]:
+    """Write the folder of a recipe, but for its data.
+
+    Args:
+        recipe: The recipe.
+        folder: Where to; made where there is none.
+        make_data: The command that writes the data, if they are still to be written.
+        force: Whether to replace files that are there.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        FileExistsError: One of the files is there and ``force`` is false; nothing was written.
+        OSError: The folder cannot be written to.
+    """
+    files = render(recipe, make_data=make_data)
+    there = [name for name in (*_NAMES, *_DATA) if (folder / name).exists()]
+    if there and not force:
+        raise FileExistsError(f"{folder} holds {', '.join(there)}: choose another folder, or say --force")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in there:  # also the interaction of an earlier recipe, and its tasks
+        (folder / name).unlink()
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    (folder / "run.sh").chmod(0o755)
+    return [folder / name for name in files]
+
+
+_NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
+_DATA = ("data/train.parquet", "data/val.parquet")
+
+_RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.9": "0.9.1"}
+
+_INTERACTION_ROW = "\n| `interaction.yaml` | the interaction, by which verl's loop reaches the environment |"
+
+
+def _about_data(command: str) -> str:
+    if not command:
+        return "`data/train.parquet` and `data/val.parquet` hold the tasks, one a row."
+    return f"The tasks are still to be written:\n\n```console\n{command}\n```"
+
+
+def _about_modules(algorithm: str) -> str:
+    module = MODULES.get(algorithm)
+    if module is None:
+        return "# VERL_USE_EXTERNAL_MODULES is not needed: agent_loop.yaml registers the loop."
+    others = "$" + "{VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}"
+    return f'# {algorithm} is not one of verl\'s own.\nexport VERL_USE_EXTERNAL_MODULES="{module}{others}"'
+
+
+def _template(name: str) -> str:
+    return (resources.files("verl_bridge.recipes") / "templates" / name).read_text("utf-8")

@@ -1,0 +1,188 @@
+"""What is chosen for a training run, and the numbers that follow from the choice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["ALGORITHMS", "ENGINES", "MODULES", "PRESETS", "ROADS", "VERSIONS", "Lengths", "Preset", "Recipe"]
+
+VERSIONS = ("0.7", "0.9")
+ENGINES = ("sglang", "vllm")
+ROADS = ("agent-loop", "interaction")
+
+ALGORITHMS: Mapping[str, str] = {
+    "grpo": "grpo",
+    "gym_grpo": "gym_grpo",
+    "ppo": "gae",
+    "rloo": "rloo",
+    "reinforce_plus_plus": "reinforce_plus_plus",
+}
+"""verl's ``algorithm.adv_estimator`` by the name of the algorithm."""
+
+MODULES: Mapping[str, str] = {"gym_grpo": "verl_bridge.advantage"}
+"""The module that verl must load for an algorithm that is not its own."""
+
+_IN_GROUPS = frozenset(
+    {"grpo", "gym_grpo", "rloo"}
+)  # an advantage is what a sample has over others of its prompt
+
+DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
+
+_MICRO_BATCH = 2
+
+# As gymnasium reads it, but for the version, which may be left out there.
+_ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w-]+/)?[\w.-]+")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much is trained.
+
+    Attributes:
+        batch: Prompts in a step.
+        epochs: Passes over the tasks.
+        group: Samples of each prompt, where the algorithm compares them.
+        save_freq: Steps between checkpoints, -1 for none.
+        test_freq: Steps between validations, -1 for none.
+    """
+
+    batch: int
+    epochs: int
+    group: int
+    save_freq: int
+    test_freq: int
+
+
+PRESETS: Mapping[str, Preset] = {
+    "test": Preset(batch=8, epochs=1, group=2, save_freq=-1, test_freq=-1),
+    "full": Preset(batch=128, epochs=15, group=4, save_freq=20, test_freq=10),
+}
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long episodes are.
+
+    Attributes:
+        turns: Replies of the model in an episode at most.
+        reply: Tokens of a reply at most.
+        prompt: Tokens of the system prompt with the first observation at most.
+        response: Tokens of all that follows at most, observations included.
+    """
+
+    turns: int
+    reply: int
+    prompt: int
+    response: int
+
+
+_LENGTHS: Mapping[str, Lengths] = {
+    "agentgym/WebShop-v0": Lengths(turns=25, reply=512, prompt=2_048, response=14_336),
+    "agentgym/TextCraft-v0": Lengths(turns=20, reply=512, prompt=2_048, response=6_144),
+}
+_ANY = Lengths(turns=20, reply=512, prompt=2_048, response=8_192)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The choices of a training run.
+
+    Args:
+        env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``.
+        verl: Which verl, ``"0.7"`` or ``"0.9"``.
+        algorithm: One of :data:`ALGORITHMS`.
+        engine: What generates, one of :data:`ENGINES`.
+        preset: One of :data:`PRESETS`.
+        road: How the environment reaches verl, one of :data:`ROADS`; interactions are in verl 0.7 alone.
+        model: Name or path of the model.
+        gpus: GPUs of the one machine.
+        env_kwargs: Arguments of the environment, for rows that do not give them.
+        turns: Replies in an episode at most; by default what suits the environment.
+        offload: Whether what is not being used waits in the memory of the machine.
+        checkpointing: Whether activations are computed again instead of being kept.
+
+    Raises:
+        ValueError: A choice that is none, or two that do not go together.
+    """
+
+    env_id: str
+    verl: str = "0.9"
+    algorithm: str = "grpo"
+    engine: str = "sglang"
+    preset: str = "test"
+    road: str = "agent-loop"
+    model: str = DEFAULT_MODEL
+    gpus: int = 4
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    turns: int | None = None
+    offload: bool = True
+    checkpointing: bool = True
+
+    def __post_init__(self) -> None:
+        choices: dict[str, tuple[str, ...]] = {
+            "verl": VERSIONS,
+            "algorithm": tuple(ALGORITHMS),
+            "engine": ENGINES,
+            "preset": tuple(PRESETS),
+            "road": ROADS,
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        if not _ENV_ID.fullmatch(self.env_id):
+            raise ValueError(
+                f"env={self.env_id!r} is not the id of an environment, such as 'my_package:my/Env-v0'"
+            )
+        if not self.model or not self.model.isprintable():
+            raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
+        if self.road == "interaction" and self.verl != "0.7":
+            raise ValueError(
+                f"verl {self.verl} has no interactions: they were deleted in 0.8. Take road='agent-loop'"
+            )
+        for name in ("gpus", "turns"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value} should be at least 1")
+        if self.trajectories % self.gpus:
+            raise ValueError(
+                f"gpus={self.gpus} does not divide the {self.trajectories} trajectories of a step by "
+                f"{self.algorithm} with preset={self.preset!r}, as verl wants"
+            )
+
+    @property
+    def size(self) -> Preset:
+        """How much is trained."""
+        return PRESETS[self.preset]
+
+    @property
+    def samples(self) -> int:
+        """Samples of each prompt."""
+        return self.size.group if self.algorithm in _IN_GROUPS else 1
+
+    @property
+    def trajectories(self) -> int:
+        """Episodes of a step."""
+        return self.size.batch * self.samples
+
+    @property
+    def micro_batch(self) -> int:
+        """Episodes that a GPU holds at a time while it trains."""
+        of_a_gpu = self.trajectories // self.gpus
+        return _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
+
+    @property
+    def lengths(self) -> Lengths:
+        """How long episodes are; more turns than were thought of make room for as many more tokens."""
+        usual = _LENGTHS.get(self.env_id.rpartition(":")[2], _ANY)
+        if self.turns is None:
+            return usual
+        response = max(usual.response, usual.response * self.turns // usual.turns)
+        return Lengths(self.turns, usual.reply, usual.prompt, response)
+
+    @property
+    def name(self) -> str:
+        """A short name, of the environment and the algorithm."""
+        return f"{self.env_id.rpartition(':')[2].rpartition('/')[2]}-{self.algorithm}-{self.preset}"

@@ -1,0 +1,76 @@
+"""The tasks of any text environment as verl's rows: one for each seed.
+
+AgentGym's own environments have numbered tasks and data sets, which ``agentgym data rl`` writes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from verl_bridge.recipes.settings import LOOP
+
+__all__ = ["INSTRUCTION", "own_prompt", "seeded", "write_rows"]
+
+INSTRUCTION = (
+    "You act in an environment that is described in words. Reply with your next action and nothing else."
+)
+"""What a model is told where neither the user nor the environment says it."""
+
+
+def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str:
+    """Return what an environment tells a model to begin with, its ``system_prompt``, or :data:`INSTRUCTION`.
+
+    Raises:
+        ValueError: No environment is registered by the id, or it cannot be made.
+    """
+    gymnasium = importlib.import_module("gymnasium")
+    try:
+        env = gymnasium.make(env_id, **{"disable_env_checker": True, **env_kwargs})
+    except Exception as error:  # a constructor may raise anything
+        raise ValueError(
+            f"the environment {env_id!r} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    try:
+        said = getattr(env.unwrapped, "system_prompt", None)
+        return said if isinstance(said, str) and said.strip() else INSTRUCTION
+    finally:
+        env.close()
+
+
+def seeded(env_id: str, seeds: Iterable[int], system_prompt: str) -> list[dict[str, Any]]:
+    """Return a row for each seed of an environment's ``reset``."""
+    return [
+        {
+            "data_source": env_id.rpartition(":")[2],
+            "prompt": [{"role": "system", "content": system_prompt}],
+            "ability": "agent",
+            "reward_model": {"style": "rule", "ground_truth": ""},
+            "agent_name": LOOP,
+            "extra_info": {
+                "index": seed,
+                "interaction_kwargs": {
+                    "name": LOOP,
+                    "env_id": env_id,
+                    "env_kwargs": "{}",
+                    "reset_options": "{}",
+                    "seed": seed,
+                },
+            },
+        }
+        for seed in seeds
+    ]
+
+
+def write_rows(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows as parquet.
+
+    Raises:
+        ModuleNotFoundError: pyarrow is not installed.
+        OSError: The file cannot be written.
+    """
+    pyarrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)

@@ -1,0 +1,219 @@
+"""The settings of verl that a recipe makes, each with its reason, and how they are written as YAML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_bridge.recipes.recipe import ALGORITHMS
+
+if TYPE_CHECKING:
+    from verl_bridge.recipes.recipe import Recipe
+
+__all__ = ["LOOP", "Setting", "settings", "to_yaml"]
+
+LOOP = "gym_env"
+"""What the rows call the loop and the interaction."""
+
+_MODEL = "actor_rollout_ref.model"
+_ACTOR = "actor_rollout_ref.actor"
+_REF = "actor_rollout_ref.ref"
+_ROLLOUT = "actor_rollout_ref.rollout"
+
+
+class Setting(NamedTuple):
+    """A setting that differs from verl's own, or should be seen.
+
+    Attributes:
+        key: Where it stands, in dots.
+        value: A JSON value.
+        why: The comment above it; empty for none.
+    """
+
+    key: str
+    value: Any
+    why: str = ""
+
+
+def settings(recipe: Recipe) -> list[Setting]:
+    """Return the settings of a recipe in the order in which they are written."""
+    return [
+        *_data(recipe),
+        *_policy(recipe),
+        *_rollout(recipe),
+        *_algorithm(recipe),
+        *_trainer(recipe),
+    ]
+
+
+def _data(recipe: Recipe) -> list[Setting]:
+    lengths = recipe.lengths
+    return [
+        Setting("data.train_files", "${folder}/data/train.parquet"),
+        Setting("data.val_files", "${folder}/data/val.parquet"),
+        Setting("data.train_batch_size", recipe.size.batch, "Prompts in a step."),
+        Setting(
+            "data.max_prompt_length", lengths.prompt, "Tokens of the system prompt and the first observation."
+        ),
+        Setting(
+            "data.max_response_length",
+            lengths.response,
+            f"Tokens of all replies and the observations between them, in up to {lengths.turns} turns. An "
+            "episode that uses them up is cut off.",
+        ),
+    ]
+
+
+def _policy(recipe: Recipe) -> list[Setting]:
+    micro = recipe.micro_batch
+    return [
+        Setting(f"{_MODEL}.path", recipe.model),
+        Setting(
+            f"{_MODEL}.enable_gradient_checkpointing",
+            recipe.checkpointing,
+            "Computes activations again instead of keeping them: long episodes do not fit otherwise.",
+        ),
+        Setting(
+            f"{_MODEL}.enable_activation_offload",
+            recipe.offload and recipe.checkpointing,
+            "Those that are kept wait in the machine's memory.",
+        ),
+        Setting(f"{_ACTOR}.optim.lr", 5e-7),
+        Setting(
+            f"{_ACTOR}.ppo_mini_batch_size",
+            recipe.size.batch,
+            "Prompts, not episodes: one update for each step, so that all of it is on-policy.",
+        ),
+        Setting(f"{_ACTOR}.ppo_micro_batch_size_per_gpu", micro, "Episodes at a time; out of memory: 1."),
+        Setting(f"{_ACTOR}.use_kl_loss", True, "Keeps the policy near the model that it began as."),
+        Setting(
+            f"{_ACTOR}.fsdp_config.param_offload",
+            recipe.offload,
+            "Parameters wait in the machine's memory while the engine generates. They stay in fp32, verl's "
+            "default: bfloat16 has no room for steps of this learning rate.",
+        ),
+        Setting(f"{_ACTOR}.fsdp_config.optimizer_offload", recipe.offload),
+        Setting(f"{_REF}.log_prob_micro_batch_size_per_gpu", micro),
+        Setting(f"{_REF}.fsdp_config.param_offload", recipe.offload),
+    ]
+
+
+def _rollout(recipe: Recipe) -> list[Setting]:
+    shared = [
+        Setting(f"{_ROLLOUT}.name", recipe.engine),
+        Setting(f"{_ROLLOUT}.n", recipe.samples, "Episodes of each prompt."),
+        Setting(
+            f"{_ROLLOUT}.tensor_model_parallel_size",
+            1,
+            "GPUs that share a model when it generates; verl's own 2 does not go into an odd number of them.",
+        ),
+        Setting(f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu", recipe.micro_batch),
+    ]
+    loops = Setting(f"{_ROLLOUT}.agent.agent_loop_config_path", "${folder}/agent_loop.yaml")
+    if recipe.road == "agent-loop":
+        why = "verl's own default plays one turn, and no environment."
+        return [*shared, Setting(f"{_ROLLOUT}.agent.default_agent_loop", LOOP, why), loops]
+    turns = recipe.lengths.turns
+    return [
+        *shared,
+        Setting(f"{_ROLLOUT}.multi_turn.enable", True),
+        Setting(f"{_ROLLOUT}.multi_turn.interaction_config_path", "${folder}/interaction.yaml"),
+        Setting(
+            f"{_ROLLOUT}.multi_turn.max_assistant_turns",
+            turns + 1,
+            f"One more than the {turns} turns: verl does not play the reply that reaches this limit.",
+        ),
+        Setting(f"{_ROLLOUT}.multi_turn.max_user_turns", turns),
+        Setting(
+            f"{_ROLLOUT}.agent.default_agent_loop",
+            "tool_agent",
+            "The loop that speaks to interactions; verl's own default does not.",
+        ),
+        loops._replace(why=f"What the rows call {LOOP} is that same loop."),
+        Setting(
+            "reward.custom_reward_function.path",
+            "pkg://verl_bridge.reward",
+            "No scorer of verl's looks where an interaction puts the rewards.",
+        ),
+    ]
+
+
+def _algorithm(recipe: Recipe) -> list[Setting]:
+    estimator = Setting("algorithm.adv_estimator", ALGORITHMS[recipe.algorithm])
+    if recipe.algorithm != "ppo":
+        return [estimator]
+    engine = "critic.fsdp" if recipe.verl == "0.9" else "critic.model.fsdp_config"
+    return [
+        estimator._replace(why="PPO: advantages by a critic, which is trained beside the policy."),
+        Setting("critic.model.path", f"${{{_MODEL}.path}}", "It begins as the same model, with a new head."),
+        Setting("critic.model.enable_gradient_checkpointing", recipe.checkpointing),
+        Setting("critic.model.enable_activation_offload", recipe.offload and recipe.checkpointing),
+        Setting("critic.ppo_micro_batch_size_per_gpu", recipe.micro_batch),
+        Setting(f"{engine}.param_offload", recipe.offload),
+        Setting(f"{engine}.optimizer_offload", recipe.offload),
+    ]
+
+
+def _trainer(recipe: Recipe) -> list[Setting]:
+    size = recipe.size
+    workers = Setting(
+        "trainer.use_legacy_worker_impl",
+        "disable",
+        "The old workers divide 0 by 0 where all episodes of a micro-batch failed, and skip the update.",
+    )
+    return [
+        *([workers] if recipe.verl == "0.7" else []),
+        Setting("trainer.project_name", "verl_bridge"),
+        Setting("trainer.experiment_name", recipe.name),
+        Setting("trainer.default_local_dir", "${folder}/checkpoints"),
+        Setting("trainer.n_gpus_per_node", recipe.gpus),
+        Setting("trainer.logger", ["console"], "run.sh adds wandb where WANDB_API_KEY is set."),
+        Setting("trainer.total_epochs", size.epochs),
+        Setting("trainer.save_freq", size.save_freq, "In steps, not epochs; -1 is never."),
+        Setting("trainer.max_actor_ckpt_to_keep", 2, "verl keeps all, until the disk is full."),
+        Setting("trainer.test_freq", size.test_freq, "In steps, not epochs; -1 is never."),
+        Setting(
+            "trainer.val_before_train", size.test_freq > 0, "What the model can do before it is trained."
+        ),
+    ]
+
+
+def to_yaml(made: Iterable[Setting], width: int = 100) -> str:
+    """Return settings as YAML, each group in one place and in the order of its first setting."""
+    tree: dict[str, Any] = {}
+    for setting in made:
+        *groups, last = setting.key.split(".")
+        node = tree
+        for group in groups:
+            node = node.setdefault(group, {})
+        node[last] = setting
+    return "\n".join(_lines(tree, 0, width)) + "\n"
+
+
+def _lines(tree: dict[str, Any], depth: int, width: int) -> list[str]:
+    pad = "  " * depth
+    lines: list[str] = []
+    for key, value in tree.items():
+        if isinstance(value, Setting):
+            lines += [f"{pad}# {line}" for line in _wrapped(value.why, width - len(pad) - 2)]
+            lines.append(f"{pad}{key}: {_scalar(value.value)}")
+        else:
+            lines += ([""] if not depth else []) + [f"{pad}{key}:", *_lines(value, depth + 1, width)]
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.1e}"  # YAML takes 5e-07 for text, as it has no point
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines: list[str] = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
