@@ -24,8 +24,11 @@ def _test(session: nox.Session, version: str) -> None:
     pins = f"constraints/verl-{version}.txt"
     # By itself and first: what is built against torch finds it, and one that is there already is kept.
     session.install(TORCH)
-    session.install("--constraint", pins, "--requirement", pins, "ray[default]", "--editable", ".[servers]")
-    session.run("pytest", "-n0", "tests/verl", *session.posargs)
+    session.install(
+        "--constraint", pins, "--requirement", pins, "ray[default]", "--editable", ".[cli,data,servers]"
+    )
+    # A file at a time to each of two processes: some share a run of verl among their tests.
+    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/verl", *session.posargs)
 
 
 @nox.session(name="verl-0.9")
