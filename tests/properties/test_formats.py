@@ -492,7 +492,7 @@ def test_reading_code_leaves_the_warnings_of_others_alone(environment):
 def evil_replies(environment):
     """Wrap evil codes in all the ways there are: a number of them that is spread over all actions."""
     codes = [code for code in dict.fromkeys(evil_codes(environment)) if len(code) <= 1_000]  # longer: above
-    most = 700 if THOROUGH or environment is ENVIRONMENTS[0] else 50
+    most = 700 if THOROUGH else 200 if environment is ENVIRONMENTS[0] else 50
     actions = {action.name(): action for action in environment.grammar.examples}
     for code in codes[:: 1 + len(codes) // most]:
         yield from (code, f"```python\n{code}\n```", f"Thought:\n{code}\n\nAction:\n{code}", f"> {code}")
@@ -596,7 +596,7 @@ def families(environment):
     all_of_them = [*FAMILIES, *fixed, *words, *(f"{e}\n" for e in examples), *(f"{e}, " for e in examples)]
     # The environments share them out, but for the first one.
     first = environment is ENVIRONMENTS[0]
-    step = (1 if first else 3) if THOROUGH else (6 if first else 40)
+    step = (1 if first else 3) if THOROUGH else (10 if first else 60)
     return list(dict.fromkeys(all_of_them))[ENVIRONMENTS.index(environment) % step :: step]
 
 
@@ -632,7 +632,7 @@ def assert_linear(function, make, name, *, sizes=(1 << 12, 1 << 14, 1 << 16, 1 <
     Beginning small, so that a parser which is not linear is found out before it takes hours. What takes less
     than the floor at the larger size is let pass: there the clock and the collector decide.
     """
-    floor, bound = 0.05, 8.0
+    floor, bound = 0.5, 8.0
     before = bound
     for size in sizes:
         arguments = list(make(size))
