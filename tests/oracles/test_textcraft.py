@@ -33,6 +33,7 @@ def planned(recipes, goal, **held):
     return steps if steps is None else [str(step.action) for step in steps]
 
 
+@pytest.mark.slow
 def test_it_solves_every_task(textcraft_url):
     with contextlib.closing(AgentGymEnv("TextCraft", server=textcraft_url, max_turns=None)) as env:
         records = evaluate(env, oracles.load(TEXTCRAFT), env.tasks)

@@ -124,6 +124,7 @@ def test_every_recorded_exchange_is_answered_alike(client, recordings):
     assert compared == 376 - 5
 
 
+@pytest.mark.slow
 def test_every_recorded_game_goes_the_same_way(shared, recordings):
     env_id = create(shared)
     plain = http.client.HTTPConnection(
