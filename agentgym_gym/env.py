@@ -274,7 +274,10 @@ class AgentGymEnv(gymnasium.Env[str, str | Action]):
         finally:
             driver.close()
             if self._busy.acquire(blocking=False):
-                self._driver.close()
+                try:
+                    self._driver.close()
+                finally:
+                    self._busy.release()  # others may close it at exit, too
 
     def _run(self, flow: Flow[T]) -> T:
         return self._alone(lambda: self._driver.run(flow))
