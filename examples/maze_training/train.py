@@ -168,9 +168,8 @@ class Seed:
         """Play all starts with a model; the random numbers are others than those of the training."""
         arguments = (str(HERE / "measure.py"), str(self.folder / name), self.url, str(1_000 + self.seed))
         self.call(f"{name}_measure", *arguments)
-        result: dict[str, Any] = json.loads(
-            (self.folder / f"{name}_measure.log").read_text().splitlines()[-1]
-        )
+        said = (self.folder / f"{name}_measure.log").read_text().splitlines()
+        result: dict[str, Any] = json.loads(next(line for line in said if line.startswith("{")))
         return result
 
     def call(self, name: str, *arguments: str) -> None:
