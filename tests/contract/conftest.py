@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from agentgym_gym import leases
 from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import ActionError, BadArguments, Fault
 
@@ -291,11 +292,15 @@ def _question(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def replay(recorded: Callable[[Any], Recorded]) -> Iterator[Callable[[Any], list[str]]]:
+def replay(
+    recorded: Callable[[Any], Recorded], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Any], list[str]]]:
     """Start servers that play an environment's recordings, but no failures; returns their base URLs.
 
     There are several, as gymnasium's checker plays several environments and TODOList's server holds but one.
     """
+    # A port may have been another environment's before, whose pool would still think it knows who answers.
+    monkeypatch.setattr(leases, "_pools", {})
     servers: list[ReplayServer] = []
 
     def start(environment: Any) -> list[str]:
