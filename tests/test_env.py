@@ -345,6 +345,16 @@ def test_an_interrupted_thread_can_still_close(env):
     assert env._episode.lease is None
 
 
+@pytest.mark.parametrize("parser", ["default", "agentgym"])
+def test_words_that_fail_on_agentgyms_server_are_not_sent(textcraft_url, parser):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, parser=parser)
+    env.reset(seed=0)
+    for reply in (Verbatim("get " + "9" * 601 + " stick"), "Action: got " + "9" * 601 + " stick"):
+        info = env.step(reply)[-1]
+        assert (info["parse_error"], info["action"]) == ("BadArguments", None)
+    env.close()
+
+
 def test_spec_round_trips(textcraft_url):
     env = gymnasium.make("agentgym/TextCraft-v0", server=textcraft_url, action_format="tags", max_turns=None)
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_gym.actions import MAX_ACTION_CHARS
-from agentgym_gym.errors import BadArguments, NoAction, UnknownAction
+from agentgym_gym.errors import BadArguments, ManyActions, NoAction, UnknownAction
 from agentgym_gym.literals import expression, plain_value
 from agentgym_gym.text import shown
 
-__all__ = ["code_in", "json_call", "known", "python_call", "react_action"]
+__all__ = ["as_it_is", "code_in", "json_call", "known", "plain_line", "python_call", "react_action"]
 
 
 def react_action(reply: str) -> str:
@@ -23,6 +24,27 @@ def react_action(reply: str) -> str:
     """
     _, label, action = reply.removesuffix("</s>").rpartition("Action:")
     return action.strip() if label or "search[" in action or "click[" in action else ""
+
+
+def plain_line(reply: str) -> str:
+    """Return what the clients of TextCraft and BabyAI send.
+
+    They take each ``Action:`` with the rest of its line, or of the next line that is not blank; refuse two;
+    and keep nothing but ASCII letters, digits, commas and blanks. Without an ``Action:`` they send "".
+
+    Raises:
+        ManyActions: There are two.
+    """
+    found = re.findall(r"Action:\s*([^\n]*)", reply)
+    if len(found) > 1:
+        raise ManyActions("There is more than one `Action:` in the reply.")
+    kept = re.sub(r"[^A-Za-z0-9, ]", "", found[0]) if found else ""
+    return " ".join(kept.split())
+
+
+def as_it_is(reply: str) -> str:
+    """Return the reply, which is what the clients of SearchQA and of the tool servers send."""
+    return reply
 
 
 def json_call(reply: str) -> tuple[str, Any]:

@@ -37,7 +37,6 @@ __all__ = [
     "ToolWire",
     "functions_of",
     "launch_of",
-    "read_as_agentgym",
 ]
 
 _WRAPPING = r"[ \t>*`\"'\[(-]*(?:action[ \t]*[:：][ \t*]*)?"
@@ -361,11 +360,6 @@ def launch_of(command: str) -> str:
 # --------------------------------------------------------------------------------- as AgentGym's client does
 
 _WITH = re.compile(r"with\s*Action Input:\s*")
-
-
-def read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's client would send: the reply as it is."""
-    return reply
 
 
 def _evaluated(reply: str) -> str | None:

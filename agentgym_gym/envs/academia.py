@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._clients import as_it_is
 from agentgym_gym.envs._kinds import OneOf, Words
 from agentgym_gym.envs._tools import (
     QUIRKS,
@@ -20,7 +21,6 @@ from agentgym_gym.envs._tools import (
     ToolWire,
     functions_of,
     launch_of,
-    read_as_agentgym,
 )
 
 __all__ = [
@@ -132,7 +132,7 @@ ACADEMIA = Environment(
     max_turns=12,
     splits={"all": range(20)},
     on_unknown="refuse",
-    agentgym_readers={"react": read_as_agentgym},
+    agentgym_readers={"react": as_it_is},
     quirks=f"""\
 {QUIRKS}
 - The two networks are data that AgentGym's repository does not hold.""",

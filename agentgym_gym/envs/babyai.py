@@ -17,7 +17,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name, strategies
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.errors import ManyActions
+from agentgym_gym.envs._clients import plain_line
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 if TYPE_CHECKING:
@@ -262,19 +262,6 @@ class BabyAIWire(Wire):
         )
 
 
-def _read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's ``BabyAIEnvClient`` would send.
-
-    It takes each ``Action:`` with the rest of its line, or of the next line that is not blank; refuses two;
-    and keeps nothing but ASCII letters, digits, commas and blanks. Without an ``Action:`` it sends "".
-    """
-    found = re.findall(r"Action:\s*([^\n]*)", reply)
-    if len(found) > 1:
-        raise ManyActions("There is more than one `Action:` in the reply.")
-    kept = re.sub(r"[^A-Za-z0-9, ]", "", found[0]) if found else ""
-    return " ".join(kept.split())
-
-
 _QUIRKS = """\
 - A task id is a level and a seed: level `id % 40 + 1` of 40, seed `id // 40`. The server takes any id from
   0 up. The ids here are as many as AgentGym has trajectories (810) and evaluation tasks (90) of it; which
@@ -307,7 +294,7 @@ BABYAI = Environment(
     rules=_RULES,
     max_turns=20,
     splits={"all": range(900)},
-    agentgym_readers={"react": _read_as_agentgym},
+    agentgym_readers={"react": plain_line},
     quirks=_QUIRKS,
     launch="cd agentenv-babyai && pip install -e . && babyai --host 127.0.0.1 --port 36001",
     transcript=(

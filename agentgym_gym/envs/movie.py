@@ -11,6 +11,7 @@ from typing import Annotated
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._clients import as_it_is
 from agentgym_gym.envs._kinds import Id, Words
 from agentgym_gym.envs._tools import (
     QUIRKS,
@@ -20,7 +21,6 @@ from agentgym_gym.envs._tools import (
     ToolWire,
     functions_of,
     launch_of,
-    read_as_agentgym,
 )
 
 __all__ = [
@@ -188,7 +188,7 @@ MOVIE = Environment(
     max_turns=12,
     splits={"all": range(238)},
     on_unknown="refuse",
-    agentgym_readers={"react": read_as_agentgym},
+    agentgym_readers={"react": as_it_is},
     quirks=f"""\
 {QUIRKS}
 - Its server needs a key of The Movie Database in `MOVIE_KEY` and asks it over the network at each call. \

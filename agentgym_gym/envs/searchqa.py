@@ -16,6 +16,7 @@ from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._clients import as_it_is
 from agentgym_gym.errors import BadArguments, BadOption
 from agentgym_gym.text import shown
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire
@@ -157,11 +158,6 @@ class SearchQAWire(Wire):
         return Verdict(1.0 if success else score, success, done, outcome.reward)
 
 
-def _read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's ``SearchQAEnvClient`` would send: the reply as it is."""
-    return reply
-
-
 _QUIRKS = """\
 - AgentGym's server lets an agent answer until it is right, so a score there counts guesses. Here the first
   answer ends the episode; `answers=None` leaves it to the server, for scores that compare with AgentGym's.
@@ -180,7 +176,7 @@ SEARCHQA = Environment(
     max_turns=5,
     splits={"train": range(51_713, 221_328), "test": range(51_713)},
     on_unknown="refuse",
-    agentgym_readers={"react": _read_as_agentgym},
+    agentgym_readers={"react": as_it_is},
     options={
         "answers": "1 to end at the first answer; None to let the agent answer as often as it has turns."
     },

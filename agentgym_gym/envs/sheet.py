@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym.actions import Grammar
 from agentgym_gym.arguments import Integer
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._clients import as_it_is
 from agentgym_gym.envs._kinds import Cell, OneOf, Words
-from agentgym_gym.envs._tools import QUIRKS, Tool, ToolWire, functions_of, launch_of, read_as_agentgym
+from agentgym_gym.envs._tools import QUIRKS, Tool, ToolWire, functions_of, launch_of
 from agentgym_gym.envs._values import ListOfValues, Maybe, Value
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.phrases import fields_of
@@ -293,7 +294,7 @@ SHEET = Environment(
     max_turns=15,
     splits={"all": range(20)},
     on_unknown="refuse",
-    agentgym_readers={"react": read_as_agentgym},
+    agentgym_readers={"react": as_it_is},
     quirks=f"""\
 {QUIRKS}
 - The score is the part of the cells that are as they should be, the best so far: it is above 0 as soon as \

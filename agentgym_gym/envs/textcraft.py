@@ -17,7 +17,8 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Integer, ListOf, Name
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.errors import BadArguments, ManyActions
+from agentgym_gym.envs._clients import plain_line
+from agentgym_gym.errors import BadArguments
 from agentgym_gym.phrases import Phrase
 from agentgym_gym.wire import Outcome, Start, Wire
 
@@ -119,6 +120,11 @@ class TextCraftWire(Wire):
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None)
 
+    def check(self, words: str) -> None:
+        """Refuse a number so long that AgentGym's server fails on it: that must not pass for a fault."""
+        if _ENDLESS_NUMBER.search(words):
+            raise BadArguments("no number may have more than 600 digits")
+
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
         body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
@@ -127,24 +133,6 @@ class TextCraftWire(Wire):
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone does nothing."""
         yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
-
-
-def _read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's ``TextCraftEnvClient`` would send.
-
-    It takes each ``Action:`` with the rest of its line, or of the next line that is not blank; refuses two;
-    and keeps nothing but ASCII letters, digits, commas and blanks. Without an ``Action:`` it sends "".
-
-    One thing is refused that it would send: a number so long that AgentGym's server fails on it, since the
-    agent's doing must not pass for a fault of the environment.
-    """
-    found = re.findall(r"Action:\s*([^\n]*)", reply)
-    if len(found) > 1:
-        raise ManyActions("There is more than one `Action:` in the reply.")
-    kept = re.sub(r"[^A-Za-z0-9, ]", "", found[0]) if found else ""
-    if _ENDLESS_NUMBER.search(kept):
-        raise BadArguments("no number may have more than 600 digits")
-    return " ".join(kept.split())
 
 
 _QUIRKS = """\
@@ -161,7 +149,7 @@ TEXTCRAFT = Environment(
     rules=_RULES,
     max_turns=20,
     splits={"all": range(544)},
-    agentgym_readers={"react": _read_as_agentgym},
+    agentgym_readers={"react": plain_line},
     local_server="textcraft",
     oracle="agentgym_gym.oracles.textcraft:TextCraftOracle",
     quirks=_QUIRKS,

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._clients import as_it_is
 from agentgym_gym.envs._kinds import Date, Id, OneOf
 from agentgym_gym.envs._tools import (
     QUIRKS,
@@ -22,7 +23,6 @@ from agentgym_gym.envs._tools import (
     ToolWire,
     functions_of,
     launch_of,
-    read_as_agentgym,
 )
 
 __all__ = [
@@ -147,7 +147,7 @@ TODOLIST = Environment(
     max_turns=15,
     splits={"all": range(155)},
     on_unknown="refuse",
-    agentgym_readers={"react": read_as_agentgym},
+    agentgym_readers={"react": as_it_is},
     quirks=f"""\
 {QUIRKS}
 - One account serves all environments of a server, and every create and reset wipes it: use an account \

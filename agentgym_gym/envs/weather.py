@@ -11,6 +11,7 @@ from typing import Annotated
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._clients import as_it_is
 from agentgym_gym.envs._kinds import Date, Number, Words
 from agentgym_gym.envs._tools import (
     QUIRKS,
@@ -22,7 +23,6 @@ from agentgym_gym.envs._tools import (
     ToolWire,
     functions_of,
     launch_of,
-    read_as_agentgym,
 )
 
 __all__ = [
@@ -241,7 +241,7 @@ WEATHER = Environment(
     max_turns=10,
     splits={"all": range(343)},
     on_unknown="refuse",
-    agentgym_readers={"react": read_as_agentgym},
+    agentgym_readers={"react": as_it_is},
     quirks=f"""\
 {QUIRKS}
 - Any positive reward is rounded up to 1.0: one subgoal of two scores as much as both.

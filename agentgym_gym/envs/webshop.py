@@ -91,6 +91,10 @@ options and its price fit. You can buy once, and without buying you score nothin
 _GOAL = re.compile(r"Instruction: \[SEP\] (.+?) \[SEP\] ", re.DOTALL)
 
 
+# The server reads ``name[argument]`` at the beginning of the first line, and the argument's first word.
+_SEARCHED = re.compile(r"search\[([^\[\n]+)\]")
+
+
 @dataclass(frozen=True)
 class WebShopWire(Wire):
     """The wire of AgentGym's WebShop server: ids under ``env_idx``, failures as a bare HTTP 500.
@@ -130,6 +134,13 @@ class WebShopWire(Wire):
         goal = _GOAL.search(observation)
         return Start(observation, goal[1] if goal else None, (yield from self._list_actions(env_id)))
 
+    def check(self, words: str) -> None:
+        """Refuse what the server fails on: the agent's doing must not pass for a fault."""
+        found = _SEARCHED.match(words)
+        searched = found[1].lower().split(" ") if found else [""]
+        if searched[0] == "<a>" or searched == ["<c>"]:
+            raise BadArguments(f"the server cannot search for {shown(words)}")
+
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
         body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
@@ -162,12 +173,6 @@ def _reward_of(body: Body) -> float:
 
 
 _PARAMETERS = {"search": "keywords", "click": "item"}
-_SEARCHED = re.compile(r"search\[([^\[\n]+)\]")
-
-
-def _read_react(reply: str) -> str:
-    """Return what AgentGym's ``WebshopEnvClient`` would send of a reply in the format ReAct."""
-    return _checked(react_action(reply))
 
 
 def _read_function_calling(reply: str) -> str:
@@ -184,7 +189,7 @@ def _read_code_as_action(reply: str) -> str:
     code = code_in(reply)
     text = expression(code) if len(code) <= MAX_ACTION_CHARS else None
     if isinstance(text, ast.Constant) and isinstance(text.value, str):
-        return _checked(text.value)
+        return text.value
     name, given = python_call(code, {each: (argument,) for each, argument in _PARAMETERS.items()})
     if not given:
         raise BadArguments(f"{name} takes one argument, {_PARAMETERS[name]}")
@@ -193,21 +198,9 @@ def _read_code_as_action(reply: str) -> str:
 
 def _sent(name: str, value: Any) -> str:
     try:
-        return _checked(f"{name}[{value}]")
+        return f"{name}[{value}]"
     except (ValueError, RecursionError):
         raise BadArguments("the argument is too large to be sent") from None
-
-
-def _checked(action: str) -> str:
-    """Return an action unless the server fails on it: the agent's doing must not pass for a fault.
-
-    The server reads ``name[argument]`` at the beginning of the first line, and the argument's first word.
-    """
-    found = _SEARCHED.match(action)
-    words = found[1].lower().split(" ") if found else [""]
-    if words[0] == "<a>" or words == ["<c>"]:
-        raise BadArguments(f"the server cannot search for {shown(action)}")
-    return action
 
 
 _QUIRKS = """\
@@ -236,7 +229,7 @@ WEBSHOP = Environment(
     max_turns=10,
     splits={"all": range(6_910)},
     agentgym_readers={
-        "react": _read_react,
+        "react": react_action,
         "function_calling": _read_function_calling,
         "code_as_action": _read_code_as_action,
     },

@@ -322,7 +322,7 @@ def test_the_readers(name, reply, expected):
 
 
 @pytest.mark.parametrize("words", ["<a>", "<A> mug", "<c>"])
-def test_the_readers_send_nothing_that_fails_on_the_server(words):
+def test_nothing_is_sent_that_fails_on_the_server(words):
     call = {"thought": "", "function_name": "search", "arguments": {"keywords": words}}
     replies = {
         "react": f"Action: search[{words}]",
@@ -331,8 +331,9 @@ def test_the_readers_send_nothing_that_fails_on_the_server(words):
     }
     for name, reply in replies.items():
         with pytest.raises(errors.BadArguments):
-            WEBSHOP.agentgym_readers[name](reply)
+            WEBSHOP.wire.check(WEBSHOP.agentgym_readers[name](reply))
     assert WEBSHOP.agentgym_readers["react"]("Action: search[<r>]") == "search[<r>]"
+    WEBSHOP.wire.check("search[<r>]")
 
 
 def test_the_readers_agree_with_agentgyms_client(recordings):
