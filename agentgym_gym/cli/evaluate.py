@@ -16,6 +16,13 @@ from rich.table import Table
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import err, out
+from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run time
+    ActionFormat,
+    MaxTurns,
+    OnUnknown,
+    Parser,
+    Timeout,
+)
 from agentgym_gym.cli.sources import probe
 from agentgym_gym.env import DEFAULT_TIMEOUT
 from agentgym_gym.errors import NoServer
@@ -54,26 +61,11 @@ def evaluate(
     split: Annotated[
         str | None, typer.Option(help="Which split the tasks are of; by default the first.")
     ] = None,
-    action_format: Annotated[
-        str,
-        typer.Option(
-            help="How a reply wraps its action: react, function_calling, code_as_action, tags, adapt or bare."
-        ),
-    ] = "react",
-    parser: Annotated[
-        str,
-        typer.Option(help="Who reads a reply: default, or agentgym to read as AgentGym's own client does."),
-    ] = "default",
-    on_unknown: Annotated[
-        str | None,
-        typer.Option(help="What is done with an action the environment does not know: forward or refuse."),
-    ] = None,
-    max_turns: Annotated[
-        int | None, typer.Option(min=0, help="Turn limit, 0 for none; by default AgentGym's own.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds allowed for each reply of the server.")
-    ] = DEFAULT_TIMEOUT,
+    action_format: ActionFormat = "react",
+    parser: Parser = "default",
+    on_unknown: OnUnknown = None,
+    max_turns: MaxTurns = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Let an agent play tasks, and keep its score.
 

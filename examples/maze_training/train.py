@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import recipe as r
-from measure import ENV_ID, env_kwargs
+from measure import env_kwargs
 
-from agentgym_gym import AgentGymEnv
+from agentgym_gym import AgentGymEnv, find
+from agentgym_gym.data import Recipe, items_of, rows, schema, write
 from agentgym_gym.oracles.maze import MazeOracle
 from agentgym_gym.servers.local import LocalServer
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 
 HERE = Path(__file__).resolve().parent
-STARTS = range(25)
-
 LOOP = f"""\
 - name: gym_env
   _target_: verl_bridge.agent_loop.GymAgentLoop
@@ -116,18 +115,18 @@ class Seed:
 
     def learn(self) -> None:
         """Train by GRPO over the server, by verl's own trainer."""
-        (self.folder / "system.txt").write_text(r.SYSTEM)
         (self.folder / "loop.yaml").write_text(LOOP)
-        tasks = [_row(start, self.url) for start in STARTS]
-        _write_parquet(tasks, self.folder / "tasks.parquet")
+        recipe = Recipe(env_kwargs(self.url), r.SYSTEM)
+        tasks = list(rows(items_of(find("Maze")), {"Maze": recipe}))
+        write(self.folder, {"train": tasks, "val": tasks}, schema())
         episodes = r.PROMPTS * r.ROLLOUTS
         self.call(
             "grpo",
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
             "algorithm.adv_estimator=grpo",
             "algorithm.rollout_correction.bypass_mode=True",  # the server's log-probs are the trainer's
-            f"data.train_files={self.folder}/tasks.parquet",
-            f"data.val_files={self.folder}/tasks.parquet",
+            f"data.train_files={self.folder}/train.parquet",
+            f"data.val_files={self.folder}/val.parquet",
             f"data.train_batch_size={r.PROMPTS}",
             f"data.max_prompt_length={r.PROMPT_LENGTH}",
             f"data.max_response_length={r.RESPONSE_LENGTH}",
@@ -202,26 +201,6 @@ class Seed:
         """Print how far it is."""
         minutes = (time.monotonic() - self.began) / 60
         print(f"seed {self.seed}, {minutes:4.1f} min: {what}", flush=True)
-
-
-def _row(start: int, url: str) -> dict[str, Any]:
-    return {
-        "prompt": [{"role": "system", "content": r.SYSTEM}],
-        "agent_name": "gym_env",
-        "data_source": "agentgym/Maze-v0",
-        "ability": "agent",
-        "reward_model": {"style": "rule", "ground_truth": ""},
-        "extra_info": {
-            "index": start,
-            "interaction_kwargs": {
-                "name": "gym_env",
-                "env_id": ENV_ID,
-                "env_kwargs": json.dumps(env_kwargs(url)),
-                "reset_options": json.dumps({"task_id": start}),
-                "seed": None,
-            },
-        },
-    }
 
 
 def _write_parquet(rows: list[dict[str, Any]], path: Path) -> None:

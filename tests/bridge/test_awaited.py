@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import gymnasium
 import pytest
+from playing import play
 
 from verl_bridge.episodes import Episode, Task, close_all
 
@@ -17,17 +18,6 @@ def _closed():
     yield
     close_all()
     assert Awaited.opened == set()
-
-
-def play(task, *replies, timeout=None):
-    async def work():
-        episode = await Episode.begin(task, timeout=timeout)
-        try:
-            return episode, [await episode.step(reply) for reply in replies]
-        finally:
-            await episode.end()
-
-    return asyncio.run(work())
 
 
 class Awaited(gymnasium.Env):

@@ -14,6 +14,7 @@ from pathlib import Path
 import counting
 import gymnasium
 import pytest
+from playing import play
 
 import verl_bridge
 from verl_bridge import environments
@@ -28,17 +29,6 @@ def _closed():
     yield
     close_all()
     assert counting.opened == set()
-
-
-def play(task, *replies, timeout=None):
-    async def work():
-        episode = await Episode.begin(task, timeout=timeout)
-        try:
-            return episode, [await episode.step(reply) for reply in replies]
-        finally:
-            await episode.end()
-
-    return asyncio.run(work())
 
 
 def test_an_episode():
