@@ -2,15 +2,16 @@
 # own in .venv, from nothing but Python and pip.
 
 PYTHON ?= python3
+SEEDS ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl format bench docs clean
+.PHONY: help demo test check cov verl train-demo format bench docs clean
 
 help: ## list these targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/.all ## play 50 TextCraft tasks by the oracle on a local server and print the table
 	rm -rf runs/demo
@@ -28,6 +29,9 @@ cov: $(VENV)/.dev
 
 verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9 and 0.7, each in an environment of its own
 	$(BIN)/nox --reuse-venv=yes
+
+train-demo: $(VENV)/.dev ## let a tiny model learn Maze by verl, on the CPU: docs/training/maze.md; SEEDS="0 1" for more
+	$(BIN)/nox --reuse-venv=yes --session train-demo -- $(SEEDS:%=--seed=%)
 
 format: $(VENV)/.dev ## format the code and repair what ruff can
 	$(BIN)/ruff format .

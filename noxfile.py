@@ -1,4 +1,4 @@
-"""Runs ``tests/verl`` in environments of its own: ``nox -s verl-0.9 verl-0.7``.
+"""Runs what needs verl in environments of its own: ``nox -s verl-0.9 verl-0.7`` for the tests.
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
 and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
@@ -16,10 +16,10 @@ TORCH = "torch==2.13.0"
 nox.options.sessions = ["verl-0.9", "verl-0.7"]
 
 
-def _test(session: nox.Session, version: str) -> None:
+def _install(session: nox.Session, version: str) -> None:
     if not (3, 11) <= sys.version_info[:2] <= (3, 12):
         session.skip(
-            f"the pins of verl {version} are for Python 3.11 and 3.12: run make PYTHON=python3.12 test"
+            f"the pins of verl {version} are for Python 3.11 and 3.12: start make with PYTHON=python3.12"
         )
     pins = f"constraints/verl-{version}.txt"
     # By itself and first: what is built against torch finds it, and one that is there already is kept.
@@ -27,6 +27,10 @@ def _test(session: nox.Session, version: str) -> None:
     session.install(
         "--constraint", pins, "--requirement", pins, "ray[default]", "--editable", ".[cli,data,servers]"
     )
+
+
+def _test(session: nox.Session, version: str) -> None:
+    _install(session, version)
     # A file at a time to each of two processes: some share a run of verl among their tests.
     session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/verl", *session.posargs)
 
@@ -41,3 +45,10 @@ def verl_09(session: nox.Session) -> None:
 def verl_07(session: nox.Session) -> None:
     """Run the bridge's tests with the oldest verl that is supported."""
     _test(session, "0.7")
+
+
+@nox.session(name="train-demo")
+def train_demo(session: nox.Session) -> None:
+    """Let a tiny model learn Maze: ``nox -s train-demo -- --seed 0``."""
+    _install(session, "0.9")
+    session.run("python", "examples/maze_training/train.py", *session.posargs)

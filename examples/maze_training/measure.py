@@ -1,13 +1,17 @@
-"""Success of a model over all 25 starts of Maze, at temperature 1: ``python measure.py MODEL URL SEED``."""
+"""Success of models over all 25 starts of Maze, at temperature 1: a line of JSON for each of them.
+
+``python measure.py URL SEED EPISODES_A_START TURNS MODEL...``; ``--until SUCCESS`` stops it after the first
+model that reaches it.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
-import sys
 from typing import Any
 
-from recipe import EPISODES_A_START, REPLY_TOKENS, SYSTEM, TURNS
+from recipe import REPLY_TOKENS, SYSTEM
 
 from verl_bridge.cpu.generator import Generator, Request
 from verl_bridge.cpu.sampling import Sampling
@@ -19,25 +23,31 @@ STARTS = range(25)
 BATCH = 64
 
 
-def env_kwargs(url: str) -> dict[str, Any]:
+def env_kwargs(url: str, turns: int) -> dict[str, Any]:
     """Return how the environment is made: a reply that is not one move, and nothing else, costs its turn."""
     return {
         "server": url,
         "action_format": "bare",
         "parser": "default",
         "on_unknown": "refuse",
-        "max_turns": TURNS,
+        "max_turns": turns,
     }
 
 
-async def measure(model: str, url: str, seed: int) -> dict[str, Any]:
-    """Play every start `EPISODES_A_START` times; return the mean of success and of invalid replies."""
+async def measure(model: str, url: str, seed: int, often: int, turns: int) -> dict[str, Any]:
+    """Play every start a number of times; return the mean of success and of invalid replies.
+
+    Raises:
+        RuntimeError: An episode failed, by no fault of the model's.
+    """
     from transformers import AutoTokenizer  # noqa: PLC0415 - slow to import
 
     generator = Generator.load(model)
     conversation = Conversation(AutoTokenizer.from_pretrained(model))
-    tasks = [Task(ENV_ID, env_kwargs(url), {"task_id": s}) for s in STARTS for _ in range(EPISODES_A_START)]
-    episodes = [await Episode.begin(task) for task in tasks]
+    made = env_kwargs(url, turns)
+    episodes = [
+        await Episode.begin(Task(ENV_ID, made, {"task_id": start})) for start in STARTS for _ in range(often)
+    ]
     said = [
         conversation.prompt(
             [{"role": "system", "content": SYSTEM}, {"role": "user", "content": episode.observation}]
@@ -45,10 +55,10 @@ async def measure(model: str, url: str, seed: int) -> dict[str, Any]:
         for episode in episodes
     ]
     sampling = Sampling(temperature=1.0, max_tokens=REPLY_TOKENS)
-    for turn in range(TURNS):
+    for turn in range(turns):
         going = [place for place, episode in enumerate(episodes) if not episode.over]
-        for start in range(0, len(going), BATCH):
-            places = going[start : start + BATCH]
+        for first in range(0, len(going), BATCH):
+            places = going[first : first + BATCH]
             requests = [
                 Request(tuple(said[place]), sampling, seed * 1_000_003 + turn * 1_009 + place)
                 for place in places
@@ -60,12 +70,11 @@ async def measure(model: str, url: str, seed: int) -> dict[str, Any]:
     records = [episode.record() for episode in episodes]
     for episode in episodes:
         await episode.end()
-    faults = sum(record["fault"] for record in records)
-    if faults:
-        raise RuntimeError(f"{faults:g} episodes failed: {next(e.fault for e in episodes if e.fault)}")
+    if any(record["fault"] for record in records):
+        raise RuntimeError(f"an episode failed: {next(e.fault for e in episodes if e.fault)}")
     by_start = [
-        sum(record["success"] for record in records[at : at + EPISODES_A_START]) / EPISODES_A_START
-        for at in range(0, len(records), EPISODES_A_START)
+        sum(record["success"] for record in records[at : at + often]) / often
+        for at in range(0, len(records), often)
     ]
     replies = sum(record["turns"] for record in records)
     return {
@@ -76,5 +85,22 @@ async def measure(model: str, url: str, seed: int) -> dict[str, Any]:
     }
 
 
+def main() -> None:
+    """Measure the models that the command line names."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("url")
+    parser.add_argument("seed", type=int)
+    parser.add_argument("often", type=int, metavar="EPISODES_A_START")
+    parser.add_argument("turns", type=int)
+    parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--until", type=float, default=float("inf"), metavar="SUCCESS")
+    given = parser.parse_args()
+    for model in given.models:
+        measured = asyncio.run(measure(model, given.url, given.seed, given.often, given.turns))
+        print(json.dumps({"model": model, **measured}), flush=True)
+        if measured["success"] >= given.until:
+            break
+
+
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(measure(sys.argv[1], sys.argv[2], int(sys.argv[3])))))
+    main()

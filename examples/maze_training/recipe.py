@@ -2,42 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+__all__ = ["FULL", "PHRASES", "PROMPT_LENGTH", "QUICK", "REPLY_TOKENS", "RESPONSE_LENGTH", "SYSTEM", "Recipe"]
+
 SYSTEM = "You are in a maze. Reach the goal."
 
-# The episodes.
-
-TURNS = 20
-"""Turn limit. The farthest start is 13 moves from the goal."""
 
 REPLY_TOKENS = 8
-"""A move is one token and the end of the turn another."""
+"""Most tokens of a reply. A move is one and the end of the turn another."""
 
 PROMPT_LENGTH, RESPONSE_LENGTH = 64, 640
+"""Most tokens of the system message with the first observation, and of all that follows."""
 
-# What is shown beforehand.
 
-SHOWN_STARTS = (1, 4, 9, 13, 21)
-"""Tasks whose oracle games the model is fine-tuned on: one in five of the 25, near and far."""
+@dataclass(frozen=True)
+class Recipe:
+    """What is the same for every seed.
 
-SFT_REPEATS = 32
-SFT_BATCH = 8
-SFT_EPOCHS = 2
-"""So 40 steps, whatever comes of them: the rule for how much is that it is the same for each seed."""
-SFT_LEARNING_RATE = 3e-3
+    Attributes:
+        turns: Turn limit. The farthest start is 13 moves from the goal.
+        shown_starts: Tasks whose oracle games the model is fine-tuned on: one in five, near and far.
+        shown_success: How much is shown, by this rule: fine-tuning goes on until the success of
+            `sft_episodes_a_start` episodes from each of the 25 starts has reached this number.
+        sft_steps: Most steps of fine-tuning; the weights after the last are taken where none reached it.
+        sft_every: Steps between one look and the next.
+        sft_from: The step of the first look.
+        sft_batch: Games in one step.
+        sft_learning_rate: Constant.
+        sft_episodes_a_start: Of each look.
+        steps: Of GRPO.
+        prompts: Starts in one step, drawn from all 25.
+        rollouts: Episodes of each of them.
+        mini_batch: Starts in one update.
+        epochs: How often a step's episodes are used.
+        learning_rate: Of GRPO, after `warmup_steps` over which it rises.
+        warmup_steps: Of GRPO.
+        validate_every: Steps.
+        episodes_a_start: Of the measurement before and after: 8 are 200 episodes, sampled at temperature 1.
+    """
 
-# What is learned.
+    turns: int = 20
 
-GRPO_STEPS = 24
-PROMPTS, ROLLOUTS = 16, 8
-MINI_BATCH = 8
-LEARNING_RATE = 5e-4
-WARMUP_STEPS = 3
-VALIDATE_EVERY = 4
+    shown_starts: tuple[int, ...] = (1, 4, 9, 13, 21)
+    shown_success: float = 0.4
+    sft_steps: int = 120
+    sft_every: int = 3
+    sft_from: int = 30
+    sft_batch: int = 8
+    sft_learning_rate: float = 1.5e-3
+    sft_episodes_a_start: int = 4
 
-# What is measured.
+    steps: int = 28
+    prompts: int = 16
+    rollouts: int = 8
+    mini_batch: int = 4
+    epochs: int = 1
+    learning_rate: float = 1e-3
+    warmup_steps: int = 3
+    validate_every: int = 8
 
-EPISODES_A_START = 8
-"""200 episodes over all 25 starts, sampled at temperature 1."""
+    episodes_a_start: int = 8
+
+
+FULL = Recipe()
+QUICK = Recipe(
+    turns=3,
+    sft_steps=4,
+    sft_every=2,
+    sft_from=2,
+    sft_episodes_a_start=1,
+    steps=2,
+    prompts=8,
+    rollouts=2,
+    validate_every=1,
+    episodes_a_start=1,
+)
+"""Shows that all of it runs, in two minutes. Nothing is learned."""
 
 PHRASES = (
     SYSTEM,

@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import recipe as r
 from measure import env_kwargs
+from recipe import FULL, PHRASES, PROMPT_LENGTH, QUICK, REPLY_TOKENS, RESPONSE_LENGTH, SYSTEM, Recipe
+from report import curve, report
 
-from agentgym_gym import AgentGymEnv, find
-from agentgym_gym.data import Recipe, items_of, rows, schema, write
+from agentgym_gym import AgentGymEnv, data, find
 from agentgym_gym.oracles.maze import MazeOracle
 from agentgym_gym.servers.local import LocalServer
 from verl_bridge.cpu.overrides import cpu_overrides
@@ -30,43 +30,64 @@ HERE = Path(__file__).resolve().parent
 LOOP = f"""\
 - name: gym_env
   _target_: verl_bridge.agent_loop.GymAgentLoop
-  max_tokens_per_turn: {r.REPLY_TOKENS}
+  max_tokens_per_turn: {REPLY_TOKENS}
 """
 
 
 class Seed:
-    """All that is done for one seed, each stage in a process of its own, in one folder."""
+    """All that is done for one seed, each stage in a process of its own, in one folder.
 
-    def __init__(self, seed: int, folder: Path, url: str) -> None:
+    Args:
+        seed: Of the model's weights, the order of the data and all that is drawn.
+        folder: Made here.
+        url: Of a Maze server.
+        recipe: The numbers.
+
+    Raises:
+        SystemExit: The folder is there already.
+    """
+
+    def __init__(self, seed: int, folder: Path, url: str, recipe: Recipe) -> None:
         self.seed = seed
         self.folder = folder.resolve()
+        if self.folder.exists():
+            raise SystemExit(f"{folder} is there already: remove it, or choose another --out")
         self.folder.mkdir(parents=True)
         self.url = url
+        self.recipe = recipe
+        self.env_kwargs = env_kwargs(url, recipe.turns)
         self.began = time.monotonic()
 
     def run(self) -> dict[str, Any]:
         """Do all of it; return what was measured."""
-        games = [self.game(start) for start in r.SHOWN_STARTS]
+        games = [self.game(start) for start in self.recipe.shown_starts]
         texts = [message["content"] for game in games for message in game]
-        make_tiny(self.folder / "tiny", [*texts, *self.advice()], r.PHRASES, seed=self.seed)
+        make_tiny(self.folder / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
         self.fine_tune(games)
         self.say("fine-tuned")
-        before = self.measure("sft")
+        shown = self.choose()
+        before = self.measure("before", shown)
         self.say(f"success {before['success']:.3f}, invalid replies {before['invalid']:.3f}")
-        self.learn()
-        self.say("trained")
-        after = self.measure("grpo")
+        after = self.measure("after", self.learn(shown))
         self.say(f"success {after['success']:.3f}, invalid replies {after['invalid']:.3f}")
         minutes = round((time.monotonic() - self.began) / 60, 1)
-        result = {"seed": self.seed, "minutes": minutes, "before": before, "after": after}
+        learned = curve(self.folder / "metrics.jsonl")
+        result = {
+            "seed": self.seed,
+            "minutes": minutes,
+            "sft_steps": int(shown.parent.name.rpartition("_")[2]),
+            "before": before,
+            "after": after,
+            "curve": learned,
+        }
         (self.folder / "result.json").write_text(json.dumps(result) + "\n")
         return result
 
     def game(self, start: int) -> list[dict[str, str]]:
         """Return the messages of the oracle's game from a start."""
-        env = AgentGymEnv("Maze", **env_kwargs(self.url))
+        env = AgentGymEnv("Maze", **self.env_kwargs)
         observation, info = env.reset(options={"task_id": start})
-        messages = [{"role": "system", "content": r.SYSTEM}]
+        messages = [{"role": "system", "content": SYSTEM}]
         oracle, over = MazeOracle(), False
         oracle.reset(env, observation, info)
         while not over:
@@ -82,7 +103,7 @@ class Seed:
 
     def advice(self) -> list[str]:
         """Return what the environment answers to replies that are no move."""
-        env = AgentGymEnv("Maze", **env_kwargs(self.url))
+        env = AgentGymEnv("Maze", **self.env_kwargs)
         env.reset(options={"task_id": 0})
         said = [env.step(reply)[0] for reply in ("", "move", "go up", "move up move down")]
         env.close()
@@ -90,36 +111,52 @@ class Seed:
 
     def fine_tune(self, games: list[list[dict[str, str]]]) -> None:
         """Show the oracle's games to the model, by verl's SFTTrainer."""
-        rows = [{"messages": game} for game in games] * r.SFT_REPEATS
-        _write_parquet(rows, self.folder / "games.parquet")
-        steps = len(rows) // r.SFT_BATCH * r.SFT_EPOCHS
+        r = self.recipe
+        each = -(-r.sft_steps * r.sft_batch // len(games))
+        _write_parquet([{"messages": game} for game in games] * each, self.folder / "games.parquet")
         self.call(
             "sft",
             *("-m", "verl_bridge.cpu.sft"),
             f"model.path={self.folder}/tiny",
             f"data.train_files={self.folder}/games.parquet",
-            f"data.train_batch_size={r.SFT_BATCH}",
-            f"data.micro_batch_size_per_gpu={r.SFT_BATCH}",
-            f"data.max_length={r.PROMPT_LENGTH + r.RESPONSE_LENGTH}",
-            f"optim.lr={r.SFT_LEARNING_RATE}",
-            "optim.lr_warmup_steps_ratio=0",
+            f"data.train_batch_size={r.sft_batch}",
+            f"data.micro_batch_size_per_gpu={r.sft_batch}",
+            f"data.max_length={PROMPT_LENGTH + RESPONSE_LENGTH}",
+            f"optim.lr={r.sft_learning_rate}",
+            "checkpoint.save_contents=[hf_model]",
             "trainer.logger=[console]",
             f"trainer.seed={self.seed}",
-            f"trainer.total_epochs={r.SFT_EPOCHS}",
-            f"trainer.save_freq={steps}",
+            "trainer.total_epochs=1",
+            f"trainer.total_training_steps={r.sft_steps}",
+            f"trainer.save_freq={r.sft_every}",
             "trainer.test_freq=-1",
             "trainer.resume_mode=disable",
-            f"trainer.default_local_dir={self.folder}/sft_checkpoints",
+            f"trainer.default_local_dir={self.folder}/sft",
         )
-        self.merge(self.folder / "sft_checkpoints" / f"global_step_{steps}", "sft")
 
-    def learn(self) -> None:
-        """Train by GRPO over the server, by verl's own trainer."""
+    def choose(self) -> Path:
+        """Return the first weights that the rule for how much is shown is content with."""
+        r = self.recipe
+        looks = [
+            self.folder / "sft" / f"global_step_{step}" / "huggingface"
+            for step in range(r.sft_from, r.sft_steps + 1, r.sft_every)
+        ]
+        said = self.play("choice", looks, r.sft_episodes_a_start, 2_000, until=r.shown_success)
+        return Path(said[-1]["model"])
+
+    def measure(self, name: str, model: Path) -> dict[str, Any]:
+        """Play all starts with a model; the random numbers are drawn for this alone."""
+        (said,) = self.play(name, [model], self.recipe.episodes_a_start, 1_000)
+        return said
+
+    def learn(self, model: Path) -> Path:
+        """Train a model by GRPO over the server, by verl's own trainer; return what it became."""
+        r = self.recipe
         (self.folder / "loop.yaml").write_text(LOOP)
-        recipe = Recipe(env_kwargs(self.url), r.SYSTEM)
-        tasks = list(rows(items_of(find("Maze")), {"Maze": recipe}))
-        write(self.folder, {"train": tasks, "val": tasks}, schema())
-        episodes = r.PROMPTS * r.ROLLOUTS
+        said = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
+        tasks = list(data.rows(data.items_of(find("Maze")), said))
+        data.write(self.folder, {"train": tasks, "val": tasks}, data.schema())
+        update = r.mini_batch * r.rollouts  # episodes
         self.call(
             "grpo",
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
@@ -127,49 +164,51 @@ class Seed:
             "algorithm.rollout_correction.bypass_mode=True",  # the server's log-probs are the trainer's
             f"data.train_files={self.folder}/train.parquet",
             f"data.val_files={self.folder}/val.parquet",
-            f"data.train_batch_size={r.PROMPTS}",
-            f"data.max_prompt_length={r.PROMPT_LENGTH}",
-            f"data.max_response_length={r.RESPONSE_LENGTH}",
+            f"data.train_batch_size={r.prompts}",
+            f"data.max_prompt_length={PROMPT_LENGTH}",
+            f"data.max_response_length={RESPONSE_LENGTH}",
             f"data.seed={self.seed}",
-            f"actor_rollout_ref.model.path={self.folder}/sft",
-            f"actor_rollout_ref.actor.ppo_mini_batch_size={r.MINI_BATCH}",
-            f"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={episodes // 4}",
-            f"actor_rollout_ref.actor.optim.lr={r.LEARNING_RATE}",
-            f"actor_rollout_ref.actor.optim.lr_warmup_steps={r.WARMUP_STEPS}",
-            f"actor_rollout_ref.rollout.n={r.ROLLOUTS}",
+            f"actor_rollout_ref.model.path={model}",
+            f"actor_rollout_ref.actor.ppo_mini_batch_size={r.mini_batch}",
+            f"actor_rollout_ref.actor.ppo_epochs={r.epochs}",
+            f"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={update}",
+            # GRPO's own mean: over an episode's tokens, then over episodes. By tokens alone, long failures
+            # outweigh short successes.
+            "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
+            "actor_rollout_ref.actor.checkpoint.save_contents=[hf_model]",
+            f"actor_rollout_ref.actor.optim.lr={r.learning_rate}",
+            f"actor_rollout_ref.actor.optim.lr_warmup_steps={r.warmup_steps}",
+            f"actor_rollout_ref.rollout.n={r.rollouts}",
             f"actor_rollout_ref.rollout.seed={self.seed}",
             "actor_rollout_ref.rollout.calculate_log_probs=True",
-            f"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu={episodes // 4}",
+            f"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu={update}",
             f"actor_rollout_ref.rollout.agent.agent_loop_config_path={self.folder}/loop.yaml",
             "actor_rollout_ref.rollout.val_kwargs.n=4",
             "actor_rollout_ref.rollout.val_kwargs.do_sample=True",
             "actor_rollout_ref.rollout.val_kwargs.temperature=1.0",
             "trainer.logger=[console,file]",
             "trainer.val_before_train=True",
-            f"trainer.test_freq={r.VALIDATE_EVERY}",
-            f"trainer.save_freq={r.GRPO_STEPS}",
+            f"trainer.test_freq={r.validate_every}",
+            f"trainer.save_freq={r.steps}",
             "trainer.total_epochs=1000",
-            f"trainer.total_training_steps={r.GRPO_STEPS}",
+            f"trainer.total_training_steps={r.steps}",
             "trainer.resume_mode=disable",
             f"trainer.default_local_dir={self.folder}/checkpoints",
         )
-        self.merge(self.folder / "checkpoints" / f"global_step_{r.GRPO_STEPS}" / "actor", "grpo")
+        return self.folder / "checkpoints" / f"global_step_{r.steps}" / "actor" / "huggingface"
 
-    def merge(self, checkpoint: Path, name: str) -> None:
-        """Make a model folder of a checkpoint, by verl's own tool."""
+    def play(
+        self, name: str, models: list[Path], often: int, seed: int, until: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Return what ``measure.py`` says of some models."""
         self.call(
-            f"{name}_merge",
-            *("-m", "verl.model_merger", "merge", "--backend", "fsdp"),
-            *("--local_dir", str(checkpoint), "--target_dir", str(self.folder / name)),
+            name,
+            *(str(HERE / "measure.py"), self.url, str(seed + self.seed), str(often), str(self.recipe.turns)),
+            *([] if until is None else ["--until", str(until)]),
+            *("--", *map(str, models)),
         )
-
-    def measure(self, name: str) -> dict[str, Any]:
-        """Play all starts with a model; the random numbers are others than those of the training."""
-        arguments = (str(HERE / "measure.py"), str(self.folder / name), self.url, str(1_000 + self.seed))
-        self.call(f"{name}_measure", *arguments)
-        said = (self.folder / f"{name}_measure.log").read_text().splitlines()
-        result: dict[str, Any] = json.loads(next(line for line in said if line.startswith("{")))
-        return result
+        said = (self.folder / f"{name}.log").read_text().splitlines()
+        return [json.loads(line) for line in said if line.startswith("{")]
 
     def call(self, name: str, *arguments: str) -> None:
         """Run a Python program; what it prints goes into a log.
@@ -211,20 +250,24 @@ def _write_parquet(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """Train each seed that is named."""
+    """Train each seed that is named, and show what all that lie in the folder came to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, action="append", help="may be given again; 0 by default")
     parser.add_argument(
         "--out", type=Path, default=Path("runs/maze"), help="a folder for each seed goes there"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="show in two minutes that it runs; learn nothing"
     )
     given = parser.parse_args()
     server = LocalServer("maze")
     url = server.start()
     try:
         for seed in given.seed or [0]:
-            print(json.dumps(Seed(seed, given.out / f"seed_{seed}", url).run()))
+            Seed(seed, given.out / f"seed_{seed}", url, QUICK if given.quick else FULL).run()
     finally:
         server.stop()
+    report(given.out, given.out)
 
 
 if __name__ == "__main__":
