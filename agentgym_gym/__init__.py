@@ -14,17 +14,21 @@ from __future__ import annotations
 
 from agentgym_gym import errors
 from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import Environment, environments, find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.formats import FORMATS, Format
 from agentgym_gym.registration import BUILT_IN, register
 from agentgym_gym.spaces import ReplySpace, TextSpace
+from agentgym_gym.vector import AgentGymVectorEnv
 from agentgym_gym.wire import Wire
 
 __all__ = [
     "FORMATS",
     "Action",
     "AgentGymEnv",
+    "AgentGymVectorEnv",
+    "AsyncAgentGymEnv",
     "Environment",
     "Format",
     "Grammar",

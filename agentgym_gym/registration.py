@@ -53,5 +53,8 @@ def register(environment: catalogue.Environment) -> None:
         gymnasium.registry.pop(each, None)
         # No max_episode_steps: the turn limit belongs to the episode, so that all drivers truncate alike.
         gymnasium.register(
-            id=each, entry_point="agentgym_gym.env:AgentGymEnv", kwargs={"environment": environment.name}
+            id=each,
+            entry_point="agentgym_gym.env:AgentGymEnv",
+            vector_entry_point="agentgym_gym.vector:AgentGymVectorEnv",
+            kwargs={"environment": environment.name},
         )

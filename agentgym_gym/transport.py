@@ -20,7 +20,9 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DeadlineTransport", "authorization"]
+    from agentgym_gym.delivery import Stats
+
+__all__ = ["KEEPALIVE_EXPIRY", "DeadlineTransport", "authorization", "tls_context"]
 
 # uvicorn closes a connection that was idle for 5 seconds. A request sent just then is lost, and a lost step
 # cannot be repeated, so a connection is given up before the server does it.
@@ -34,13 +36,14 @@ class DeadlineTransport(httpx.HTTPTransport):
 
     Args:
         server: Base URL; the TLS context is made only for https, and shared.
+        stats: Where connections are counted.
     """
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, stats: Stats) -> None:
         # No context is made for plain HTTP, where none is needed.
-        context = _tls_context() if server.startswith("https:") else None
+        context = tls_context() if server.startswith("https:") else None
         super().__init__(verify=context or False, trust_env=False)
-        self._line = _Line()
+        self._line = _Line(stats)
         # httpx offers no way to hand a network backend to its transport, and this is all that it is made of.
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
@@ -58,6 +61,18 @@ class DeadlineTransport(httpx.HTTPTransport):
         self._line.deadline = request.extensions.get("deadline", float("inf"))
         return super().handle_request(request)
 
+    @property
+    def has_surplus(self) -> bool:
+        """Whether the server has sent more than the reply that was read to its end.
+
+        httpcore would read it as the beginning of the next reply, and has no word of it in public.
+        """
+        for connection in self._pool.connections:
+            state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+            if state is not None and state.trailing_data[0]:
+                return True
+        return False
+
     def abandon(self) -> None:
         """Close the socket and touch nothing else; the transport is of no use after it.
 
@@ -70,8 +85,10 @@ class DeadlineTransport(httpx.HTTPTransport):
 class _Line:
     """The socket that is open, and the deadline of the request under way on it."""
 
-    deadline = float("inf")
-    stream: httpcore.NetworkStream | None = None
+    def __init__(self, stats: Stats) -> None:
+        self.stats = stats
+        self.deadline = float("inf")
+        self.stream: httpcore.NetworkStream | None = None
 
     def left(self, timeout: float | None, late: type[Exception]) -> float:
         """Return the seconds that a wait may still take.
@@ -126,6 +143,7 @@ class _Backend(httpcore.SyncBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         left = self._line.left(timeout, httpcore.ConnectTimeout)
+        self._line.stats.connections += 1
         return _Stream(super().connect_tcp(host, port, left, local_address, socket_options), self._line)
 
 
@@ -140,5 +158,6 @@ def authorization(server: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _tls_context() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
+    """Return the one TLS context that all connections share."""
     return httpx.create_ssl_context()

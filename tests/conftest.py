@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,6 +34,13 @@ def textcraft_url() -> Iterator[str]:
     server = LocalServer("textcraft")
     yield server.start()
     server.stop()
+
+
+@pytest.fixture
+def silent_url() -> Iterator[str]:
+    """Base URL of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""The synchronous driver against servers that misbehave, over real sockets."""
+"""Both drivers against servers that misbehave, over real sockets."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -13,9 +14,11 @@ import warnings
 import pytest
 import trustme
 
-from agentgym_gym import client, errors, transport
+from agentgym_gym import async_client, delivery, errors, transport
+from agentgym_gym.async_client import AsyncDriver
 from agentgym_gym.calls import Call, at, exchange
-from agentgym_gym.client import SyncDriver, backoff, may_repeat
+from agentgym_gym.client import SyncDriver
+from agentgym_gym.delivery import Limits, backoff, may_repeat
 from agentgym_gym.wire import Wire
 
 
@@ -119,14 +122,35 @@ continue_for_ever = dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
 GOOD = say(http(b'{"observation": "x"}'))
 
 
+class Awaited:
+    """The asynchronous driver, called as the synchronous one is."""
+
+    def __init__(self, *, limits: Limits):
+        self.driver = AsyncDriver(limits=limits)
+        self.stats = self.driver.stats
+        self._loop = asyncio.new_event_loop()
+
+    def run(self, flow):
+        return self._loop.run_until_complete(self.driver.run(flow))
+
+    def close(self):
+        self._loop.run_until_complete(self.driver.close())
+        self._loop.close()
+
+
+@pytest.fixture(params=[SyncDriver, Awaited])
+def driver_of(request):
+    return request.param
+
+
 @pytest.fixture
-def serve(monkeypatch):
-    monkeypatch.setattr(client, "backoff", lambda attempt: 0.0)
+def serve(monkeypatch, driver_of):
+    monkeypatch.setattr(delivery, "backoff", lambda attempt: 0.0)
     servers, drivers = [], []
 
     def start(*script, timeout=1.0):
         servers.append(ScriptedServer(*script))
-        drivers.append(SyncDriver(timeout=timeout))
+        drivers.append(driver_of(limits=Limits.of(timeout)))
         return servers[-1], drivers[-1]
 
     yield start
@@ -192,6 +216,7 @@ def test_no_server_can_stretch_the_time_limit(serve, answer, stage):
 
 def test_a_connection_that_was_idle_for_long_is_not_trusted(serve, monkeypatch):
     monkeypatch.setattr(transport, "KEEPALIVE_EXPIRY", 0.05)
+    monkeypatch.setattr(async_client, "KEEPALIVE_EXPIRY", 0.05)
     server, driver = serve(GOOD)
     driver.run(call(server))
     time.sleep(0.1)
@@ -199,24 +224,32 @@ def test_a_connection_that_was_idle_for_long_is_not_trusted(serve, monkeypatch):
     assert server.connections == 2
 
 
-def test_https(monkeypatch, tmp_path):
+def test_what_comes_after_a_reply_is_not_read_as_the_next(serve):
+    server, driver = serve(say(http(b'{"observation": "x"}') + http(b'{"observation": "stale"}')), GOOD)
+    assert driver.run(call(server)).text("observation") == "x"
+    assert driver.run(call(server)).text("observation") == "x"
+    assert server.connections == driver.stats.connections == 2
+
+
+def test_https(monkeypatch, tmp_path, driver_of):
     authority = trustme.CA()
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(served)
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     server = ScriptedServer(GOOD, drip, tls=served)
-    stranger = SyncDriver(timeout=1)
+    stranger = driver_of(limits=Limits.of(1))
     with pytest.raises(errors.ServerUnreachable, match="certificate"):
         stranger.run(call(server))
-    transport._tls_context.cache_clear()
+    stranger.close()
+    transport.tls_context.cache_clear()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    driver = SyncDriver(timeout=0.5)
+    driver = driver_of(limits=Limits.of(0.5))
     assert driver.run(call(server)).text("observation") == "x"
     with pytest.raises(errors.ServerTimeout):
         driver.run(call(server))
     driver.close()
     server.stop()
-    transport._tls_context.cache_clear()
+    transport.tls_context.cache_clear()
 
 
 def test_a_user_name_in_the_url_is_sent(serve):
@@ -227,6 +260,7 @@ def test_a_user_name_in_the_url_is_sent(serve):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("driver_of", [SyncDriver], indirect=True)
 def test_a_forked_child_does_not_speak_on_its_parents_connection(serve):
     server, driver = serve(GOOD)
     driver.run(call(server))
@@ -243,7 +277,7 @@ def test_a_forked_child_does_not_speak_on_its_parents_connection(serve):
 
 
 def test_a_reply_that_is_too_large_is_not_read_to_its_end(serve, monkeypatch):
-    monkeypatch.setattr(client, "MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(delivery, "MAX_REPLY_BYTES", 1000)
     server, driver = serve(say(http(b" " * 5000)))
     with pytest.raises(errors.BadReply, match="1000 bytes"):
         driver.run(call(server))
@@ -290,8 +324,8 @@ def test_the_connection_is_dropped_after_an_error_of_the_server(serve):
     assert server.connections == 2
 
 
-def test_a_password_is_not_told():
-    driver = SyncDriver(timeout=1)
+def test_a_password_is_not_told(driver_of):
+    driver = driver_of(limits=Limits.of(1))
     with pytest.raises(errors.ServerUnreachable) as caught:
         driver.run(at("http://me:secret@127.0.0.1:9", exchange(Call("close", "POST", "/close", {}))))
     assert "secret" not in str(caught.value)
@@ -314,10 +348,10 @@ def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
         finally:
             closed.append(True)
 
-    def interrupt(call, deadline):
+    def interrupt(asked):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(driver, "_exchange", interrupt)
+    monkeypatch.setattr(getattr(driver, "driver", driver), "_exchange", interrupt)
     with pytest.raises(KeyboardInterrupt):
         driver.run(flow())
     assert closed
@@ -335,7 +369,7 @@ class EchoServer(ScriptedServer):
 # What was just being opened or closed is left to the garbage collector, which says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_wherever_it_is_interrupted_the_next_call_has_its_own_reply(interrupted_at):
-    server, driver = EchoServer(), SyncDriver(timeout=5)
+    server, driver = EchoServer(), SyncDriver(limits=Limits.of(5))
     interrupts, strange = [], []
 
     def tell(number):

@@ -17,8 +17,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym import env as env_module
+from agentgym_gym import AgentGymEnv, errors, seat
 from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 
@@ -301,11 +300,11 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
             )
 
     Silent.made = 0
-    monkeypatch.setattr(env_module, "_open", weakref.WeakSet())
+    monkeypatch.setattr(seat, "_seats", weakref.WeakSet())
     envs = [AgentGymEnv("TextCraft", server="http://silent.test", transport=Silent()) for _ in range(4)]
     for env in envs:
         env.reset(seed=0)
-    env_module._close_all()
+    seat._leave_all()
     assert len(closes) == 1
 
 

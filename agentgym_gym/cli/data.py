@@ -23,7 +23,7 @@ from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run 
     Timeout,
 )
 from agentgym_gym.data import Division, Item, Recipe
-from agentgym_gym.env import DEFAULT_TIMEOUT
+from agentgym_gym.delivery import DEFAULT_TIMEOUT
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 __all__ = ["data"]

@@ -24,7 +24,7 @@ from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run 
     Timeout,
 )
 from agentgym_gym.cli.sources import probe
-from agentgym_gym.env import DEFAULT_TIMEOUT
+from agentgym_gym.delivery import DEFAULT_TIMEOUT
 from agentgym_gym.errors import NoServer
 from agentgym_gym.text import redact
 

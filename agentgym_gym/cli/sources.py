@@ -11,6 +11,7 @@ from agentgym_gym.addresses import configured
 from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
 from agentgym_gym.client import SyncDriver
+from agentgym_gym.delivery import Limits
 from agentgym_gym.errors import AgentGymError, BadOption, WrongServer
 from agentgym_gym.servers import local
 from agentgym_gym.text import redact
@@ -92,7 +93,7 @@ def probe(url: str, wanted: Environment | None = None) -> Probe:
         url: Its base URL.
         wanted: The environment that it should be; any one will do by default.
     """
-    driver = SyncDriver(timeout=PING_SECONDS)
+    driver = SyncDriver(limits=Limits.of(PING_SECONDS))
     try:
         said = greeting_of(driver.run(at(url, _root())), plain=True)
         times = [_seconds(driver, url) for _ in range(PINGS)]

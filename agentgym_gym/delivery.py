@@ -1,0 +1,268 @@
+"""How a flow's calls are delivered, without I/O: time limits, trying again, the waits in between.
+
+What a driver has left to do is to send one request and read one reply, and to wait; the synchronous and the
+asynchronous one do it each in its way, and behave alike because all else is here.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Generator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from http import HTTPStatus
+from numbers import Real
+from typing import Any, TypeAlias, TypeVar
+
+from agentgym_gym.calls import Call, Flow, Reply, Stage
+from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerUnreachable
+
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "MAX_REPLY_BYTES",
+    "Limits",
+    "Pause",
+    "Send",
+    "Stats",
+    "Work",
+    "backoff",
+    "check_size",
+    "delivered",
+    "may_repeat",
+]
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT = 300.0
+"""Seconds allowed for a reply, the figure of AgentGym's own client."""
+
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+"""Largest reply read, in bytes."""
+
+_RETRIES = 2
+_BACKOFF = 0.1  # seconds before the first retry, doubled for each further one
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds allowed at each stage, all finite.
+
+    A stage's limit is for the reply to its last byte, connecting and trying again included.
+
+    Attributes:
+        connect: For a connection.
+        create: For a remote environment to be made, and for asking a server what it is.
+        reset: For a task to start.
+        step: For an action to be played.
+        close: For giving an environment back; it is not worth a long wait.
+        episode: From the reset of a task to the reply to its last step, the agent's own time included.
+    """
+
+    connect: float = 10.0
+    create: float = DEFAULT_TIMEOUT
+    reset: float = DEFAULT_TIMEOUT
+    step: float = DEFAULT_TIMEOUT
+    close: float = 5.0
+    episode: float = 6 * 3600.0
+
+    @classmethod
+    def of(cls, timeout: float | Mapping[str, float]) -> Limits:
+        """Read the option ``timeout``.
+
+        Args:
+            timeout: Seconds for ``create``, ``reset`` and ``step`` alike, and the most for ``connect`` and
+                ``close``; or seconds by the name of the limit, where the others keep their defaults.
+
+        Raises:
+            BadOption: A limit is not a positive number of seconds, or there is none of that name.
+        """
+        if not isinstance(timeout, Mapping):
+            seconds = _seconds(timeout, "timeout")
+            most = cls()
+            return cls(
+                connect=min(seconds, most.connect),
+                create=seconds,
+                reset=seconds,
+                step=seconds,
+                close=min(seconds, most.close),
+            )
+        names = [each.name for each in fields(cls)]
+        unknown = sorted(set(map(str, timeout)) - set(names))
+        if unknown:
+            raise BadOption(f"timeout has no limits for {unknown}; there are {names}")
+        return cls(**{name: _seconds(value, f"timeout[{name!r}]") for name, value in timeout.items()})
+
+    def seconds(self, stage: Stage) -> float:
+        """Return what is allowed for a call."""
+        limits: dict[Stage, float] = {
+            "identify": self.create,
+            "create": self.create,
+            "reset": self.reset,
+            "observe": self.reset,
+            "step": self.step,
+            "close": self.close,
+        }
+        return limits[stage]
+
+
+@dataclass
+class Stats:
+    """What was counted, since an environment was made.
+
+    Attributes:
+        requests: Requests sent, or tried to be.
+        retries: Requests that were tries again.
+        connections: Connections opened; one is enough for an environment that nothing happens to.
+        faults: Calls that failed for good, by the kind of fault.
+        seconds: Seconds spent waiting for servers, and between tries.
+    """
+
+    requests: int = 0
+    retries: int = 0
+    connections: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def add(self, other: Stats) -> None:
+        """Count what another has counted, too."""
+        self.requests += other.requests
+        self.retries += other.retries
+        self.connections += other.connections
+        self.faults += other.faults
+        self.seconds += other.seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers, as for JSON."""
+        return {**asdict(self), "faults": dict(self.faults)}
+
+
+@dataclass(frozen=True)
+class Send:
+    """Asks the driver to send a call and return the reply, or to throw the fault.
+
+    Attributes:
+        call: The call.
+        deadline: By when the whole reply must be there, on `time.monotonic`.
+        connect: Seconds allowed for a connection within that.
+    """
+
+    call: Call
+    deadline: float
+    connect: float
+
+    @property
+    def left(self) -> float:
+        """Seconds to the deadline; a millisecond at the least."""
+        return max(0.001, self.deadline - time.monotonic())
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Asks the driver to wait.
+
+    Attributes:
+        seconds: How long.
+    """
+
+    seconds: float
+
+
+Work: TypeAlias = Generator[Send | Pause, Reply | None, T]
+"""What a driver carries out: it is sent the reply to a `Send`, and None after a `Pause`."""
+
+
+def delivered(flow: Flow[T], limits: Limits, stats: Stats) -> Work[T]:
+    """Deliver all calls of a flow.
+
+    Args:
+        flow: The flow.
+        limits: The time allowed.
+        stats: Where it is counted.
+
+    Returns:
+        What the flow returns.
+
+    Raises:
+        Fault: A call failed and the flow did not handle it.
+        AgentGymError: Whatever the flow itself raises.
+    """
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = yield from _deliver(call, limits, stats)
+            except Fault as fault:
+                stats.faults[fault.kind] += 1
+                call = flow.throw(fault)
+            else:
+                call = flow.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+def _deliver(call: Call, limits: Limits, stats: Stats) -> Work[Reply]:
+    """Get a reply, trying again where that can do no harm, all within one time limit."""
+    began = time.monotonic()
+    deadline = began + limits.seconds(call.stage)
+    retries = 0 if call.stage == "close" else _RETRIES
+    try:
+        for attempt in range(retries + 1):
+            stats.requests += 1
+            try:
+                reply = yield Send(call, deadline, limits.connect)
+            except Fault as fault:
+                if attempt == retries or not may_repeat(call, fault):
+                    raise
+                _log.info("%s; trying again", fault)
+            else:
+                assert reply is not None  # noqa: S101 - what a driver owes
+                if reply.status != HTTPStatus.SERVICE_UNAVAILABLE or attempt == retries:
+                    return reply
+                _log.info("%s answered HTTP 503; trying again", call)
+            stats.retries += 1
+            yield Pause(min(backoff(attempt), max(0.0, deadline - time.monotonic())))
+    finally:
+        stats.seconds += time.monotonic() - began
+    raise AssertionError("the last attempt returns or raises")
+
+
+def may_repeat(call: Call, fault: Fault) -> bool:
+    """Return whether a call that failed can be sent again without harm.
+
+    It can when it did not reach the server. But where nobody was there, whoever answers next has not what we
+    hold, so that only a call that begins anew can. When the call may have reached the server, only one that
+    has no effect the second time can, and a time-out is not worth another: it has used up the time allowed.
+    """
+    if isinstance(fault, ServerUnreachable) and fault.refused:
+        return call.stage in {"identify", "create"}
+    if not fault.was_sent:
+        return True
+    return call.repeatable and isinstance(fault, ConnectionLost)
+
+
+def backoff(attempt: int) -> float:
+    """Return the seconds to wait before the next attempt: exponential, with jitter to keep many apart."""
+    return float(_BACKOFF * 2**attempt * (0.5 + random.random()))  # noqa: S311 - no secret
+
+
+def check_size(call: Call, size: int) -> None:
+    """Check the bytes of a reply so far.
+
+    Raises:
+        BadReply: They are more than `MAX_REPLY_BYTES`.
+    """
+    if size > MAX_REPLY_BYTES:
+        raise BadReply(f"{call} answered more than {MAX_REPLY_BYTES} bytes")
+
+
+def _seconds(given: object, name: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < float("inf"):
+        raise BadOption(f"{name}={given!r} should be a positive number of seconds")
+    return float(given)

@@ -1,0 +1,327 @@
+"""Many environments of one kind side by side, in one event loop of one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from agentgym_gym.aio import AsyncAgentGymEnv
+from agentgym_gym.delivery import Stats
+from agentgym_gym.episode import Turn
+from agentgym_gym.errors import BadOption, Fault
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from agentgym_gym.actions import Action
+
+__all__ = ["AgentGymVectorEnv"]
+
+T = TypeVar("T")
+
+
+class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None"], "NDArray[Any]"]):
+    """``gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=256)``: no process and no thread for each.
+
+    Observations are a tuple of strings; actions a sequence of what `AgentGymEnv.step` takes. All step at once
+    and each waits for the slowest, which waits no longer than its time limit: a fault ends the episode of one
+    environment and leaves the others alone, also at a reset. An environment that could not be reset says
+    so in ``info["fault"]``, and its next step is truncated.
+
+    With ``AutoresetMode.DISABLED``, the default, environments whose episode is over are reset by
+    ``reset(options={"reset_mask": mask})``. Until then their action must be None, which leaves an
+    environment as it is: nothing that a model wrote is silently thrown away.
+
+    Args:
+        num_envs: How many.
+        environment: Name in the catalogue, such as ``"TextCraft"``.
+        autoreset_mode: An `AutoresetMode`, or its value.
+        **options: As `AgentGymEnv` has them, but for ``transport``.
+
+    Raises:
+        UnknownEnvironment: The catalogue has no such environment.
+        BadOption: An argument has a value it cannot have.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "autoreset_mode": AutoresetMode.DISABLED}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int,
+        environment: str,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.DISABLED,
+        **options: Any,
+    ) -> None:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
+            raise BadOption(f"num_envs={num_envs!r} should be a positive number of environments")
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            modes = [mode.value for mode in AutoresetMode]
+            raise BadOption(f"autoreset_mode={autoreset_mode!r} is not one of {modes}") from None
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.num_envs = num_envs
+        self.envs = tuple(AsyncAgentGymEnv(environment, **options) for _ in range(num_envs))
+        first = self.envs[0]
+        self.render_mode = first.render_mode
+        self.single_observation_space = first.observation_space
+        self.single_action_space = first.action_space
+        self.observation_space = spaces.Tuple([env.observation_space for env in self.envs])
+        self.action_space = spaces.Tuple([env.action_space for env in self.envs])
+        self._over = [True] * num_envs
+        self._unset: dict[int, Fault] = {}  # those whose last reset failed
+        self._said = [""] * num_envs
+        self._loop = _Loop()
+
+    @property
+    def system_prompt(self) -> str:
+        """What an agent must be told before the first observation, as `AgentGymEnv.system_prompt`."""
+        return self.envs[0].system_prompt
+
+    @property
+    def stats(self) -> Stats:
+        """What was counted, of all environments together."""
+        total = Stats()
+        for env in self.envs:
+            total.add(env.stats)
+        return total
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Start a task in every environment, or in those of a mask.
+
+        Args:
+            seed: As in `AgentGymEnv.reset`, one for each; of a single number the n-th environment gets the
+                n-th after it.
+            options: ``{"task_id": int or one for each, "reset_mask": array of bool}``, either left out.
+
+        Returns:
+            The observations, of those not reset what they said last, and the infos as gymnasium has them.
+
+        Raises:
+            BadOption: The options or seeds are not as said.
+            NoServer: No server is configured and none can be started.
+            WrongServer: Another environment answers at the address.
+            Fault: None could be reset; or one could not, and ``on_fault="raise"``.
+        """
+        options = dict(options or {})
+        mask = self._mask(options.pop("reset_mask", None))
+        tasks = self._each("task_id", options.pop("task_id", None))
+        if options:
+            raise BadOption(f"reset options may hold 'task_id' and 'reset_mask', not {sorted(options)}")
+        if isinstance(seed, (int, np.integer)):
+            seed = [int(seed) + number for number in range(self.num_envs)]
+        seeds = self._each("seed", seed)
+        chosen = [number for number in range(self.num_envs) if mask[number]]
+        infos = self._loop.run(self._reset_all(chosen, seeds, tasks))
+        if chosen and all(number in self._unset for number in chosen):
+            raise self._unset[chosen[0]]
+        return tuple(self._said), _columns(infos, self.num_envs)
+
+    def step(
+        self, actions: Sequence[str | Action | None]
+    ) -> tuple[tuple[str, ...], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Play one turn in every environment, but for those whose action is None.
+
+        Args:
+            actions: One for each environment.
+
+        Returns:
+            Observations, rewards (float64), terminated and truncated (bool), and the infos as gymnasium has
+            them. An environment whose action was None says what it said last, with reward 0.
+
+        Raises:
+            gymnasium.error.ResetNeeded: An environment whose episode is over was given an action.
+            BadOption: There is not one action for each, or one is neither text nor an action.
+            Fault: The environment failed and ``on_fault="raise"``.
+        """
+        if isinstance(actions, str) or len(actions) != self.num_envs:
+            raise BadOption(f"step takes a sequence of {self.num_envs} actions, one for each environment")
+        if self.autoreset_mode != AutoresetMode.NEXT_STEP:
+            over = [
+                number
+                for number, action in enumerate(actions)
+                if action is not None and self._over[number] and number not in self._unset
+            ]
+            if over:
+                raise ResetNeeded(
+                    f"the episodes of environments {over} are over: reset them by reset(options="
+                    "{'reset_mask': mask}), or give them None for an action"
+                )
+        rewards = np.zeros(self.num_envs, dtype=np.float64)
+        terminated = np.zeros(self.num_envs, dtype=np.bool_)
+        truncated = np.zeros(self.num_envs, dtype=np.bool_)
+        infos: dict[int, dict[str, Any]] = {}
+        for number, turn in self._loop.run(self._step_all(actions)).items():
+            self._said[number], rewards[number], terminated[number], truncated[number], infos[number] = turn
+            self._over[number] = bool(turn.terminated or turn.truncated)
+        return tuple(self._said), rewards, terminated, truncated, _columns(infos, self.num_envs)
+
+    def render(self) -> tuple[str, ...] | None:
+        """Return the transcripts, or None without a render mode."""
+        if self.render_mode is None:
+            return None
+        return tuple(str(env.render()) for env in self.envs)
+
+    def close_extras(self, **_kwargs: Any) -> None:
+        """Give back all remote environments and end the thread; called by ``close``."""
+        try:
+            self._loop.run(self._close_all())
+        finally:
+            self._loop.stop()
+
+    async def _reset_all(
+        self, chosen: Sequence[int], seeds: Sequence[Any], tasks: Sequence[Any]
+    ) -> dict[int, dict[str, Any]]:
+        return dict(
+            await _gather(
+                {number: self._reset_one(number, seeds[number], tasks[number]) for number in chosen}
+            )
+        )
+
+    async def _step_all(self, actions: Sequence[str | Action | None]) -> dict[int, Turn]:
+        return await _gather(
+            {
+                number: self._step_one(number, action)
+                for number, action in enumerate(actions)
+                if action is not None or self.autoreset_mode != AutoresetMode.DISABLED
+            }
+        )
+
+    async def _reset_one(self, number: int, seed: int | None, task: int | None) -> dict[str, Any]:
+        """Reset one; where it fails, note the fault."""
+        env = self.envs[number]
+        self._over[number] = True
+        self._unset.pop(number, None)
+        try:
+            said, info = await env.reset(seed=seed, options=None if task is None else {"task_id": task})
+        except Fault as fault:
+            if env.on_fault == "raise":
+                raise
+            self._unset[number] = fault
+            said = f"The environment failed and could not be reset ({fault.kind})."
+            info = {"fault": {"kind": fault.kind, "message": str(fault)}}
+        else:
+            self._over[number] = False
+        self._said[number] = said
+        return info
+
+    async def _step_one(self, number: int, action: str | Action | None) -> Turn:
+        if number in self._unset:
+            fault = self._unset.pop(number)
+            told = {"fault": {"kind": fault.kind, "message": str(fault)}}
+            turn = Turn(self._said[number], 0.0, terminated=False, truncated=True, info=told)
+        elif self._over[number]:  # NEXT_STEP: the action comes too late, and this is the reset
+            info = await self._reset_one(number, None, None)
+            return Turn(self._said[number], 0.0, terminated=False, truncated=False, info=info)
+        elif action is None:
+            raise BadOption(f"environment {number} needs an action: its episode is not over")
+        else:
+            turn = Turn(*await self.envs[number].step(action))
+        if self.autoreset_mode == AutoresetMode.SAME_STEP and (turn.terminated or turn.truncated):
+            info = await self._reset_one(number, None, None)
+            ended = {"final_obs": turn.observation, "final_info": turn.info}
+            return turn._replace(observation=self._said[number], info={**info, **ended})
+        return turn
+
+    async def _close_all(self) -> None:
+        await _gather({number: env.close() for number, env in enumerate(self.envs)})
+
+    def _mask(self, given: Any) -> NDArray[Any]:
+        mask = np.ones(self.num_envs, dtype=np.bool_) if given is None else np.asarray(given)
+        if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise BadOption(f"reset_mask should be an array of {self.num_envs} truth values")
+        return mask
+
+    def _each(self, name: str, given: Any) -> Sequence[Any]:
+        """Return one value for each environment."""
+        if given is None or isinstance(given, (int, np.integer)):
+            return [given] * self.num_envs
+        values = list(given)
+        if len(values) != self.num_envs:
+            raise BadOption(f"{name} should be one number, or {self.num_envs}, not {len(values)}")
+        return values
+
+
+class _Loop:
+    """An event loop in a thread of its own, in which other threads have work done."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done and wait for it; a Ctrl-C meanwhile cancels it.
+
+        Raises:
+            RuntimeError: The loop was stopped, or is in another process.
+        """
+        if not self._thread.is_alive():
+            work.close()
+            raise RuntimeError(
+                "this vector environment was closed, or made in another process: make a new one"
+            )
+        if threading.current_thread() is self._thread:
+            work.close()  # the garbage collector; each environment gives back by itself what it holds
+            raise RuntimeError("a vector environment cannot be used in its own event loop")
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return done.result()
+        except BaseException:
+            done.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the thread."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+
+async def _gather(work: dict[int, Coroutine[Any, Any, T]]) -> dict[int, T]:
+    """Do everything at once; when all of it is done, raise the first error there was."""
+    done = await asyncio.gather(*work.values(), return_exceptions=True)
+    for each in done:
+        if isinstance(each, BaseException):
+            raise each
+    return {
+        number: each for number, each in zip(work, done, strict=True) if not isinstance(each, BaseException)
+    }
+
+
+def _columns(infos: dict[int, dict[str, Any]], size: int) -> dict[str, Any]:
+    """Lay infos side by side as gymnasium does: for each key an array, and under ``_key`` who has it."""
+    columns: dict[str, Any] = {}
+    for key in dict.fromkeys(key for info in infos.values() for key in info):
+        have = {number: info[key] for number, info in infos.items() if key in info}
+        mask = np.zeros(size, dtype=np.bool_)
+        mask[list(have)] = True
+        columns[key], columns[f"_{key}"] = _column(have, size), mask
+    return columns
+
+
+def _column(have: dict[int, Any], size: int) -> Any:
+    values = list(have.values())
+    if all(isinstance(value, dict) for value in values):
+        return _columns(have, size)
+    kind = next((kind for kind in (bool, int, float) if all(type(value) is kind for value in values)), None)
+    column = np.zeros(size, dtype=kind) if kind is not None else np.full(size, None, dtype=object)
+    for number, value in have.items():
+        column[number] = value
+    return column
