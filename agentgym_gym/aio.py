@@ -65,14 +65,14 @@ class AsyncAgentGymEnv(Seat):
             servers = configured(self.environment, self._server) or await asyncio.to_thread(
                 lambda: self.servers
             )
-            return await self._driver.run(self._episode.reset(task_id, servers))
+            return await self._driver.run(self._episode.reset(task_id, servers), self._until)
 
     async def step(  # type: ignore[override]
         self, action: str | Action | Verbatim
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn, as `AgentGymEnv.step` does."""
         with self._alone():
-            turn = await self._driver.run(self._episode.step(action))
+            turn = await self._driver.run(self._episode.step(action), self._until)
         self._raise_fault()
         return turn
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import socket
-from collections.abc import Callable, Coroutine
+import weakref
+from collections.abc import AsyncGenerator
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -46,14 +48,18 @@ class AsyncDriver:
         self._session: aiohttp.ClientSession | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
 
-    async def run(self, flow: Flow[T]) -> T:
+    async def run(self, flow: Flow[T], until: float = math.inf) -> T:
         """Carry out a flow's calls and return its result.
+
+        Args:
+            flow: The flow.
+            until: When the time of the whole episode is up, on `time.monotonic`.
 
         Raises:
             Fault: A call failed and the flow did not handle it.
             AgentGymError: Whatever the flow itself raises.
         """
-        work = delivered(flow, self.limits, self.stats)
+        work = delivered(flow, self.limits, self.stats, until)
         try:
             asked = next(work)
             while True:
@@ -77,16 +83,16 @@ class AsyncDriver:
         """Close the connection; a later flow opens a new one."""
         session, loop = self._let_go()
         if session is not None and loop is not None:
-            await session.close()
+            await _end(session)
 
     def abandon(self) -> None:
         """Close the connection without waiting, from wherever."""
         session, loop = self._let_go()
         if session is not None and loop is not None:
             if loop.is_running():
-                loop.call_soon_threadsafe(_begin, session.close)
+                loop.call_soon_threadsafe(_begin, session)
             else:
-                _begin(session.close)
+                _begin(session)
 
     def _let_go(self) -> tuple[aiohttp.ClientSession | None, asyncio.AbstractEventLoop | None]:
         """Forget the session; return it, and the loop it was opened in if that was in this process."""
@@ -116,7 +122,7 @@ class AsyncDriver:
         call, left = asked.call, asked.left
         timeout = aiohttp.ClientTimeout(total=left, sock_connect=min(left, asked.connect))
         try:
-            session = self._opened(call.server)
+            session = await self._opened(call.server)
             async with session.request(
                 call.method,
                 _url(call.server, call.url),
@@ -143,12 +149,13 @@ class AsyncDriver:
             raise redirected(call, response.headers.get("location"))
         return Reply(call, response.status, content)
 
-    def _opened(self, server: str) -> aiohttp.ClientSession:
+    async def _opened(self, server: str) -> aiohttp.ClientSession:
         home = (os.getpid(), asyncio.get_running_loop())
         if self._session is not None and self._home != home:
             self.abandon()
         if self._session is None:
             self._home = home
+            (await _drivers_of(home[1])).add(self)
             # No context is made for plain HTTP, where none is needed.
             connector = aiohttp.TCPConnector(
                 ssl=tls_context() if server.startswith("https:") else True,
@@ -164,12 +171,44 @@ class AsyncDriver:
         return socket.socket(family, kind, protocol)
 
 
-def _begin(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Do of something what it does before it first waits."""
-    begun = work()
+_guards: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, weakref.WeakSet[AsyncDriver]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+async def _drivers_of(loop: asyncio.AbstractEventLoop) -> weakref.WeakSet[AsyncDriver]:
+    """Return the drivers whose connections are closed with an event loop, as ``asyncio.run`` closes it."""
+    if loop not in _guards:
+        drivers: weakref.WeakSet[AsyncDriver] = weakref.WeakSet()
+        guard = _guard(drivers)
+        await guard.__anext__()
+        _guards[loop] = guard, drivers
+    return _guards[loop][1]
+
+
+async def _guard(drivers: weakref.WeakSet[AsyncDriver]) -> AsyncGenerator[None, None]:
+    """Wait, as an asynchronous generator does, for the event loop to finish all of them."""
+    try:
+        yield
+    finally:
+        for driver in list(drivers):
+            await driver.close()
+
+
+async def _end(session: aiohttp.ClientSession) -> None:
+    """Close a session at once: nobody waits for a server to say goodbye under TLS."""
+    if session.connector is not None:
+        await session.connector.close(abort_ssl=True)
+    session.detach()
+
+
+def _begin(session: aiohttp.ClientSession) -> None:
+    """Close a session as far as that goes without waiting."""
+    ending = _end(session)
     with contextlib.suppress(StopIteration):
-        begun.send(None)
-    begun.close()
+        ending.send(None)
+    ending.close()
+    session.detach()
 
 
 _inherited: list[Any] = []  # held for ever, or else the garbage collector would close them

@@ -7,6 +7,7 @@ connection in a shared one takes longer the more there are; they share the TLS c
 from __future__ import annotations
 
 import errno
+import math
 import os
 import ssl
 import time
@@ -53,14 +54,18 @@ class SyncDriver:
         self._connections: dict[str, DeadlineTransport] = {}
         self._pid = os.getpid()
 
-    def run(self, flow: Flow[T]) -> T:
+    def run(self, flow: Flow[T], until: float = math.inf) -> T:
         """Carry out a flow's calls and return its result.
+
+        Args:
+            flow: The flow.
+            until: When the time of the whole episode is up, on `time.monotonic`.
 
         Raises:
             Fault: A call failed and the flow did not handle it.
             AgentGymError: Whatever the flow itself raises.
         """
-        work = delivered(flow, self.limits, self.stats)
+        work = delivered(flow, self.limits, self.stats, until)
         try:
             asked = next(work)
             while True:

@@ -7,6 +7,7 @@ asynchronous one do it each in its way, and behave alike because all else is her
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
 from agentgym_gym.calls import Call, Flow, Reply, Stage
-from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerUnreachable
+from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -175,13 +176,14 @@ Work: TypeAlias = Generator[Send | Pause, Reply | None, T]
 """What a driver carries out: it is sent the reply to a `Send`, and None after a `Pause`."""
 
 
-def delivered(flow: Flow[T], limits: Limits, stats: Stats) -> Work[T]:
+def delivered(flow: Flow[T], limits: Limits, stats: Stats, until: float = math.inf) -> Work[T]:
     """Deliver all calls of a flow.
 
     Args:
         flow: The flow.
         limits: The time allowed.
         stats: Where it is counted.
+        until: When the time of the whole episode is up, on `time.monotonic`.
 
     Returns:
         What the flow returns.
@@ -194,7 +196,7 @@ def delivered(flow: Flow[T], limits: Limits, stats: Stats) -> Work[T]:
         call = next(flow)
         while True:
             try:
-                reply = yield from _deliver(call, limits, stats)
+                reply = yield from _deliver(call, limits, stats, until)
             except Fault as fault:
                 stats.faults[fault.kind] += 1
                 call = flow.throw(fault)
@@ -207,10 +209,12 @@ def delivered(flow: Flow[T], limits: Limits, stats: Stats) -> Work[T]:
         flow.close()
 
 
-def _deliver(call: Call, limits: Limits, stats: Stats) -> Work[Reply]:
+def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> Work[Reply]:
     """Get a reply, trying again where that can do no harm, all within one time limit."""
     began = time.monotonic()
-    deadline = began + limits.seconds(call.stage)
+    if began >= until:
+        raise ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
+    deadline = min(began + limits.seconds(call.stage), until)
     retries = 0 if call.stage == "close" else _RETRIES
     try:
         for attempt in range(retries + 1):
@@ -263,6 +267,6 @@ def check_size(call: Call, size: int) -> None:
 
 
 def _seconds(given: object, name: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < float("inf"):
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < math.inf:
         raise BadOption(f"{name}={given!r} should be a positive number of seconds")
     return float(given)

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from agentgym_gym.errors import InUse
 from agentgym_gym.seat import Seat, seats
@@ -59,6 +59,11 @@ class AgentGymEnv(Seat):
         BadOption: An argument has a value it cannot have.
     """
 
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        **Seat.metadata,
+        "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for who would rather await it
+    }
+
     def _attach(self) -> None:
         # Not before it is needed, because httpx imports its own command line, and with it rich and click,
         # wherever these are installed.
@@ -93,7 +98,8 @@ class AgentGymEnv(Seat):
             WrongServer: Another environment answers at the address.
             Fault: The environment could not be reset; there is no episode that could be truncated.
         """
-        return self._run(self._episode.reset(self._draw(seed, options), self.servers))
+        task_id = self._draw(seed, options)
+        return self._run(self._episode.reset(task_id, self.servers))
 
     def step(self, action: str | Action | Verbatim) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn.
@@ -123,7 +129,7 @@ class AgentGymEnv(Seat):
         self._closed()
 
     def _run(self, flow: Flow[T]) -> T:
-        return self._alone(lambda: self._driver.run(flow))
+        return self._alone(lambda: self._driver.run(flow, self._until))
 
     def _alone(self, work: Callable[[], T]) -> T:
         # Should Ctrl-C come just after it was acquired, this thread can go on: the lock is reentrant.

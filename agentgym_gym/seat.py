@@ -105,6 +105,7 @@ class Seat(gymnasium.Env[str, str | Action]):
             max_turns=max_turns,
         )
         self._limits = Limits.of(timeout)
+        self._until = 0.0  # when the time of the episode is up
         self._transport = transport
         self._attach()
         _seats.add(self)
@@ -156,6 +157,7 @@ class Seat(gymnasium.Env[str, str | Action]):
         """Return the task to be reset to."""
         super().reset(seed=seed)
         task_id = self._choose_task(options or {})
+        self._until = time.monotonic() + self._limits.episode
         _seats.add(self)  # again, if it was closed
         return task_id
 

@@ -91,10 +91,9 @@ def test_it_says_of_itself_what_the_other_says(textcraft_url):
         "servers",
         "observation_space",
         "action_space",
-        "metadata",
     ):
         assert getattr(one, name) == getattr(two, name)
-    assert repr(two) == repr(one).replace("AgentGymEnv", "AsyncAgentGymEnv")
+    assert repr(two) == "Async" + repr(one)
     assert repr(copy.deepcopy(two)) == repr(two)
     assert isinstance(two, gymnasium.Env)
 
@@ -144,6 +143,14 @@ def test_it_goes_on_in_another_event_loop(textcraft_url):
     for loop in loops:
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
+
+
+def test_a_loop_that_ends_takes_its_connections_with_it(textcraft_url):
+    env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
+    for _ in range(3):
+        asyncio.run(env.reset(seed=0))  # an open socket that nobody closed would be a warning
+    asyncio.run(env.close())
+    assert env.stats.connections == 4
 
 
 def test_a_cancelled_step_ends_the_episode_and_leaves_nothing(textcraft_url):

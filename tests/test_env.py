@@ -7,6 +7,7 @@ import gc
 import json
 import pickle
 import threading
+import time
 import weakref
 
 import gymnasium
@@ -306,6 +307,31 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
         env.reset(seed=0)
     seat._leave_all()
     assert len(closes) == 1
+
+
+def test_an_episode_that_has_had_its_time_is_truncated(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, timeout={"episode": 0.5})
+    env.reset(seed=0)
+    time.sleep(0.5)
+    _, _, terminated, truncated, info = env.step("Action: inventory")
+    assert (terminated, truncated, info["fault"]["kind"]) == (False, True, "ServerTimeout")
+    assert "the episode has had its 0.5 seconds" in info["fault"]["message"]
+    assert "fault" not in env.reset(seed=0)[1]
+    env.close()
+
+
+def test_what_is_counted(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url)
+    env.reset(seed=0)
+    env.step("Action: inventory")
+    env.step("nothing that is sent")
+    counted = env.stats.as_dict()
+    assert 0 < counted.pop("seconds") < 30
+    requests = counted.pop("requests")
+    assert counted == {"retries": 0, "connections": 1, "faults": {}}
+    env.step("Action: inventory")
+    assert env.stats.requests == requests + 1
+    env.close()
 
 
 def test_two_envs_do_not_share_a_remote_environment(textcraft_url):

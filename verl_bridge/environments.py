@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import copy
 import importlib
 import inspect
 import json
@@ -17,6 +18,7 @@ from concurrent.futures import Future, wait
 from typing import Any, TypeVar, cast
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from verl_bridge.threads import Threads
 
@@ -43,8 +45,10 @@ class Unregistered(ValueError):
 class Held:
     """An environment in use, and the one call that may be in flight in it.
 
-    One whose ``reset`` and ``step`` are coroutine functions is awaited, in the event loop it was opened in
-    and without gymnasium's wrappers, which cannot await; its registered limit of steps is kept all the same.
+    Where the class of an environment names another under ``metadata["asynchronous_entry_point"]``, that one
+    is made by the same arguments. One whose ``reset`` and ``step`` are coroutine functions is awaited, in the
+    event loop it was opened in and without gymnasium's wrappers, which cannot await; its registered limit of
+    steps is kept all the same.
     Any other runs in threads, not always the same one.
     """
 
@@ -126,7 +130,7 @@ class Held:
         try:
             if colon:
                 importlib.import_module(module)
-            gymnasium.spec(name)
+            spec = gymnasium.spec(name)
         except (ImportError, gymnasium.error.Error) as error:
             raise Unregistered(
                 f"env_id={self.env_id!r} is not registered: {error}. Give the module that registers it "
@@ -134,7 +138,7 @@ class Held:
             ) from error
         # The checker cannot read text spaces of every library, and costs time at each reset and step.
         options: dict[str, Any] = {"disable_env_checker": True, **self.env_kwargs}
-        env = gymnasium.make(self.env_id, **options)
+        env = gymnasium.make(_awaitable(spec), **options)
         base = env.unwrapped
         if inspect.iscoroutinefunction(base.reset) and inspect.iscoroutinefunction(base.step):
             self._limit = env.spec.max_episode_steps if env.spec else None
@@ -205,6 +209,17 @@ class Held:
             self._env.close()
         except BaseException as error:  # noqa: BLE001
             _log.warning("closing %s failed: %s: %s", self.env_id, type(error).__name__, error)
+
+
+def _awaitable(spec: EnvSpec) -> EnvSpec:
+    """Return the same environment by the class that can be awaited, where its own class names one."""
+    made_by = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    named = getattr(made_by, "metadata", {}).get("asynchronous_entry_point")
+    if named is None:
+        return spec
+    other = copy.deepcopy(spec)
+    other.entry_point = named
+    return other
 
 
 _threads = Threads(MAX_THREADS, "verl_bridge")
