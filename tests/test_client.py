@@ -135,7 +135,7 @@ class Awaited:
 
     def close(self):
         self._loop.run_until_complete(self.driver.close())
-        self._loop.run_until_complete(asyncio.sleep(0.01))  # asyncio closes sockets by callbacks
+        self._loop.run_until_complete(asyncio.sleep(0.3))  # asyncio closes sockets by callbacks
         self._loop.close()
 
 
@@ -238,14 +238,14 @@ def test_https(monkeypatch, tmp_path, driver_of):
     authority.issue_cert("127.0.0.1").configure_cert(served)
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     server = ScriptedServer(GOOD, drip, tls=served)
-    stranger = driver_of(limits=Limits.of(1))
+    stranger = driver_of(limits=Limits.of(10))
     with pytest.raises(errors.ServerUnreachable, match="certificate"):
         stranger.run(call(server))
     stranger.close()
     transport.tls_context.cache_clear()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    driver = driver_of(limits=Limits.of(0.5))
-    assert driver.run(call(server)).text("observation") == "x"
+    driver = driver_of(limits=Limits.of({"create": 10, "step": 0.7}))
+    assert driver.run(call(server, "create")).text("observation") == "x"
     with pytest.raises(errors.ServerTimeout):
         driver.run(call(server))
     driver.close()

@@ -9,9 +9,12 @@ import shlex
 import socket
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+
+from agentgym_gym.delivery import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -46,6 +49,25 @@ def test_the_python_block_runs(tmp_path):
     assert "Goal: craft " in run.stdout
     assert "Inventory: You are not carrying anything. 0.0 1" in run.stdout
     assert run.stdout.rstrip().endswith("None None")
+
+
+def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
+    page = (ROOT / "docs" / "many.md").read_text("utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == (
+        "Inventory: You are not carrying anything. 0.0 [1 1 1 1 1 1 1 1]\n[1, 1, 1, 1, 1, 1, 1, 1]\n"
+    )
+    limits = dict(re.findall(r"^\| `(\w+)` \| .* \| (\d+) \|$", page, re.MULTILINE))
+    assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
 
 
 def test_the_commands_run(tmp_path):
