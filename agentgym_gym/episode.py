@@ -196,11 +196,12 @@ class Episode:
 
     def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> Flow[Lease]:
         """Take a lease on the least loaded server that can be reached and has room."""
-        pools = sorted((pool_of(self.environment, server) for server in servers), key=lambda pool: pool.load)
+        known = (pool_of(self.environment, server) for server in servers)
+        pools = sorted(known, key=lambda pool: (pool.health.set_aside, pool.load))
         for pool in pools[:-1]:
             try:
                 return (yield from pool.acquire(task_id, fresh=fresh))
-            except (ServerUnreachable, ServerFull):
+            except (ServerUnreachable, ServerTimeout, ServerFull):
                 continue
         return (yield from pools[-1].acquire(task_id, fresh=fresh))
 
@@ -227,6 +228,7 @@ class Episode:
             lease.pool.note(fault)
             raise
         lease.in_doubt = False
+        lease.pool.note(None)
         return answer
 
     def _give_back(self) -> Flow[bool]:

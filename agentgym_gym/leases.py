@@ -22,6 +22,7 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     WrongServer,
 )
+from agentgym_gym.health import Health
 from agentgym_gym.slots import Slot, Slots
 from agentgym_gym.text import redact
 
@@ -106,6 +107,7 @@ class LeasePool:
     def __init__(self, environment: Environment, server: str) -> None:
         self.environment = environment
         self.server = server
+        self.health = Health(server)
         self.epoch = 0
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
@@ -133,8 +135,10 @@ class LeasePool:
         Raises:
             WrongServer: Another environment answers at the address.
             ServerFull: The server has no environment for us.
+            ServerUnreachable: It could not be reached, or is left alone for a while.
             Fault: The server did not do its part.
         """
+        self.health.check()
         try:
             yield from self._identify()
             slot = self._take_slot()
@@ -143,7 +147,7 @@ class LeasePool:
             except BaseException:
                 _give_back(slot)
                 raise
-        except ServerUnreachable as fault:
+        except Fault as fault:
             self.note(fault)
             raise
 
@@ -227,8 +231,9 @@ class LeasePool:
             if lease.ours:
                 _give_back(lease.slot)
 
-    def note(self, fault: Fault) -> None:
-        """Take note of a fault: where there was no server, what we held on it may be gone, or another's."""
+    def note(self, fault: Fault | None) -> None:
+        """Take note of how a call ended: where no server was, what we held may be gone, or another's."""
+        self.health.note(fault)
         if not (isinstance(fault, ServerUnreachable) and fault.refused):
             return
         with self._lock:

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym import env as env_module
+from agentgym_gym import seat as seat_module
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 from agentgym_gym.text import scrub
@@ -409,9 +409,9 @@ def test_an_env_that_is_used_after_close_is_closed_at_exit(new_world):
     seat.env.close()
     seat.env.reset(options={"task_id": 0})
     assert world.transport.open
-    assert seat.env in env_module._open
+    assert seat.env in seat_module._seats
     seat.env.close()
-    assert seat.env not in env_module._open
+    assert seat.env not in seat_module._seats
     assert not world.transport.open
 
 

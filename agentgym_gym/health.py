@@ -1,0 +1,83 @@
+"""Whether a server is worth asking: one that does not answer is left alone for a while.
+
+A connection that is refused costs nothing, and whoever answers next may be well. A server that takes
+connections and lets them wait costs a time limit each time, for every episode: hours, in a long run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from agentgym_gym.errors import Fault, ServerTimeout, ServerUnreachable
+from agentgym_gym.text import redact
+
+__all__ = ["MAX_REST_SECONDS", "MISSES", "REST_SECONDS", "Health"]
+
+MISSES = 3
+"""Time limits that a server may reach in a row before it is left alone."""
+
+REST_SECONDS = 10.0
+"""How long it is left alone at first, in seconds; twice as long each time it is found no better."""
+
+MAX_REST_SECONDS = 120.0
+"""How long at the most, in seconds."""
+
+
+class Health:
+    """What is known of one server, by all threads of this process.
+
+    Args:
+        server: Its base URL, for messages.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._misses = 0
+        self._rest = REST_SECONDS
+        self._until = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether it kept somebody waiting in vain a while ago, so that another is asked rather."""
+        return self._misses > 0 and time.monotonic() < self._until
+
+    def check(self) -> None:
+        """Raise while the server is left alone; after that let one caller at a time find out how it is.
+
+        Raises:
+            ServerUnreachable: It is left alone.
+        """
+        with self._lock:
+            if self._misses < MISSES:
+                return
+            left = self._until - time.monotonic()
+            if left > 0:
+                raise ServerUnreachable(
+                    f"{redact(self._server)} reached its time limit {self._misses} times in a row and is "
+                    f"left alone for {left:.0f} seconds more"
+                )
+            self._leave_alone()
+
+    def note(self, fault: Fault | None) -> None:
+        """Take note of how a call ended.
+
+        Args:
+            fault: How it failed; None if it was answered.
+        """
+        with self._lock:
+            if fault is None:
+                self._misses, self._rest = 0, REST_SECONDS
+            elif isinstance(fault, ServerTimeout) or (
+                isinstance(fault, ServerUnreachable) and not fault.refused
+            ):
+                self._misses += 1
+                if self._misses < MISSES:
+                    self._until = time.monotonic() + self._rest
+                elif self._misses == MISSES:
+                    self._leave_alone()
+
+    def _leave_alone(self) -> None:
+        self._until = time.monotonic() + self._rest
+        self._rest = min(2 * self._rest, MAX_REST_SECONDS)

@@ -1,0 +1,140 @@
+"""A server that does not answer costs seconds, not hours."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from agentgym_gym import AgentGymEnv, errors, health
+from agentgym_gym.health import Health
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes when it is told to."""
+
+    class Clock:
+        now = 1_000.0
+
+        def monotonic(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(health, "time", clock)
+    return clock
+
+
+LATE = errors.ServerTimeout("late")
+
+
+def open_to(server: Health) -> bool:
+    try:
+        server.check()
+    except errors.ServerUnreachable:
+        return False
+    return True
+
+
+def test_it_is_left_alone_after_some_time_limits_in_a_row(clock):
+    server = Health("http://x")
+    for fault in [LATE, LATE, None, LATE, errors.ServerUnreachable("no connection in time")]:
+        server.note(fault)
+        assert open_to(server)
+    server.note(LATE)
+    with pytest.raises(errors.ServerUnreachable, match="3 times in a row and is left alone for 10 seconds"):
+        server.check()
+
+
+def test_then_one_at_a_time_finds_out_and_it_rests_longer_each_time(clock):
+    server = Health("http://x")
+    rests = []
+    for _ in range(health.MISSES):
+        server.note(LATE)
+    for _ in range(6):
+        began = clock.now
+        while not open_to(server):
+            clock.now += 1
+        rests.append(clock.now - began)
+        assert not open_to(server)  # for anyone else
+        server.note(LATE)
+    assert rests == [10, 20, 40, 80, 120, 120]
+    server.note(None)
+    assert open_to(server)
+    assert open_to(server)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        errors.ServerUnreachable("nobody there", refused=True),
+        errors.ConnectionLost("x"),
+        errors.ServerError("x"),
+        errors.BadReply("x"),
+        errors.EnvironmentFailed("x"),
+    ],
+)
+def test_what_fails_at_once_is_asked_again(clock, fault):
+    server = Health("http://x")
+    for _ in range(100):
+        server.note(fault)
+    assert open_to(server)
+
+
+def test_a_password_is_not_told(clock):
+    server = Health("http://me:secret@x")
+    for _ in range(health.MISSES):
+        server.note(LATE)
+    with pytest.raises(errors.ServerUnreachable) as caught:
+        server.check()
+    assert "secret" not in str(caught.value)
+
+
+def test_a_dead_server_costs_three_time_limits(silent_url):
+    env = AgentGymEnv("TextCraft", server=silent_url, timeout=0.2)
+    for _ in range(health.MISSES):
+        with pytest.raises(errors.ServerTimeout):
+            env.reset(seed=0)
+    sent = env.stats.requests
+    with pytest.raises(errors.ServerUnreachable, match="left alone"):
+        env.reset(seed=0)
+    assert env.stats.requests == sent
+    env.close()
+
+
+def test_of_several_servers_the_one_that_answers_is_used_and_the_other_tried_again(
+    silent_url, textcraft_url, monkeypatch
+):
+    monkeypatch.setattr(health, "REST_SECONDS", 3.0)
+    envs = [AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout=0.4) for _ in range(6)]
+    for env in envs:
+        env.reset(seed=0)
+        assert env._episode.lease.server == textcraft_url
+    # The first found out, and the others were not held up.
+    assert [env.stats.faults["ServerTimeout"] for env in envs] == [1, 0, 0, 0, 0, 0]
+    time.sleep(3.0)
+    envs[0].reset(seed=0)  # in what it holds
+    late = AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout=0.4)
+    late.reset(seed=0)
+    assert late.stats.faults["ServerTimeout"] == 1
+    late.close()
+    for env in envs:
+        env.close()
+
+
+def test_many_threads_are_not_held_up_by_a_dead_server(silent_url):
+    def play():
+        env = AgentGymEnv("TextCraft", server=silent_url, timeout=0.5)
+        for _ in range(4):
+            with pytest.raises(errors.Fault):
+                env.reset(seed=0)
+        env.close()
+
+    threads = [threading.Thread(target=play) for _ in range(8)]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - began < 4  # not 16 seconds
