@@ -67,7 +67,7 @@ class Recipe:
 
 FULL = Recipe()
 QUICK = Recipe(
-    turns=3,
+    turns=5,
     sft_steps=4,
     sft_every=2,
     sft_from=2,
