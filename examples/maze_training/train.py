@@ -147,6 +147,7 @@ class Seed:
     def measure(self, name: str, model: Path) -> dict[str, Any]:
         """Play all starts with a model; the random numbers are drawn for this alone."""
         (said,) = self.play(name, [model], self.recipe.episodes_a_start, 1_000)
+        del said["model"]
         return said
 
     def learn(self, model: Path) -> Path:
