@@ -174,6 +174,8 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
 
     def close_extras(self, **_kwargs: Any) -> None:
         """Give back all remote environments and end the thread; called by ``close``."""
+        if not self._loop.runs_here:
+            return  # a forked child, to which none of it belongs
         try:
             self._loop.run(self._close_all())
         finally:
@@ -260,13 +262,18 @@ class _Loop:
         self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
         self._thread.start()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether the thread is there: not after `stop`, and not in a forked child."""
+        return self._thread.is_alive()
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Have something done and wait for it; a Ctrl-C meanwhile cancels it.
 
         Raises:
             RuntimeError: The loop was stopped, or is in another process.
         """
-        if not self._thread.is_alive():
+        if not self.runs_here:
             work.close()
             raise RuntimeError(
                 "this vector environment was closed, or made in another process: make a new one"
@@ -283,7 +290,7 @@ class _Loop:
 
     def stop(self) -> None:
         """End the thread."""
-        if self._thread.is_alive():
+        if self.runs_here:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
 
