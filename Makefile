@@ -37,9 +37,10 @@ format: $(VENV)/.dev ## format the code and repair what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.all ## print what a step costs beside bare http.client, and among 64 episodes
+bench: $(VENV)/.all ## print what a step costs beside bare http.client, among 64 episodes, and side by side
 	$(BIN)/python benchmarks/step_latency.py
 	$(BIN)/python benchmarks/concurrent_episodes.py
+	$(BIN)/python benchmarks/side_by_side.py
 
 docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
 	$(BIN)/python docs/generate.py
