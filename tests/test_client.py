@@ -367,6 +367,7 @@ class EchoServer(ScriptedServer):
                 connection.sendall(http(request.partition(b"\r\n\r\n")[2]))
 
 
+@pytest.mark.slow
 # What was just being opened or closed is left to the garbage collector, which says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_wherever_it_is_interrupted_the_next_call_has_its_own_reply(interrupted_at):

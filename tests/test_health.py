@@ -103,6 +103,7 @@ def test_a_dead_server_costs_three_time_limits(silent_url):
     env.close()
 
 
+@pytest.mark.slow
 def test_of_several_servers_the_one_that_answers_is_used_and_the_other_tried_again(
     silent_url, textcraft_url, monkeypatch
 ):
