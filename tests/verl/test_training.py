@@ -107,7 +107,7 @@ class Run:
 
     def _end(self, process: subprocess.Popen[bytes]) -> list[int]:
         """Wait for what is going away by itself; end the rest; return what had to be ended."""
-        patience = time.monotonic() + 20
+        patience = time.monotonic() + 90  # Ray ends at low priority, beside other tests
         while self.code is not None and self._processes() and time.monotonic() < patience:
             time.sleep(0.5)
         left = self._processes()
