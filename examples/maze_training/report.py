@@ -71,7 +71,7 @@ def _draw(results: list[dict[str, Any]], path: Path) -> None:
         ends = [result["before"]["success"], result["after"]["success"]]
         axes.plot([0, steps[-1]], ends, "o", color=colour, label=f"seed {result['seed']}")
     axes.set(
-        xlabel="step of GRPO", ylabel="success", ylim=(0, 1), title="Maze, a model of 122,000 parameters"
+        xlabel="step of GRPO", ylabel="success", ylim=(0, 1), title="Maze, a model of 129,000 parameters"
     )
     axes.grid(alpha=0.3)
     axes.legend(title="dots: measured before and after", fontsize="small")
