@@ -135,7 +135,7 @@ class Awaited:
 
     def close(self):
         self._loop.run_until_complete(self.driver.close())
-        self._loop.run_until_complete(asyncio.sleep(0.3))  # asyncio closes sockets by callbacks
+        self._loop.run_until_complete(asyncio.sleep(0.02))  # asyncio closes sockets by callbacks
         self._loop.close()
 
 

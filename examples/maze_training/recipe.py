@@ -8,7 +8,6 @@ __all__ = ["FULL", "PHRASES", "PROMPT_LENGTH", "QUICK", "REPLY_TOKENS", "RESPONS
 
 SYSTEM = "You are in a maze. Reach the goal."
 
-
 REPLY_TOKENS = 8
 """Most tokens of a reply. A move is one and the end of the turn another."""
 
