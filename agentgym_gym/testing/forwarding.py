@@ -177,9 +177,11 @@ class Forwarder:
             return False
         if kind == "garble":
             reply, made = _PAGE, None
-        if kind == "truncate" or reader.at_eof():
+        if kind == "truncate":
             writer.write(_cut(reply))
             return False
+        if reader.at_eof():
+            return False  # nobody listens any more
         writer.write(reply.head + reply.body)
         await writer.drain()
         if made is not None:

@@ -75,6 +75,7 @@ class FaultyProxy:
         self._there = self._was_there = self._held_down = False
         self._door: asyncio.Server | None = None
         self._settling, self._stopping, self._ready = asyncio.Lock(), asyncio.Event(), threading.Event()
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="faulty-proxy", daemon=True)
 
     @property
@@ -112,11 +113,20 @@ class FaultyProxy:
         self._loop = asyncio.new_event_loop()
         self._thread.start()
         self._ready.wait()
+        if self._failure is not None:
+            self._end()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._end()
+
+    def _end(self) -> None:
+        """Wait for the thread to end, and raise what it failed by."""
+        with contextlib.suppress(RuntimeError):  # its loop is closed already
+            self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
+        if self._failure is not None:
+            raise self._failure
 
     @contextlib.contextmanager
     def down(self) -> Iterator[None]:
@@ -137,18 +147,28 @@ class FaultyProxy:
     # ------------------------------------------------------------------------------ in a thread of its own
 
     def _run(self) -> None:
-        with contextlib.closing(self._loop):
-            self._loop.run_until_complete(self._main())
+        try:
+            with contextlib.closing(self._loop):
+                self._loop.run_until_complete(self._main())
+        except Exception as failure:  # noqa: BLE001 - it is raised where the context is entered or left
+            self._failure = failure
+        finally:
+            self._ready.set()
 
     async def _main(self) -> None:
-        watch = asyncio.create_task(self._watch())
-        await self._stopping.wait()
-        watch.cancel()
-        await asyncio.gather(watch, return_exceptions=True)
-        self._there = False
-        await self._settle()
-        self._socket.close()
-        await self._forwarder.stop()
+        watch, told = asyncio.create_task(self._watch()), asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([watch, told], return_when=asyncio.FIRST_COMPLETED)
+            if watch.done():
+                watch.result()
+        finally:
+            for task in (watch, told):
+                task.cancel()
+            await asyncio.gather(watch, told, return_exceptions=True)
+            if self._door is not None:
+                self._door.close()
+            self._socket.close()
+            await self._forwarder.stop()
 
     async def _watch(self) -> None:
         """Find out when the server goes, and when it is back."""

@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.servers.local import LocalServer
-from agentgym_gym.testing import KINDS, SEEN_AS, FaultyProxy
+from agentgym_gym.testing import KINDS, SEEN_AS, FaultyProxy, forwarding
 from agentgym_gym.testing.faults import ARRIVES
 
 JSON = b'{"observation": "\xc3\xb8", "reward": 0, "done": false}'
@@ -303,6 +303,15 @@ def test_what_hangs_keeps_no_proxy_from_ending(textcraft_url):
 def test_a_mistake_is_named(arguments, said):
     with pytest.raises(errors.BadOption, match=said):
         FaultyProxy(**{"server": "http://127.0.0.1:1", **arguments})
+
+
+def test_what_ends_its_thread_is_raised(textcraft_url, monkeypatch):
+    async def fail(self):
+        raise ValueError("odd")
+
+    monkeypatch.setattr(forwarding.Address, "connect", fail)
+    with pytest.raises(ValueError, match="odd"), FaultyProxy(textcraft_url):
+        pytest.fail("it serves")
 
 
 def test_a_port_that_is_taken_is_named(textcraft_url):

@@ -56,9 +56,8 @@ def test_broken_replies_are_broken_in_many_ways(action_format):
             seen[type(error)] += 1
 
     look()
-    assert sum(seen.values()) - seen["read"] > 100
-    assert {errors.NoAction, errors.UnknownAction, errors.BadArguments} & set(seen)
-    assert len(set(seen) - {"read"}) >= 2
+    assert sum(seen.values()) > 2 * seen["read"] > 0
+    assert len(seen) >= 3
 
 
 @brief
