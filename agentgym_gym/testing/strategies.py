@@ -77,8 +77,8 @@ def broken_replies(
 ) -> SearchStrategy[str]:
     """Return what a model may write that goes astray.
 
-    That is good replies with pieces cut out, put in or doubled; `mixtures`; and any text at all. Most cannot be
-    read, and the others can: a cut may have gone through a thought. Lone surrogates are among them, which
+    That is good replies with pieces cut out, put in or doubled; `mixtures`; and any text at all. Most cannot
+    be read, and the others can: a cut may have gone through a thought. Lone surrogates are among them, which
     models do write and UTF-8 has no place for.
 
     Args:

@@ -28,15 +28,17 @@ _agentgym_gym_hypothesis.setup()  # as hypothesis does where the package is inst
 
 brief = settings(max_examples=5, deadline=None, derandomize=True)
 
-each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
 
-
-@each_environment
 @pytest.mark.parametrize("action_format", FORMATS.values(), ids=FORMATS)
-def test_replies_hold_an_action(environment, action_format):
-    @brief
-    @given(replies(environment.name, action_format.name))
-    def check(reply):
+def test_replies_hold_an_action(action_format):
+    written = st.sampled_from(ENVIRONMENTS).flatmap(
+        lambda e: st.tuples(st.just(e), replies(e.name, action_format.name))
+    )
+
+    @settings(brief, max_examples=30)
+    @given(written)
+    def check(drawn):
+        environment, reply = drawn
         assert type(action_format.parse(reply, environment.grammar)) in environment.grammar.actions
 
     check()
