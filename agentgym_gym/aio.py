@@ -45,6 +45,7 @@ class AsyncAgentGymEnv(Seat):
         from agentgym_gym.async_client import AsyncDriver  # noqa: PLC0415 - aiohttp is slow to import
 
         self._driver = AsyncDriver(limits=self._limits)
+        self._episode.stats = self._driver.stats
         self._busy = False
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver)

@@ -118,7 +118,8 @@ class Stats:
         requests: Requests sent, or tried to be.
         retries: Requests that were tries again.
         connections: Connections opened; one is enough for an environment that nothing happens to.
-        faults: Calls that failed for good, by the kind of fault.
+        faults: What failed for good, by the kind of fault, even if another server or a new remote environment
+            could be had instead.
         seconds: Seconds spent waiting for servers, and between tries.
     """
 
@@ -198,7 +199,8 @@ def delivered(flow: Flow[T], limits: Limits, stats: Stats, until: float = math.i
             try:
                 reply = yield from _deliver(call, limits, stats, until)
             except Fault as fault:
-                stats.faults[fault.kind] += 1
+                if call.stage == "close":  # of which nobody else hears
+                    stats.faults[fault.kind] += 1
                 call = flow.throw(fault)
             else:
                 call = flow.send(reply)
