@@ -163,7 +163,6 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         infos: dict[int, dict[str, Any]] = {}
         for number, turn in self._loop.run(self._step_all(actions)).items():
             self._said[number], rewards[number], terminated[number], truncated[number], infos[number] = turn
-            self._over[number] = bool(turn.terminated or turn.truncated)
         return tuple(self._said), rewards, terminated, truncated, _columns(infos, self.num_envs)
 
     def render(self) -> tuple[str, ...] | None:
@@ -228,7 +227,12 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         elif action is None:
             raise BadOption(f"environment {number} needs an action: its episode is not over")
         else:
-            turn = Turn(*await self.envs[number].step(action))
+            try:
+                turn = Turn(*await self.envs[number].step(action))
+            except Fault:
+                self._over[number] = True
+                raise
+            self._over[number] = bool(turn.terminated or turn.truncated)
         if self.autoreset_mode == AutoresetMode.SAME_STEP and (turn.terminated or turn.truncated):
             info = await self._reset_one(number, None, None)
             ended = {"final_obs": turn.observation, "final_info": turn.info}
