@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
-from agentgym_gym.calls import Flow, at
+from agentgym_gym.calls import Flow, Stage, at
 from agentgym_gym.delivery import Stats
 from agentgym_gym.errors import (
     ActionError,
@@ -171,7 +171,7 @@ class Episode:
             return self._answer("OK.")
         try:
             step = self.wire.step(self.lease.env_id, str(action))
-            outcome = yield from self._counted(self._ask(self.lease, step))
+            outcome = yield from self._counted(self._ask(self.lease, step), self.lease.server, "step")
         except Fault as fault:
             return self._end_by(fault, str(action))
         return self._judge(outcome, str(action))
@@ -203,14 +203,15 @@ class Episode:
         pools = sorted(known, key=lambda pool: (pool.health.set_aside, pool.load))
         for pool in pools[:-1]:
             try:
-                return (yield from self._counted(pool.acquire(task_id, fresh=fresh)))
+                return (yield from self._counted(pool.acquire(task_id, fresh=fresh), pool.server, "create"))
             except (ServerUnreachable, ServerTimeout, ServerFull):
                 continue
-        return (yield from self._counted(pools[-1].acquire(task_id, fresh=fresh)))
+        return (yield from self._counted(pools[-1].acquire(task_id, fresh=fresh), pools[-1].server, "create"))
 
     def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
+        reset = self.wire.reset(lease.env_id, task_id)
         try:
-            start = yield from self._counted(self._ask(lease, self.wire.reset(lease.env_id, task_id)))
+            start = yield from self._counted(self._ask(lease, reset), lease.server, "reset")
         except Fault:
             lease.spoilt = not lease.in_doubt
             yield from self._give_back()
@@ -218,12 +219,12 @@ class Episode:
         lease.fresh = False
         return start
 
-    def _counted(self, flow: Flow[T]) -> Flow[T]:
-        """Run a flow, and count the fault that it fails by, whoever found it: the driver or the wire."""
+    def _counted(self, flow: Flow[T], server: str, stage: Stage) -> Flow[T]:
+        """Run a flow and count the fault that it fails by, which the driver may not have seen."""
         try:
             return (yield from flow)
         except Fault as fault:
-            self.stats.faults[fault.kind] += 1
+            self.stats.fault(fault, server=server, stage=stage)
             raise
 
     def _ask(self, lease: Lease, flow: Flow[T]) -> Flow[T]:

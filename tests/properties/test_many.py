@@ -281,7 +281,7 @@ def played(breaks):
 def test_alone_awaited_and_side_by_side_all_is_told_alike(new_world, loop, mode):
     turns = played(new_world().breaks)
 
-    @settings(max_examples=4 * settings.default.max_examples)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(
         seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3),
         scripts=st.lists(st.lists(turns, min_size=8, max_size=8), min_size=3, max_size=3),
