@@ -115,6 +115,7 @@ def test_unicode_observation(play, server, text):
         (rb"\ud83c\udf89", "🎉"),  # a pair is no lone surrogate
         (b"\xed\xa0\x80", "?"),  # a surrogate as UTF-8 would have it, were it allowed there
     ],
+    ids=["lone", "a pair", "raw bytes"],
 )
 def test_lone_surrogates_in_an_observation(play, server, raw, seen):
     server.bad[POISON] = http(b'{"observation": "' + raw + b'", "reward": 0, "done": false}')

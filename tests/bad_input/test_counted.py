@@ -60,7 +60,7 @@ def test_a_retry(play, server, logged):
     assert facts == {"stage": "step", "server": server.url, "attempt": 2, "wait": 0.0, "message": message}
 
 
-@pytest.mark.parametrize("answer", [http(b"<html>"), http(b"", "500 Oops")])
+@pytest.mark.parametrize("answer", [http(b"<html>"), http(b"", "500 Oops")], ids=["HTML", "500"])
 def test_a_fault_is_logged_once(play, server, logged, answer):
     server.bad[POISON] = answer
     play.reset()
