@@ -111,6 +111,11 @@ class Episode:
         self._score = 0.0
         self._agentgym_score = 0.0
 
+    @property
+    def playing(self) -> bool:
+        """Whether a task was begun that is not over."""
+        return self._playing
+
     def reset(self, task_id: int, servers: Sequence[str]) -> Flow[tuple[str, dict[str, Any]]]:
         """Start a task.
 

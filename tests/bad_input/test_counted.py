@@ -8,10 +8,10 @@ import sys
 import textwrap
 
 import pytest
-from misbehaving import LOOK, POISON, Server, http
+from misbehaving import LOOK, POISON, Alone, Awaited, Server, http
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym import AgentGymEnv, delivery, errors
 from agentgym_gym.delivery import Stats
 from agentgym_gym.leases import pool_of
 
@@ -122,13 +122,17 @@ def test_who_has_set_up_no_log_reads_none():
     assert run.stderr == ""
 
 
-def test_a_connection_that_could_not_be_made_is_none():
+@pytest.mark.parametrize("kind", [Alone, Awaited])
+def test_a_connection_that_could_not_be_made_is_none(kind, monkeypatch):
+    monkeypatch.setattr(delivery, "backoff", lambda attempt: 0.0)
     with Server() as gone:
-        env = AgentGymEnv("TextCraft", server=gone.url)
+        play = kind(gone.url)
     with pytest.raises(errors.ServerUnreachable):
-        env.reset(options={"task_id": 1})
-    assert (env.stats.requests, env.stats.retries, env.stats.connections) == (3, 2, 0)
-    assert env.stats.faults == {"ServerUnreachable": 1}
+        play.reset()
+    stats = play.env.stats
+    assert (stats.requests, stats.retries, stats.connections) == (3, 2, 0)
+    assert stats.faults == {"ServerUnreachable": 1}
+    play.close()
 
 
 def test_counts_can_be_added_subtracted_and_read_back(play):

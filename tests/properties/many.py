@@ -11,20 +11,34 @@ from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
 from agentgym_gym.client import SyncDriver
 
 
-def through(env, world, seat):
-    """Let an awaited env speak by the transport of a world, each request in the account of its seat."""
-    transport = world.transport
-    sync = SyncDriver(limits=env._driver.limits, transport=transport)
+class Line:
+    """Stands for the connection of an awaited env: the transport of a world, in the account of its seat."""
 
-    async def exchange(asked):
-        await asyncio.sleep(0)  # here the others go on
-        vars(transport).update(seat.account)
+    def __init__(self, env, world, seat):
+        self._transport, self._seat = world.transport, seat
+        self._sync = SyncDriver(limits=env._driver.limits, transport=world.transport)
+        self._begun = None
+
+    def ask(self, asked, answer):
+        self._begun = asyncio.get_running_loop().call_soon(self._answer, asked, answer)  # after the others
+
+    def close(self):
+        self._begun.cancel()
+
+    def _answer(self, asked, answer):
+        vars(self._transport).update(self._seat.account)
         try:
-            return sync._exchange(asked)
-        finally:
-            seat.account = account_of(transport)
+            how = self._sync._exchange(asked)
+        except Exception as error:  # noqa: BLE001 - a fault, or what the transport asserts
+            how = error
+        self._seat.account = account_of(self._transport)
+        answer(how)
 
-    env._driver._exchange = exchange
+
+def through(env, world, seat):
+    """Let an awaited env speak by the transport of a world."""
+    line = Line(env, world, seat)
+    env._driver.connection = lambda server: line
     return env
 
 
