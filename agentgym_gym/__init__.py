@@ -12,6 +12,8 @@ Importing this package registers every ``agentgym/*`` id::
 
 from __future__ import annotations
 
+import logging
+
 from agentgym_gym import errors
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.aio import AsyncAgentGymEnv
@@ -43,6 +45,8 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # who wants to read the log, says where
 
 for _environment in BUILT_IN:
     register(_environment)

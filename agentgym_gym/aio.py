@@ -42,6 +42,7 @@ class AsyncAgentGymEnv(Seat):
         from agentgym_gym.async_client import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
         self._driver = AsyncDriver(limits=self._limits)
+        self._episode.stats = self._driver.stats
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver)
         self._finalizer.atexit = False  # at exit the order matters: see seat.py

@@ -205,6 +205,15 @@ class Body:
             raise self._bad(f"{self._called(name)} should be a list of integers, got {shown(value)}")
         return tuple(value)
 
+    def check_id(self, name: str, env_id: int) -> None:
+        """Check that the reply, if it names a remote environment, names the one that was asked.
+
+        Raises:
+            BadReply: It names another: it is the reply to another's request.
+        """
+        if self.has(name) and self.integer(name) != env_id:
+            raise self._bad(f"the reply is of remote environment {shown(self.value[name])}, not of {env_id}")
+
     def has(self, name: str) -> bool:
         """Return whether there is a field of that name, and it is not null."""
         return isinstance(self.value, dict) and self.value.get(name) is not None

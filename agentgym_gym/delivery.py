@@ -12,13 +12,15 @@ import random
 import time
 from collections import Counter
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from http import HTTPStatus
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
 from agentgym_gym.calls import Call, Flow, Reply, Stage
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
+from agentgym_gym.logs import log
+from agentgym_gym.text import redact
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -117,24 +119,65 @@ class Stats:
     Attributes:
         requests: Requests sent, or tried to be.
         retries: Requests that were tries again.
-        connections: Connections opened; one is enough for an environment that nothing happens to.
-        faults: Calls that failed for good, by the kind of fault.
+        connections: Connections opened.
+        reconnects: Connections opened after an environment's first: because the one before had failed, had
+            been idle for 4 seconds, was to another server or of an event loop that has ended.
+        faults: What failed for good, by the kind of fault, even if another server or a new remote environment
+            could be had instead.
+        queued: Seconds spent waiting for a place on a server, before anything was sent.
         seconds: Seconds spent waiting for servers, and between tries.
     """
 
     requests: int = 0
     retries: int = 0
     connections: int = 0
+    reconnects: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    queued: float = 0.0
     seconds: float = 0.0
+
+    @classmethod
+    def of(cls, counted: Mapping[str, Any]) -> Stats:
+        """Undo `as_dict`; what is not known is passed over."""
+        known = {each.name: counted[each.name] for each in fields(cls) if each.name in counted}
+        return cls(**{**known, "faults": Counter(known.get("faults", {}))})
 
     def add(self, other: Stats) -> None:
         """Count what another has counted, too."""
-        self.requests += other.requests
-        self.retries += other.retries
-        self.connections += other.connections
-        self.faults += other.faults
-        self.seconds += other.seconds
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+    def since(self, earlier: Stats) -> Stats:
+        """Return what was counted after an earlier `copy` was made."""
+        return Stats(
+            **{each.name: getattr(self, each.name) - getattr(earlier, each.name) for each in fields(self)}
+        )
+
+    def copy(self) -> Stats:
+        """Return the counts as they are now."""
+        return replace(self, faults=Counter(self.faults))
+
+    def fault(self, fault: Fault, *, server: str, stage: Stage) -> None:
+        """Count a fault and log it, unless that was done where it was met first.
+
+        Args:
+            fault: The fault.
+            server: Base URL of the server.
+            stage: What was being done.
+        """
+        if fault.counted:
+            return
+        fault.counted = True
+        self.faults[fault.kind] += 1
+        log(
+            _log,
+            logging.INFO,
+            "fault",
+            kind=fault.kind,
+            stage=stage,
+            server=redact(server),
+            message=str(fault),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, as for JSON."""
@@ -198,7 +241,7 @@ def delivered(flow: Flow[T], limits: Limits, stats: Stats, until: float = math.i
             try:
                 reply = yield from _deliver(call, limits, stats, until)
             except Fault as fault:
-                stats.faults[fault.kind] += 1
+                stats.fault(fault, server=call.server, stage=call.stage)
                 call = flow.throw(fault)
             else:
                 call = flow.send(reply)
@@ -219,22 +262,37 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> Work[Rep
     try:
         for attempt in range(retries + 1):
             stats.requests += 1
+            before = stats.connections
             try:
                 reply = yield Send(call, deadline, limits.connect)
             except Fault as fault:
                 if attempt == retries or not may_repeat(call, fault):
                     raise
-                _log.info("%s; trying again", fault)
+                reason = str(fault)
             else:
                 assert reply is not None  # noqa: S101 - what a driver owes
                 if reply.status != HTTPStatus.SERVICE_UNAVAILABLE or attempt == retries:
                     return reply
-                _log.info("%s answered HTTP 503; trying again", call)
+                reason = f"{call} answered HTTP {HTTPStatus.SERVICE_UNAVAILABLE:d}"
+            finally:
+                if before < stats.connections and stats.connections > 1:
+                    _reconnected(call, stats, before)
             stats.retries += 1
-            yield Pause(min(backoff(attempt), max(0.0, deadline - time.monotonic())))
+            wait = min(backoff(attempt), max(0.0, deadline - time.monotonic()))
+            told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 2}
+            log(_log, logging.INFO, "retry", **told, wait=wait, message=reason)
+            yield Pause(wait)
     finally:
         stats.seconds += time.monotonic() - began
     raise AssertionError("the last attempt returns or raises")
+
+
+def _reconnected(call: Call, stats: Stats, before: int) -> None:
+    """Count the connections that were opened by a request, but for an environment's first."""
+    opened = stats.connections - max(before, 1)
+    stats.reconnects += opened
+    told = {"stage": call.stage, "server": redact(call.server)}
+    log(_log, logging.DEBUG, "reconnect", **told, connections=stats.connections)
 
 
 def may_repeat(call: Call, fault: Fault) -> bool:

@@ -70,6 +70,7 @@ class AgentGymEnv(Seat):
         from agentgym_gym.client import SyncDriver  # noqa: PLC0415
 
         self._driver = SyncDriver(limits=self._limits, transport=self._transport)
+        self._episode.stats = self._driver.stats
         self._busy = threading.RLock()
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)

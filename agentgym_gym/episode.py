@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
-from agentgym_gym.calls import Flow, at
+from agentgym_gym.calls import Flow, Stage, at
+from agentgym_gym.delivery import Stats
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
@@ -81,6 +82,7 @@ class Episode:
 
     Attributes:
         fault: The fault that ended the current task, if one did.
+        stats: Where faults are counted; the driver's own, so that they stand beside what it counts.
         transcript: The messages of the current task.
     """
 
@@ -99,6 +101,7 @@ class Episode:
         self.on_unknown = on_unknown
         self.max_turns = max_turns
         self.fault: Fault | None = None
+        self.stats = Stats()
         self.transcript: list[Message] = []
         self.lease: Lease | None = None
         self._playing = False
@@ -107,6 +110,11 @@ class Episode:
         self._turn = 0
         self._score = 0.0
         self._agentgym_score = 0.0
+
+    @property
+    def playing(self) -> bool:
+        """Whether a task was begun that is not over."""
+        return self._playing
 
     def reset(self, task_id: int, servers: Sequence[str]) -> Flow[tuple[str, dict[str, Any]]]:
         """Start a task.
@@ -168,7 +176,7 @@ class Episode:
             return self._answer("OK.")
         try:
             step = self.wire.step(self.lease.env_id, str(action))
-            outcome = yield from self._ask(self.lease, step)
+            outcome = yield from self._counted(self._ask(self.lease, step), self.lease.server, "step")
         except Fault as fault:
             return self._end_by(fault, str(action))
         return self._judge(outcome, str(action))
@@ -200,20 +208,29 @@ class Episode:
         pools = sorted(known, key=lambda pool: (pool.health.set_aside, pool.load))
         for pool in pools[:-1]:
             try:
-                return (yield from pool.acquire(task_id, fresh=fresh))
+                return (yield from self._counted(pool.acquire(task_id, fresh=fresh), pool.server, "create"))
             except (ServerUnreachable, ServerTimeout, ServerFull):
                 continue
-        return (yield from pools[-1].acquire(task_id, fresh=fresh))
+        return (yield from self._counted(pools[-1].acquire(task_id, fresh=fresh), pools[-1].server, "create"))
 
     def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
+        reset = self.wire.reset(lease.env_id, task_id)
         try:
-            start = yield from self._ask(lease, self.wire.reset(lease.env_id, task_id))
+            start = yield from self._counted(self._ask(lease, reset), lease.server, "reset")
         except Fault:
             lease.spoilt = not lease.in_doubt
             yield from self._give_back()
             raise
         lease.fresh = False
         return start
+
+    def _counted(self, flow: Flow[T], server: str, stage: Stage) -> Flow[T]:
+        """Run a flow and count the fault that it fails by, which the driver may not have seen."""
+        try:
+            return (yield from flow)
+        except Fault as fault:
+            self.stats.fault(fault, server=server, stage=stage)
+            raise
 
     def _ask(self, lease: Lease, flow: Flow[T]) -> Flow[T]:
         """Run a flow on the server of a lease that is still ours."""

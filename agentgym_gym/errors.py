@@ -148,9 +148,11 @@ class Fault(AgentGymError):
 
     Attributes:
         was_sent: Whether the request may have reached the server, and so may have been carried out.
+        counted: Whether it was counted, which whoever meets it first does.
     """
 
     was_sent: ClassVar[bool] = True
+    counted: bool = False
 
 
 class ServerUnreachable(Fault):

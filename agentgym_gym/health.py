@@ -6,10 +6,12 @@ connections and lets them wait costs a time limit each time, for every episode: 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 
 from agentgym_gym.errors import Fault, ServerTimeout, ServerUnreachable
+from agentgym_gym.logs import log
 from agentgym_gym.text import redact
 
 __all__ = ["MAX_REST_SECONDS", "MISSES", "REST_SECONDS", "Health"]
@@ -22,6 +24,9 @@ REST_SECONDS = 10.0
 
 MAX_REST_SECONDS = 120.0
 """How long at the most, in seconds."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Health:
@@ -67,6 +72,7 @@ class Health:
             fault: How it failed; None if it was answered.
         """
         with self._lock:
+            missed, rest = self._misses, self._rest
             if fault is None:
                 self._misses, self._rest = 0, REST_SECONDS
             elif isinstance(fault, ServerTimeout) or (
@@ -77,6 +83,19 @@ class Health:
                     self._until = time.monotonic() + self._rest
                 elif self._misses == MISSES:
                     self._leave_alone()
+            misses = self._misses
+        # Outside of the lock, for who writes a log may take long.
+        if missed < MISSES <= misses:
+            log(
+                _log,
+                logging.WARNING,
+                "server left alone",
+                server=redact(self._server),
+                misses=misses,
+                seconds=rest,
+            )
+        elif misses < MISSES <= missed:
+            log(_log, logging.INFO, "server answers again", server=redact(self._server), misses=missed)
 
     def _leave_alone(self) -> None:
         self._until = time.monotonic() + self._rest

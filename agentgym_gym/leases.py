@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.calls import Flow, at
 from agentgym_gym.errors import (
@@ -23,6 +23,7 @@ from agentgym_gym.errors import (
     WrongServer,
 )
 from agentgym_gym.health import Health
+from agentgym_gym.logs import log
 from agentgym_gym.slots import Slot, Slots
 from agentgym_gym.text import redact
 
@@ -214,7 +215,9 @@ class LeasePool:
         if current and lease.in_doubt and not self.environment.wire.closes:
             with self._lock:  # and the slot with it
                 self._resting.append((time.monotonic() + REST_SECONDS, lease))
+            self._tell("lease given back", lease.env_id, current=current)
             return True
+        self._tell("lease given back", lease.env_id, current=current)
         try:
             if not current:
                 return True  # the id may be someone else's by now
@@ -223,7 +226,7 @@ class LeasePool:
                 return True
             yield from at(self.server, self.environment.wire.close(lease.env_id))
         except Fault as error:
-            _log.debug("could not close %r: %s", lease, error)
+            self._tell("lease not closed", lease.env_id, message=str(error))
             return False
         else:
             return True
@@ -237,12 +240,15 @@ class LeasePool:
         if not (isinstance(fault, ServerUnreachable) and fault.refused):
             return
         with self._lock:
+            lost = [lease.env_id for lease in self._held.values() if lease.current]
             self.epoch += 1
             self._identified = False
             self._free.clear()
             for _, lease in self._resting:
                 _give_back(lease.slot)
             self._resting.clear()
+        for env_id in lost:
+            self._tell("lease lost", env_id)
 
     def _identify(self) -> Flow[None]:
         if self._identified:
@@ -291,6 +297,7 @@ class LeasePool:
                 if self.environment.wire.reissues_ids and holder.current:
                     raise self._full(env_id)
                 holder.take_away()  # such ids begin again only when the server does
+                self._tell("lease lost", env_id)
             if env_id in self._free:
                 self._free.remove(env_id)
             self._resting = deque(entry for entry in self._resting if entry[1].env_id != env_id)
@@ -304,7 +311,11 @@ class LeasePool:
 
     def _enter(self, env_id: int, *, fresh: bool, slot: Slot | None) -> Lease:
         lease = self._held[env_id] = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)
+        self._tell("lease made", env_id, fresh=fresh)
         return lease
+
+    def _tell(self, event: str, env_id: int, **facts: Any) -> None:
+        log(_log, logging.DEBUG, event, server=redact(self.server), env_id=env_id, **facts)
 
 
 def _give_back(slot: Slot | None) -> None:

@@ -143,8 +143,9 @@ class _Backend(httpcore.SyncBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         left = self._line.left(timeout, httpcore.ConnectTimeout)
+        stream = super().connect_tcp(host, port, left, local_address, socket_options)
         self._line.stats.connections += 1
-        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options), self._line)
+        return _Stream(stream, self._line)
 
 
 @lru_cache(maxsize=64)

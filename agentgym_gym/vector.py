@@ -76,7 +76,6 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         self.single_action_space = first.action_space
         self.observation_space = spaces.Tuple([env.observation_space for env in self.envs])
         self.action_space = spaces.Tuple([env.action_space for env in self.envs])
-        self._over = [True] * num_envs
         self._unset: dict[int, Fault] = {}  # those whose last reset failed
         self._said = [""] * num_envs
         self._loop = _Loop()
@@ -150,7 +149,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             over = [
                 number
                 for number, action in enumerate(actions)
-                if action is not None and self._over[number] and number not in self._unset
+                if action is not None and self._is_over(number) and number not in self._unset
             ]
             if over:
                 raise ResetNeeded(
@@ -167,7 +166,6 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         infos: dict[int, dict[str, Any]] = {}
         for number, turn in self._loop.run(self._step_all(actions)).items():
             self._said[number], rewards[number], terminated[number], truncated[number], infos[number] = turn
-            self._over[number] = bool(turn.terminated or turn.truncated)
         return tuple(self._said), rewards, terminated, truncated, _columns(infos, self.num_envs)
 
     def render(self) -> tuple[str, ...] | None:
@@ -203,11 +201,14 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             }
         )
 
+    def _is_over(self, number: int) -> bool:
+        return not self.envs[number]._episode.playing  # noqa: SLF001 - our own
+
     def _begin(self, number: int, action: str | Action) -> Awaitable[Turn]:
         """Send what an environment is to do, and return what can be awaited for its turn."""
         if number in self._unset:
             return self._end_unset(number)
-        if self._over[number]:  # NEXT_STEP: the action comes too late, and this is the reset
+        if self._is_over(number):  # NEXT_STEP: the action comes too late, and this is the reset
             return self._reset_instead(number)
         stepping = self.envs[number].begin_step(action)
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
@@ -217,7 +218,6 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
     async def _reset_one(self, number: int, seed: int | None, task: int | None) -> dict[str, Any]:
         """Reset one; where it fails, note the fault."""
         env = self.envs[number]
-        self._over[number] = True
         self._unset.pop(number, None)
         try:
             said, info = await env.reset(seed=seed, options=None if task is None else {"task_id": task})
@@ -227,8 +227,6 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             self._unset[number] = fault
             said = f"The environment failed and could not be reset ({fault.kind})."
             info = {"fault": {"kind": fault.kind, "message": str(fault)}}
-        else:
-            self._over[number] = False
         self._said[number] = said
         return info
 

@@ -1,4 +1,4 @@
-"""Both drivers against servers that misbehave, over real sockets."""
+"""Both drivers against servers that misbehave, over real sockets; what they say: tests/bad_input."""
 
 from __future__ import annotations
 
@@ -181,18 +181,12 @@ def test_one_connection_is_kept(serve):
     [
         (say(http(b"Internal Server Error", "500 Internal Server Error")), errors.ServerError),
         (say(http(b"{}", "422 Unprocessable")), errors.ServerError),
-        (say(http(b"<html>")), errors.BadReply),
         (say(http(b"")), errors.BadReply),
-        (say(http(b'{"observation": NaN}')), errors.BadReply),
         (say(http(b"[" * 100_000)), errors.BadReply),
-        (say(http(b'{"observation": 3}')), errors.BadReply),
         (say(http(b'["observation"]')), errors.BadReply),
-        (say(http(b"\xff\xfe\xff")), errors.BadReply),
         (say(http(b'{"error": ""}')), errors.EnvironmentFailed),
-        (say(http(b"", "302 Found", "Location: http://elsewhere.invalid/")), errors.BadReply),
         (say(http(b"junk", "200 OK", "Content-Encoding: gzip")), errors.BadReply),
         (say(b"not http at all\r\n\r\n", then="close"), errors.ConnectionLost),
-        (say(http(b'{"observation": "x"}')[:-5], then="close"), errors.ConnectionLost),
         (say(then="close"), errors.ConnectionLost),
         (hang, errors.ServerTimeout),
         (drip, errors.ServerTimeout),

@@ -53,6 +53,15 @@ def test_the_python_block_runs(tmp_path):
     assert run.stdout.rstrip().endswith("None None")
 
 
+def test_the_page_on_many_at_once_names_all_that_is_logged():
+    sources = [path.read_text("utf-8") for path in (ROOT / "agentgym_gym").rglob("*.py")]
+    logged = r'(?:\blog\(\s*_log,\s*logging\.\w+,\s*|self\._tell\()"([^"]+)"'
+    events = {event for source in sources for event in re.findall(logged, source)}
+    page = (ROOT / "docs" / "many.md").read_text("utf-8")
+    assert len(events) >= 9
+    assert set(re.findall(r"^\| `([^`]+)` \| [A-Z]+ \|", page, re.MULTILINE)) == events
+
+
 def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "many.md").read_text("utf-8")
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))

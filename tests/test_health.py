@@ -47,6 +47,21 @@ def test_it_is_left_alone_after_some_time_limits_in_a_row(clock):
         server.check()
 
 
+def test_it_is_logged_once_that_it_is_left_alone_and_once_that_it_answers(clock, caplog):
+    caplog.set_level("DEBUG", "agentgym_gym")
+    server = Health("http://me:secret@x")
+    for fault in [LATE] * 5 + [None] * 2:
+        server.note(fault)
+    assert [(record.levelname, record.agentgym) for record in caplog.records] == [
+        (
+            "WARNING",
+            {"event": "server left alone", "server": "http://***@x", "misses": 3, "seconds": 10.0},
+        ),
+        ("INFO", {"event": "server answers again", "server": "http://***@x", "misses": 5}),
+    ]
+    assert caplog.messages[0] == "server left alone: server='http://***@x' misses=3 seconds=10.0"
+
+
 def test_then_one_at_a_time_finds_out_and_it_rests_longer_each_time(clock):
     server = Health("http://x")
     rests = []

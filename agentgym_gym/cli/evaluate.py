@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -162,7 +162,27 @@ def _print(summary: Summary, title: str, folder: Path) -> None:
     out.print(table)
     for kind, count in summary.faults.items():
         out.print(f"{count} ended by {kind}; not scored.")
+    if line := _counters(summary.counters):
+        out.print(line, soft_wrap=True)
     out.print(f"Written to {folder}.", soft_wrap=True)
+
+
+def _counters(counters: Mapping[str, Any]) -> str:
+    """Say in one line what was counted; nothing where nothing was."""
+    if not counters["requests"]:
+        return ""
+    parts = [f"{counters['requests']} requests"]
+    if counters["retries"]:
+        parts.append(f"{counters['retries']} of them tries again")
+    if counters["reconnects"]:
+        parts.append(f"{counters['reconnects']} reconnects")
+    if counters["faults"]:
+        parts.append("faults: " + ", ".join(f"{n} {kind}" for kind, n in sorted(counters["faults"].items())))
+    if counters["queued"]:
+        parts.append(f"{counters['queued']:.1f} seconds queued")
+    if counters["uncounted"]:
+        parts.append(f"{counters['uncounted']} of {counters['episodes']} episodes not counted")
+    return "; ".join(parts) + "."
 
 
 def _decimal(value: float | None) -> str:

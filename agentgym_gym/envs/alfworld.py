@@ -252,6 +252,7 @@ class ALFWorldWire(Wire):
         body = yield from exchange(
             Call("reset", "POST", "/reset", {"id": env_id, "game": task_id, "world_type": "Text"})
         )
+        body.check_id("id", env_id)
         observation, actions = body.text("observation"), body.texts("available_actions")
         task = _TASK.search(observation)
         return Start(

@@ -37,6 +37,7 @@ class LMRLWire(Wire):
         """Start a task; the reply need hold nothing but the observation."""
         wanted = {"id": env_id, self.task: task_id}
         body = yield from exchange(Call("reset", "POST", f"{self.prefix}/reset", wanted))
+        body.check_id("id", env_id)
         return Start(body.text("observation"))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:

@@ -116,6 +116,7 @@ class TextCraftWire(Wire):
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
         body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id}))
+        body.check_id("id", env_id)
         observation = body.text("observation")
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None)

@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym import __version__
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.metrics import Summary, summarise
+from agentgym_gym.evaluate.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate.records import EpisodeRecord, read_records
 
 if TYPE_CHECKING:
@@ -63,14 +64,17 @@ class RunFolder:
 
     @property
     def summary(self) -> Summary:
-        """The counts so far, without the faulted episodes whose task was played again later."""
-        counted: list[EpisodeRecord] = []
+        """The counts so far, without the faulted episodes whose task was played again later.
+
+        Those are among the counters all the same: what was asked of servers was asked.
+        """
+        last: list[EpisodeRecord] = []
         seen: set[int] = set()
         for record in reversed(self.records):
             if record.fault is None or record.task_id not in seen:
-                counted.append(record)
+                last.append(record)
             seen.add(record.task_id)
-        return summarise(counted)
+        return replace(summarise(last), counters=counted(self.records))
 
     def remaining(self, tasks: Iterable[int]) -> list[int]:
         """Return the tasks that were not played, or not to their end because of a fault."""

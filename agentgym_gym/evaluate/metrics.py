@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym.delivery import Stats
+
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord
 
-__all__ = ["Summary", "summarise"]
+__all__ = ["Summary", "counted", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Summary:
         mean_turns: Mean number of turns.
         parse_error_share: Share of all replies that could not be read.
         seconds: Wall-clock seconds spent in all episodes, those with a fault too.
+        counters: What `counted` says of the episodes.
     """
 
     episodes: int
@@ -40,6 +43,7 @@ class Summary:
     mean_turns: float | None
     parse_error_share: float | None
     seconds: float
+    counters: Mapping[str, Any]
 
     @property
     def faulted(self) -> int:
@@ -68,7 +72,16 @@ def summarise(records: Iterable[EpisodeRecord]) -> Summary:
         mean_turns=_mean([float(record.turns) for record in scored]),
         parse_error_share=unread / turns if turns else None,
         seconds=math.fsum(record.seconds for record in records),
+        counters=counted(records),
     )
+
+
+def counted(records: Iterable[EpisodeRecord]) -> dict[str, Any]:
+    """Return the counters of episodes in sum, and of how many they are not known."""
+    total, each = Stats(), [record.counters for record in records]
+    for counters in each:
+        total.add(Stats.of(counters or {}))
+    return {"episodes": len(each), "uncounted": each.count(None), **total.as_dict()}
 
 
 def _mean(values: list[float]) -> float | None:

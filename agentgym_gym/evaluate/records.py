@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from agentgym_gym.delivery import Stats
 from agentgym_gym.errors import BadOption
 from agentgym_gym.text import shown
 
@@ -40,6 +41,8 @@ class EpisodeRecord:
         rewards: The reward of each turn.
         messages: The observations (role ``user``) and replies (``assistant``) in order. The system prompt is
             the same for all episodes of a run and is not among them.
+        counters: What `AgentGymEnv.stats` counted while it was played, in giving back the environment of a
+            faulted one before it, too; None where that is not known, as in the files of earlier versions.
     """
 
     env_id: str
@@ -57,6 +60,7 @@ class EpisodeRecord:
     seconds: float
     rewards: tuple[float, ...]
     messages: tuple[Mapping[str, str], ...]
+    counters: Mapping[str, Any] | None = None
 
     @property
     def replies(self) -> tuple[str, ...]:
@@ -80,6 +84,8 @@ class EpisodeRecord:
         for name, check in _CHECKS.items():
             key = name.rstrip("_")
             if key not in value:
+                if name == "counters":
+                    continue
                 raise BadOption(f"the episode lacks {key!r}")
             if not check(value[key]):
                 raise BadOption(f"{key!r} cannot be {shown(value[key])}")
@@ -149,6 +155,14 @@ def _message(value: Any) -> bool:
     return _values(_is(str))(value) and {"role", "content"} <= set(value)
 
 
+def _counted(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    whole = Stats().as_dict()
+    numbers = [each for key, each in value.items() if key in whole and key != "faults"]
+    return all(map(_number, numbers)) and _values(_is(int))(value.get("faults", {}))
+
+
 _CHECKS: dict[str, _Check] = {
     "env_id": _is(str),
     "agent": _is(str),
@@ -165,5 +179,6 @@ _CHECKS: dict[str, _Check] = {
     "seconds": _number,
     "rewards": _each(_number),
     "messages": _each(_message),
+    "counters": _or_none(_counted),
 }
 """What each field of a record may hold in JSON."""

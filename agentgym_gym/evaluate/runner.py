@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.actions import Action
+from agentgym_gym.delivery import Stats
 from agentgym_gym.errors import Fault
 from agentgym_gym.evaluate.records import EpisodeRecord
 from agentgym_gym.text import scrub
@@ -65,6 +66,8 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
         SetupError: It cannot be played as things are.
     """
     began = time.monotonic()
+    stats = getattr(env.unwrapped, "stats", None)
+    before = stats.copy() if isinstance(stats, Stats) else None
     episode = _Episode()
     try:
         episode.play(env, agent, task_id)
@@ -88,6 +91,7 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
         seconds=time.monotonic() - began,
         rewards=tuple(episode.rewards),
         messages=tuple(episode.messages),
+        counters=stats.since(before).as_dict() if stats is not None and before is not None else None,
     )
 
 

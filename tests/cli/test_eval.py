@@ -42,6 +42,8 @@ def test_eval(run, tmp_path, textcraft_url):
     )
     assert row["unreadable"] == "0.0%"
     assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
+    counters = json.loads((out / "summary.json").read_text("utf-8"))["counters"]
+    assert f"\n{counters['requests']} requests.\n" in result.stdout
     run_ = json.loads((out / "summary.json").read_text("utf-8"))["run"]
     assert run_["server"] == [textcraft_url]
     assert run_["options"]["max_turns"] == 20
@@ -92,6 +94,7 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
         "-",
     )
     assert "not scored." in result.stdout
+    assert "requests; 2 of them tries again; faults: 2 ServerUnreachable." in result.stdout
     assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
     url = server.start()
     try:

@@ -275,7 +275,15 @@ class ReplayServer(ThreadingHTTPServer):
         key = json.dumps({k: v for k, v in {**query, **(body or {})}.items() if k not in ("id", "env_idx")})
         same = [row for row in rows if json.dumps(_question(row)) == key]
         chosen = same[0] if same else rows[zlib.crc32(key.encode()) % len(rows)]
-        return chosen["status"], content_of(chosen)
+        return chosen["status"], self._named_as_asked(chosen, body or {})
+
+    @staticmethod
+    def _named_as_asked(row: dict[str, Any], body: dict[str, Any]) -> bytes:
+        """Return the recorded answer with the id of the environment that was asked, if it names one."""
+        answer = said(row)
+        if not isinstance(answer, dict) or "id" not in answer or "id" not in body:
+            return content_of(row)
+        return json.dumps({**answer, "id": body["id"]}).encode()
 
     def _created_like(self, answer: Any) -> bytes:
         with self._lock:

@@ -59,6 +59,20 @@ def test_resume_plays_what_is_left_and_counts_all(tmp_path, record):
     assert [r.task_id for r in read_records(tmp_path / "episodes.jsonl")[0]] == [0, 1, 2, 1, 2, 3]
 
 
+def test_a_run_that_was_killed_and_resumed_adds_up(tmp_path, record):
+    with RunFolder(tmp_path, RUN) as folder:
+        folder.add(record(0, counters={"requests": 5, "faults": {}}))
+        folder.add(record(1, fault="ServerTimeout", counters={"requests": 3, "faults": {"ServerTimeout": 1}}))
+        (tmp_path / "summary.json").unlink()  # of a process that was killed there is none to go by
+    (tmp_path / "summary.json").unlink()
+    with RunFolder(tmp_path, RUN, resume=True) as folder:
+        folder.add(record(1, counters={"requests": 4, "faults": {}}))
+    counters = summary(tmp_path)["counters"]
+    assert (counters["episodes"], counters["uncounted"], counters["requests"]) == (3, 0, 12)
+    assert counters["faults"] == {"ServerTimeout": 1}
+    assert summary(tmp_path)["episodes"] == 2
+
+
 def test_resume_where_nothing_lies_begins(tmp_path, record):
     with RunFolder(tmp_path, RUN, resume=True) as folder:
         folder.add(record())

@@ -1,9 +1,11 @@
 """What is counted over episodes."""
 
 import math
+from collections import Counter
 
 import pytest
 
+from agentgym_gym.delivery import Stats
 from agentgym_gym.evaluate import summarise
 
 
@@ -37,6 +39,16 @@ def test_success_is_not_score(record):
 def test_unreadable_replies_are_a_share_of_all(record):
     half = record(turns=4, parse_errors={"NoAction": 1, "BadArguments": 1})
     assert summarise([half, record(turns=6)]).parse_error_share == 0.2
+
+
+def test_counters_are_summed_and_what_is_not_known_is_said(record):
+    one = Stats(requests=7, retries=1, reconnects=2, faults=Counter(ServerTimeout=1), queued=0.5).as_dict()
+    two = Stats(requests=5, faults=Counter(ServerTimeout=1, BadReply=1)).as_dict()
+    counted = summarise([record(counters=one), record(counters=None), record(counters=two)]).counters
+    assert (counted["episodes"], counted["uncounted"]) == (3, 1)
+    assert (counted["requests"], counted["retries"], counted["reconnects"]) == (12, 1, 2)
+    assert counted["faults"] == {"ServerTimeout": 2, "BadReply": 1}
+    assert counted["queued"] == 0.5
 
 
 @pytest.mark.parametrize("faults", [0, 2])

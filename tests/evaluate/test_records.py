@@ -18,6 +18,14 @@ def test_json_there_and_back(record, fault):
     assert EpisodeRecord.from_json(json.loads(line(made))) == made
 
 
+def test_counters_may_be_missing_or_of_another_version(record):
+    value = record().to_json()
+    del value["counters"]
+    assert EpisodeRecord.from_json(value).counters is None
+    later = {"requests": 3, "faults": {"BadReply": 1}, "mood": "good"}
+    assert EpisodeRecord.from_json({**value, "counters": later}).counters == later
+
+
 def test_the_json_names(record):
     value = record().to_json()
     assert value["return"] == 1.0
@@ -39,6 +47,8 @@ def test_keys_of_a_later_version_are_passed_over(record):
         ({"messages": [{"role": "user"}]}, "'messages'"),
         ({"parse_errors": {"NoAction": "many"}}, "'parse_errors'"),
         ({"rewards": [None]}, "'rewards'"),
+        ({"counters": {"requests": "3"}}, "'counters'"),
+        ({"counters": {"faults": [1]}}, "'counters'"),
         ({"return": 10**5000}, "line 2"),
     ],
 )

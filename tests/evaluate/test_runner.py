@@ -56,6 +56,17 @@ def test_a_record_holds_the_episode(env):
     assert record.seconds > 0
 
 
+def test_what_was_counted_is_told_of_each_episode_and_of_all(env):
+    records = evaluate(env, oracle(env), [3, 4])
+    counters = summarise(records).counters
+    assert (
+        counters["requests"] == sum(record.counters["requests"] for record in records) == env.stats.requests
+    )
+    assert [record.counters["connections"] for record in records] == [1, 0]
+    assert records[1].counters["requests"] == records[1].turns + 1  # and a reset
+    assert counters["seconds"] == pytest.approx(env.stats.seconds)
+
+
 def test_what_is_recorded_is_what_was_played(env):
     record = play_episode(env, ScriptedAgent(Inventory(), "Action: inventory"), 0)
     assert record.replies == (env.action_space.action_format.render(Inventory()), "Action: inventory")

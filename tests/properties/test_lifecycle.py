@@ -3,321 +3,38 @@
 from __future__ import annotations
 
 import gc
-import json
 import threading
 
 import gymnasium.error
 import pytest
 from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from lifecycle import ATTEMPTS, CRAFT, GET, Lifecycle, Seat, alone, run
 
-from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym import seat as seat_module
-from agentgym_gym.actions import Verbatim
-from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
-from agentgym_gym.text import scrub
-
-FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}
-OTHER_KEYS = {"goal", "available_actions", "parse_error", "fault"}
-ATTEMPTS = 3
-
-GET = "Thought: I need wood.\nAction: get 1 oak logs"
-CRAFT = "Thought: Now.\nAction: craft 4 oak planks using 1 oak logs"
-
-# What an agent may do, and whether anything of it is sent.
-SENT = [
-    GET,
-    CRAFT,
-    Get(1, "oak logs"),
-    Craft(4, "oak planks", (Ingredient(1, "oak logs"),)),
-    Inventory(),
-    Verbatim("get 1 oak logs"),
-    Verbatim("\ud800 \x00"),
-    "Action: dance wildly \ud800",
-    "Action: id 0",
-]
-NOT_SENT = [
-    "",
-    "\ud800",
-    "I do not know.",
-    "Action: get",
-    f"{GET}\n{CRAFT}",
-    "Action: get 0 oak logs",
-    "Action:",
-]
-
-
-class Seat:
-    """One env, and what must be true of it."""
-
-    def __init__(self, world, **options) -> None:
-        self.options = options
-        self.env = AgentGymEnv(world.environment, server=world.url, transport=world.transport, **options)
-        self.playing = False
-        self.turn = 0
-        self.earned = 0.0
-
-    @property
-    def lease(self):
-        return self.env._episode.lease
-
-
-def recipe_for(observation: str) -> list[str] | None:
-    """Return the actions that make a goal from what can simply be got; None where it takes more."""
-    commands, _, goal = observation.rpartition("Goal: craft ")
-    made = {}
-    for line in commands.splitlines():
-        if line.startswith("craft "):
-            result, _, ingredients = line.removeprefix("craft ").partition(" using ")
-            made[result.partition(" ")[2]] = (line, ingredients.split(", "))
-    if goal.rstrip(".") not in made:
-        return None
-    line, ingredients = made[goal.rstrip(".")]
-    if any(ingredient.partition(" ")[2] in made for ingredient in ingredients):
-        return None
-    return [f"Action: get {ingredient}" for ingredient in ingredients] + [f"Action: {line}"]
-
-
-class Lifecycle(RuleBasedStateMachine):
-    """Two envs on one server, both used in one thread.
-
-    Args:
-        world: The server and the way to it.
-    """
-
-    def __init__(self, world) -> None:
-        super().__init__()
-        self.world = world
-        self.seats: list[Seat] = []
-        # How the server tells that it does not know an environment, having been restarted.
-        self.unknown = "EnvironmentFailed" if world.pool.environment.wire.closes else "ServerError"
-
-    # What goes wrong during a call: nothing, one request, as many as are tried, or some of them.
-    a_break = st.runner().flatmap(lambda self: st.sampled_from(sorted(self.world.breaks)))
-    some_breaks = st.one_of(
-        st.just([]),
-        a_break.map(lambda name: [name]),
-        a_break.map(lambda name: [name] * ATTEMPTS),
-        st.just(["refused"] * ATTEMPTS),  # of all, what does most to the others
-        st.lists(st.none() | a_break, max_size=6),
-    )
-    a_seat = st.runner().flatmap(lambda self: st.sampled_from(self.seats))
-    a_playing_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.seats if s.playing]))
-    an_idle_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.seats if not s.playing]))
-
-    @initialize(
-        on_fault=st.lists(st.sampled_from(["truncate", "raise"]), min_size=2, max_size=2),
-        max_turns=st.lists(st.sampled_from([None, 3, 8]), min_size=2, max_size=2),
-    )
-    def make(self, on_fault, max_turns):
-        for fault, turns in zip(on_fault, max_turns, strict=True):
-            self.seats.append(Seat(self.world, on_fault=fault, max_turns=turns))
-
-    def begin(self, seat, breaks=()):
-        self.world.transport.begin(seat, breaks)
-        self.epoch = self.world.pool.epoch
-        self.before = set(self.world.transport.open)
-
-    def end(self):
-        """Check what holds after any call."""
-        transport = self.world.transport
-        assert transport.steps <= 1, "a step was played twice"
-        if self.world.pool.epoch != self.epoch:
-            # The server was not there, and so may have been restarted: what it held then is given up, since
-            # to close it now might be to close what is another's.
-            kept = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
-            transport.excused |= transport.open - kept
-
-    @rule(seat=a_seat, breaks=some_breaks, task=st.integers(0, 543))
-    def reset(self, seat, breaks, task):
-        self.begin(seat, breaks)
-        try:
-            observation, info = seat.env.reset(options={"task_id": task})
-        except (errors.Fault, errors.WrongServer) as error:
-            self.check_reset_failed(seat, error, breaks)
-        else:
-            seat.playing, seat.turn, seat.earned = True, 0, 0.0
-            self.check(seat, observation, info)
-            assert info["task_id"] == task
-            assert "fault" not in info
-        self.end()
-
-    @precondition(lambda self: any(seat.playing for seat in self.seats))
-    @rule(seat=a_playing_seat, breaks=some_breaks, action=st.sampled_from(SENT))
-    def step(self, seat, breaks, action):
-        expected = self.expected(seat.lease, breaks)
-        self.begin(seat, breaks)
-        try:
-            turn = seat.env.step(action)
-        except errors.Fault as fault:
-            self.check_raised(seat, fault, expected)
-        else:
-            self.check_turn(seat, turn, expected)
-            turn[4]["action"].encode()  # no lone surrogates
-        self.end()
-
-    @precondition(lambda self: any(seat.playing for seat in self.seats))
-    @rule(seat=a_playing_seat, action=st.sampled_from(NOT_SENT))
-    def step_without_action(self, seat, action):
-        self.begin(seat)
-        observation, reward, terminated, _, info = turn = seat.env.step(action)
-        self.check_turn(seat, turn, {None})
-        assert (reward, terminated, info["raw_reward"], info["action"]) == (0.0, False, 0.0, None)
-        assert info["parse_error"] in {"NoAction", "ManyActions", "UnknownAction", "BadArguments"}
-        assert seat.env._episode.action_format.example(seat.env.environment.grammar) in observation
-        assert self.world.transport.seen == []
-
-    @precondition(lambda self: not all(seat.playing for seat in self.seats))
-    @rule(seat=an_idle_seat, action=st.sampled_from(SENT + NOT_SENT))
-    def step_after_the_end(self, seat, action):
-        self.begin(seat)
-        with pytest.raises(gymnasium.error.ResetNeeded):
-            seat.env.step(action)
-        assert self.world.transport.seen == []
-
-    @rule(seat=a_seat, action=st.sampled_from([None, 1, b"get", ["get"], "".join]))
-    def step_of_a_wrong_type(self, seat, action):
-        self.begin(seat)
-        with pytest.raises(errors.BadOption if seat.playing else gymnasium.error.ResetNeeded):
-            seat.env.step(action)
-        assert self.world.transport.seen == []
-
-    @rule(seat=a_seat, breaks=some_breaks)
-    def close(self, seat, breaks):
-        self.begin(seat, breaks)
-        seat.env.close()
-        seat.playing = False
-        self.end()
-        self.begin(seat)
-        seat.env.close()
-        assert self.world.transport.seen == []
-
-    @precondition(lambda self: self.world.restart)
-    @rule()
-    def server_restarts(self):
-        self.world.restart()
-
-    @rule(seat=a_seat, task=st.integers(0, 20))
-    def all_is_well_again(self, seat, task):
-        """Nothing that went wrong before is in the way of an episode from beginning to end."""
-        self.reset(seat, [], task)
-        assert seat.playing
-        actions = recipe_for(seat.env._episode.transcript[0].text)
-        if actions is None or len(actions) > (seat.options["max_turns"] or 100):
-            return
-        for number, action in enumerate(actions):
-            self.begin(seat)
-            turn = seat.env.step(action)
-            assert turn[2] == (number == len(actions) - 1), turn
-            self.check_turn(seat, turn, {None})
-        assert (seat.earned, turn[4]["score"], turn[4]["success"]) == (1.0, 1.0, True)
-
-    @invariant()
-    def nothing_is_lost(self):
-        """Whatever is open on the server is held here, or was lost by no fault of ours."""
-        transport, pool = self.world.transport, self.world.pool
-        held = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
-        kept = held | set(pool._free)
-        assert transport.open - transport.excused <= kept
-        assert {id(lease) for lease in pool._held.values()} <= {id(seat.lease) for seat in self.seats}
-        assert pool.load <= len(self.seats)
-        assert held.isdisjoint(pool._free)
-        assert len(pool._free) == len(set(pool._free))
-
-    def expected(self, lease, breaks):
-        """Return the kinds of fault that a step may end with; None stands for none."""
-        if not lease.current:
-            return {"LeaseLost"}
-        kind = None
-        for attempt in range(ATTEMPTS):
-            broken = self.world.breaks.get(breaks[attempt]) if attempt < len(breaks) else None
-            kind = broken and broken.kind
-            if not broken or not broken.again:
-                break
-        forgotten = lease.env_id not in self.world.transport.open
-        return {kind or self.unknown, self.unknown} if forgotten else {kind}
-
-    def check_reset_failed(self, seat, error, breaks):
-        """A reset fails for nothing but what was broken."""
-        seat.playing = False
-        assert breaks, f"nothing was broken, and yet: {error!r}"
-
-    def check_raised(self, seat, fault, expected):
-        """A step raises what it would otherwise tell."""
-        seat.playing = False
-        assert seat.options["on_fault"] == "raise"
-        assert fault.kind in expected
-
-    def check_turn(self, seat, turn, expected):
-        observation, reward, terminated, truncated, info = turn
-        assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
-        seat.turn += 1
-        seat.earned += reward
-        self.check(seat, observation, info)
-        if "fault" in info:
-            assert set(info["fault"]) == {"kind", "message"}
-            assert all(isinstance(value, str) and value for value in info["fault"].values())
-            assert (reward, terminated, truncated) == (0.0, False, True)
-            assert (info["success"], info["raw_reward"]) == (False, 0.0)
-            assert seat.options["on_fault"] == "truncate"
-            assert info["fault"]["kind"] in expected
-        else:
-            assert None in expected
-            limit = seat.options["max_turns"]
-            assert truncated == (not terminated and seat.turn == limit)
-            if self.world.transport.told:
-                [told] = self.world.transport.told
-                assert observation == scrub(told["observation"])
-                assert (info["raw_reward"], terminated) == (told["reward"], told["done"])
-                assert reward == (1.0 if told["done"] and told["reward"] > 0 else 0.0)
-                assert info["success"] == (reward > 0)
-        seat.playing = not (terminated or truncated)
-
-    def check(self, seat, observation, info):
-        assert observation in seat.env.observation_space
-        observation.encode()  # no lone surrogates
-        assert set(info) >= FIXED_KEYS
-        assert set(info) <= FIXED_KEYS | OTHER_KEYS
-        assert info["turn"] == seat.turn
-        assert info["score"] == seat.earned
-        assert 0.0 <= info["score"] <= 1.0
-        assert type(info["score"]) is type(info["raw_reward"]) is type(info["agentgym_score"]) is float
-        assert type(info["success"]) is bool
-        json.dumps(info)
-
-    def teardown(self):
-        for seat in self.seats:
-            self.begin(seat)
-            seat.env.close()
-            self.end()
-        self.nothing_is_lost()
-        if self.world.pool.environment.wire.closes:
-            assert self.world.transport.open <= self.world.transport.excused
-        assert self.world.pool.load == 0
-
-
-def run(new_world, **options):
-    run_state_machine_as_test(lambda: Lifecycle(new_world()), settings=settings(**options))
 
 
 def test_lifecycle(new_world):
-    run(new_world, max_examples=2 * settings.default.max_examples, stateful_step_count=40)
+    run(
+        lambda: Lifecycle(new_world(), alone),
+        max_examples=2 * settings.default.max_examples,
+        stateful_step_count=40,
+    )
 
 
 def test_lifecycle_without_close(new_world_without_close):
-    run(new_world_without_close, max_examples=settings.default.max_examples, stateful_step_count=30)
+    run(
+        lambda: Lifecycle(new_world_without_close(), alone),
+        max_examples=settings.default.max_examples,
+        stateful_step_count=30,
+    )
 
 
 def test_lifecycle_on_the_local_server(new_real_world):
-    run(new_real_world, max_examples=max(15, settings.default.max_examples // 10), stateful_step_count=20)
+    run(
+        lambda: Lifecycle(new_real_world(), alone),
+        max_examples=max(15, settings.default.max_examples // 10),
+        stateful_step_count=20,
+    )
 
 
 # -------------------------------------------------------------------------------- what happens only sometimes
@@ -329,10 +46,10 @@ def test_every_break_breaks_as_it_says(new_world):
     for name, broken in world.breaks.items():
         seat = Seat(world)
         world.transport.begin(seat)
-        seat.env.reset(options={"task_id": 0})
-        seat.env.step(GET)
+        seat.reset(0)
+        seat.step(GET)
         world.transport.begin(seat, [name] * ATTEMPTS)
-        observation, reward, terminated, truncated, info = seat.env.step(CRAFT)
+        observation, reward, terminated, truncated, info = seat.step(CRAFT)
         assert observation in seat.env.observation_space
         observation.encode()  # no lone surrogates
         assert info.get("fault", {}).get("kind") == broken.kind, name
@@ -342,7 +59,7 @@ def test_every_break_breaks_as_it_says(new_world):
         assert len(world.transport.seen) == (ATTEMPTS if broken.again else 1), name
         assert reward == (1.0 if not broken.kind and name != "a reward of -0.0" else 0.0), name
         world.transport.begin(seat)
-        seat.env.close()
+        seat.close()
 
 
 def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
@@ -350,7 +67,7 @@ def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
     world = new_world()
     seat = Seat(world)
     world.transport.begin(seat)
-    seat.env.reset(options={"task_id": 0})
+    seat.reset(0)
 
     def interrupt(request):
         raise KeyboardInterrupt
@@ -358,14 +75,14 @@ def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(world.transport, "handle_request", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            seat.env.step(GET)
+            seat.step(GET)
     world.transport.begin(seat)
     with pytest.raises(gymnasium.error.ResetNeeded):
-        seat.env.step(GET)
+        seat.step(GET)
     assert world.transport.seen == []
-    seat.env.reset(options={"task_id": 0})
+    seat.reset(0)
     assert world.transport.seen == ["/close", "/create", "/reset"]
-    seat.env.close()
+    seat.close()
     assert not world.transport.open
 
 
@@ -373,7 +90,7 @@ def test_an_env_that_is_dropped_gives_back_what_it_held(new_world):
     world = new_world()
     seat = Seat(world)
     world.transport.begin(seat)
-    seat.env.reset(options={"task_id": 0})
+    seat.reset(0)
     assert world.transport.open
     del seat.env
     gc.collect()
@@ -386,7 +103,7 @@ def test_an_env_may_be_collected_at_any_time(new_world):
     world = new_world()
     seat = Seat(world)
     world.transport.begin(seat)
-    seat.env.reset(options={"task_id": 0})
+    seat.reset(0)
     pool = world.pool
 
     def collect():
@@ -405,12 +122,12 @@ def test_an_env_that_is_used_after_close_is_closed_at_exit(new_world):
     world = new_world()
     seat = Seat(world)
     world.transport.begin(seat)
-    seat.env.reset(options={"task_id": 0})
-    seat.env.close()
-    seat.env.reset(options={"task_id": 0})
+    seat.reset(0)
+    seat.close()
+    seat.reset(0)
     assert world.transport.open
     assert seat.env in seat_module._seats
-    seat.env.close()
+    seat.close()
     assert seat.env not in seat_module._seats
     assert not world.transport.open
 
@@ -421,18 +138,18 @@ def test_a_server_that_was_away_has_lost_the_episodes_of_all(new_world):
     one, other = Seat(world), Seat(world)
     for seat in (one, other):
         world.transport.begin(seat)
-        seat.env.reset(options={"task_id": 0})
+        seat.reset(0)
     world.transport.begin(one, ["refused"] * ATTEMPTS)
-    assert one.env.step(GET)[4]["fault"]["kind"] == "ServerUnreachable"
+    assert one.step(GET)[4]["fault"]["kind"] == "ServerUnreachable"
     world.transport.begin(other)
-    assert other.env.step(GET)[4]["fault"]["kind"] == "LeaseLost"
+    assert other.step(GET)[4]["fault"]["kind"] == "LeaseLost"
     assert world.transport.seen == []
     for seat in (one, other):
         world.transport.begin(seat)
-        seat.env.reset(options={"task_id": 0})
-        seat.env.step(GET)
-        assert seat.env.step(CRAFT)[4]["success"]
-        seat.env.close()
+        seat.reset(0)
+        seat.step(GET)
+        assert seat.step(CRAFT)[4]["success"]
+        seat.close()
 
 
 def test_a_restarted_server_gives_no_env_to_two(new_world):
@@ -440,18 +157,18 @@ def test_a_restarted_server_gives_no_env_to_two(new_world):
     one, other = Seat(world), Seat(world)
     for seat in (one, other):
         world.transport.begin(seat)
-        seat.env.reset(options={"task_id": 0})
+        seat.reset(0)
     world.restart()
     world.transport.begin(other)
-    other.env.reset(options={"task_id": 0})  # and is given environment 0, which the first one holds
+    other.reset(0)  # and is given environment 0, which the first one holds
     assert other.lease.env_id == one.lease.env_id == 0
     world.transport.begin(one)
-    assert one.env.step(GET)[4]["fault"]["kind"] == "LeaseLost"
+    assert one.step(GET)[4]["fault"]["kind"] == "LeaseLost"
     assert world.transport.seen == []
-    one.env.reset(options={"task_id": 0})
+    one.reset(0)
     for seat in (one, other):
         world.transport.begin(seat)
-        seat.env.step(GET)
-        assert seat.env.step(CRAFT)[4]["success"]
-        seat.env.close()
+        seat.step(GET)
+        assert seat.step(CRAFT)[4]["success"]
+        seat.close()
     assert not world.transport.open

@@ -1,0 +1,24 @@
+"""How things are logged: a few words that stay the same, and facts beside them that a program can read."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+__all__ = ["log"]
+
+
+def log(logger: logging.Logger, level: int, event: str, **facts: Any) -> None:
+    """Log an event, if anybody listens.
+
+    The record's ``agentgym`` is a dict of the event and its facts; its message says the same in one line.
+
+    Args:
+        logger: The logger of the module in which it happened.
+        level: As `logging` has them.
+        event: What happened, in words that stay the same.
+        **facts: What is known of it, without passwords.
+    """
+    if logger.isEnabledFor(level):
+        message = event + ":" + "".join(f" {name}=%({name})r" for name in facts)
+        logger.log(level, message, facts, extra={"agentgym": {"event": event, **facts}}, stacklevel=2)

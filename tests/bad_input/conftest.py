@@ -1,0 +1,45 @@
+"""A server to be told how to misbehave, and each kind of environment on it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from agentgym_gym import delivery
+
+sys.path.insert(0, str(Path(__file__).parent))  # of `misbehaving`
+
+from misbehaving import Alone, Among, Awaited, Server
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(delivery, "backoff", lambda attempt: 0.0)
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield server
+        server.over.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(params=[Alone, Awaited, Among], ids=["AgentGymEnv", "AsyncAgentGymEnv", "AgentGymVectorEnv"])
+def make(request, server):
+    made = []
+
+    def play(**options):
+        made.append(request.param(server.url, **options))
+        return made[-1]
+
+    yield play
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def play(make):
+    return make()

@@ -1,0 +1,207 @@
+"""A server that misbehaves as it is told to, the three kinds of environment, and what must hold of them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+
+from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
+
+LOOK = "Action: inventory"
+POISON = "get 1 poison"  # the action that is answered badly
+CURSED = 13  # the task likewise
+TOLD = {"observation": "It works.", "reward": 0, "done": False}
+
+
+def http(content: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(content)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
+
+
+def told(**changes) -> bytes:
+    """Return a reply to a step with some fields changed; `...` takes one out."""
+    return http(json.dumps({k: v for k, v in {**TOLD, **changes}.items() if v is not ...}).encode())
+
+
+class Server(ThreadingHTTPServer):
+    """Speaks TextCraft's wire, and badly where it is told to.
+
+    Attributes:
+        bad: What is answered, bytes or what is done, by the action, the task or the path that it answers.
+        ids: The ids it gives out.
+        asked: The path and the body of each request.
+    """
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.bad, self.ids, self.asked = {}, itertools.count(100), []
+        self.over = threading.Event()
+
+    def handle_error(self, request, client_address):
+        """A client that has hung up is not told of."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # what is written second is not held back
+
+    def do_GET(self):
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
+        self.server.asked.append((self.path, body))
+        keys = (body.get("action"), body.get("data_idx"), self.path)
+        answer = next((self.server.bad[key] for key in keys if key in self.server.bad), None)
+        if answer is None:
+            self.wfile.write(http(json.dumps(self.well(body)).encode()))
+        elif isinstance(answer, bytes):
+            self.wfile.write(answer)
+        else:
+            answer(self)
+
+    do_POST = do_GET  # noqa: N815 - the names are the standard library's
+
+    def well(self, body):
+        if self.path == "/":
+            return "This is environment TextCraft."
+        if self.path == "/create":
+            return {"id": next(self.server.ids)}
+        if self.path == "/reset":
+            return {"id": body["id"], **TOLD, "observation": f"Task {body['data_idx']} in {body['id']}."}
+        if self.path == "/step":
+            return {**TOLD, "observation": f"{body['action']} in {body['id']}."}
+        return True
+
+    def log_message(self, *args):
+        pass
+
+
+class Alone:
+    """An `AgentGymEnv`."""
+
+    def __init__(self, url, **options):
+        self.env = AgentGymEnv("TextCraft", server=url, **options)
+
+    def reset(self, task=1):
+        return self.env.reset(options={"task_id": task})
+
+    def step(self, action):
+        return self.env.step(action)
+
+    def idle(self):
+        pass
+
+    @property
+    def faults(self):
+        return Counter(self.env.stats.faults)
+
+    def close(self):
+        self.env.close()
+
+
+class Awaited(Alone):
+    """An `AsyncAgentGymEnv`."""
+
+    def __init__(self, url, **options):
+        self.env = AsyncAgentGymEnv("TextCraft", server=url, **options)
+        self.loop = asyncio.new_event_loop()
+
+    def reset(self, task=1):
+        return self.loop.run_until_complete(super().reset(task))
+
+    def step(self, action):
+        return self.loop.run_until_complete(super().step(action))
+
+    def idle(self):
+        self.loop.run_until_complete(asyncio.sleep(0.05))
+
+    def close(self):
+        if self.loop.is_closed():
+            return
+        self.loop.run_until_complete(self.env.close())
+        self.idle()  # asyncio closes sockets by callbacks
+        self.loop.close()
+
+
+class Among(Alone):
+    """The middle one of three in an `AgentGymVectorEnv`; the others play on as if nothing was."""
+
+    def __init__(self, url, **options):
+        self.env = AgentGymVectorEnv(3, "TextCraft", server=url, **options)
+        self.env.reset(options={"task_id": [1, 2, 3], "reset_mask": np.array([True, False, True])})
+
+    def reset(self, task=1):
+        said, infos = self.env.reset(options={"task_id": task, "reset_mask": np.array([False, True, False])})
+        return said[1], row(infos, 1)
+
+    def step(self, action):
+        said, rewards, terminated, truncated, infos = self.env.step([LOOK, action, LOOK])
+        for other in (0, 2):
+            env_id = self.env.envs[other]._episode.lease.env_id
+            assert said[other] == f"inventory in {env_id}."
+            assert "fault" not in row(infos, other)
+        return said[1], rewards[1], terminated[1], truncated[1], row(infos, 1)
+
+    def close(self):
+        self.env.close()
+
+
+def row(infos, number):
+    """Return the info of one environment."""
+    return {
+        key: row(column, number) if isinstance(column, dict) else column[number]
+        for key, column in infos.items()
+        if not key.startswith("_") and infos[f"_{key}"][number]
+    }
+
+
+def plays_on(play):
+    said, _ = play.reset()
+    env_id = int(said.split()[-1].rstrip("."))
+    assert said == f"Task 1 in {env_id}."
+    turn = play.step(LOOK)
+    assert turn[:4] == (f"inventory in {env_id}.", 0, False, False)
+    assert "fault" not in turn[4]
+    return env_id
+
+
+def ends_by(fault, said, play, server, answer):
+    """Check that a step that is answered badly is a fault, told, counted, sent once, and soon forgotten."""
+    server.bad[POISON] = answer
+    play.reset()
+    before = play.faults
+    observation, reward, terminated, truncated, info = play.step(f"Action: {POISON}")
+    assert (reward, terminated, truncated) == (0, False, True)
+    assert info["fault"]["kind"] == fault.__name__
+    assert f"POST {server.url}/step" in info["fault"]["message"]
+    assert said in info["fault"]["message"]
+    assert len(info["fault"]["message"]) < 500
+    assert fault.__name__ in observation
+    assert play.faults - before == {fault.__name__: 1}
+    assert [body["action"] for path, body in server.asked if path == "/step"].count(POISON) == 1
+    with pytest.raises(ResetNeeded):
+        play.step(LOOK)
+    plays_on(play)
+
+
+def cannot_begin(said, play, server, path, answer):
+    """Check that a reset is told of what was said badly on the way, and that the next one is all right."""
+    server.bad[CURSED if path == "/reset" else path] = answer
+    before = play.faults
+    with pytest.raises(errors.BadReply) as caught:
+        play.reset(CURSED)
+    server.bad.clear()
+    assert f"POST {server.url}{path}" in str(caught.value)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert play.faults - before == {"BadReply": 1}
+    plays_on(play)

@@ -1,0 +1,149 @@
+"""What was counted, and what is logged of it, for all three kinds of environment."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from misbehaving import LOOK, POISON, Alone, Awaited, Server, http
+
+import agentgym_gym
+from agentgym_gym import AgentGymEnv, delivery, errors
+from agentgym_gym.delivery import Stats
+from agentgym_gym.leases import pool_of
+
+
+@pytest.fixture
+def logged(caplog):
+    """Returns what was logged of an event: the names of the logger and the level, and the facts."""
+    caplog.set_level(logging.DEBUG, "agentgym_gym")
+
+    def of(event):
+        return [
+            (record.name.removeprefix("agentgym_gym."), record.levelname, facts)
+            for record in caplog.records
+            if record.name.startswith("agentgym_gym")
+            and (facts := dict(record.agentgym)).pop("event") == event
+        ]
+
+    return of
+
+
+def test_a_reconnect(play, server, logged):
+    play.reset()
+    before = play.env.stats.connections
+    assert play.env.stats.reconnects == 0
+    server.bad[POISON] = http(b"", "500 Internal Server Error")
+    play.step(f"Action: {POISON}")
+    play.reset()
+    assert play.env.stats.reconnects == 1
+    assert play.env.stats.connections == before + 1
+    [(name, level, facts)] = logged("reconnect")
+    assert (name, level, facts["stage"]) == ("delivery", "DEBUG", "close")  # the first request after it
+
+
+def test_a_retry(play, server, logged):
+    def unavailable_once(handler):
+        del server.bad[POISON]
+        handler.wfile.write(http(b"", "503 Service Unavailable"))
+
+    play.reset()
+    server.bad[POISON] = unavailable_once
+    assert "fault" not in play.step(f"Action: {POISON}")[4]
+    assert play.env.stats.retries == 1
+    [(name, level, facts)] = logged("retry")
+    message = f"POST {server.url}/step answered HTTP 503"
+    assert (name, level) == ("delivery", "INFO")
+    assert facts == {"stage": "step", "server": server.url, "attempt": 2, "wait": 0.0, "message": message}
+
+
+@pytest.mark.parametrize("answer", [http(b"<html>"), http(b"", "500 Oops")], ids=["HTML", "500"])
+def test_a_fault_is_logged_once(play, server, logged, answer):
+    server.bad[POISON] = answer
+    play.reset()
+    told = play.step(f"Action: {POISON}")[4]["fault"]
+    assert logged("fault") == [("delivery", "INFO", {**told, "stage": "step", "server": server.url})]
+
+
+def test_a_lease_is_logged_as_it_comes_and_goes(play, server, logged):
+    play.reset()
+    env_id = max(facts["env_id"] for _, _, facts in logged("lease made"))
+    assert ("leases", "DEBUG", {"server": server.url, "env_id": env_id, "fresh": True}) in logged(
+        "lease made"
+    )
+    assert logged("lease lost") == []
+    play.close()
+    given_back = {"server": server.url, "env_id": env_id, "current": True}
+    assert ("leases", "DEBUG", given_back) in logged("lease given back")
+
+
+def test_a_lease_that_is_lost_is_logged(play, server, logged):
+    play.reset()
+    pool = pool_of(agentgym_gym.find("TextCraft"), server.url)
+    held = list(pool._held)
+    pool.note(errors.ServerUnreachable("nobody there", refused=True))
+    pool.note(errors.ServerUnreachable("nobody there", refused=True))
+    lost = [("leases", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in held]
+    assert logged("lease lost") == lost
+
+
+def test_a_turn_that_goes_well_is_not_logged(play, caplog):
+    play.reset()
+    caplog.clear()
+    caplog.set_level(logging.DEBUG, "agentgym_gym")
+    play.step(LOOK)
+    assert [record for record in caplog.records if record.name.startswith("agentgym_gym")] == []
+
+
+def test_no_password_is_logged(server, caplog):
+    caplog.set_level(logging.DEBUG, "agentgym_gym")
+    env = AgentGymEnv("TextCraft", server=server.url.replace("http://", "http://me:secret@"))
+    env.reset(options={"task_id": 1})
+    for answer in (http(b"", "503 Service Unavailable"), http(b"", "500 Oops")):
+        server.bad[POISON] = answer
+        env.step(f"Action: {POISON}")
+        env.reset(options={"task_id": 1})
+    env.close()
+    assert {record.agentgym["event"] for record in caplog.records} >= {"retry", "fault", "lease made"}
+    assert not any("secret" in record.getMessage() + str(vars(record)) for record in caplog.records)
+
+
+def test_who_has_set_up_no_log_reads_none():
+    program = textwrap.dedent("""
+        from agentgym_gym import errors, health
+        server = health.Health("http://x")
+        for _ in range(health.MISSES):
+            server.note(errors.ServerTimeout("late"))
+    """)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize("kind", [Alone, Awaited])
+def test_a_connection_that_could_not_be_made_is_none(kind, monkeypatch):
+    monkeypatch.setattr(delivery, "backoff", lambda attempt: 0.0)
+    with Server() as gone:
+        play = kind(gone.url)
+    with pytest.raises(errors.ServerUnreachable):
+        play.reset()
+    stats = play.env.stats
+    assert (stats.requests, stats.retries, stats.connections) == (3, 2, 0)
+    assert stats.faults == {"ServerUnreachable": 1}
+    play.close()
+
+
+def test_counts_can_be_added_subtracted_and_read_back(play):
+    play.reset()
+    before = (
+        play.env.stats.copy() if isinstance(play.env, AgentGymEnv) else Stats.of(play.env.stats.as_dict())
+    )
+    play.step(LOOK)
+    more = play.env.stats.since(before)
+    assert more.requests >= 1
+    assert (more.connections, more.faults) == (0, {})
+    before.add(more)
+    assert before == play.env.stats
+    assert Stats.of({**before.as_dict(), "mood": "good"}) == before

@@ -1,0 +1,118 @@
+"""Whose reply it is, and whether there is one: ids, replies to other requests, redirects, silence."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import threading
+
+import pytest
+from misbehaving import LOOK, POISON, cannot_begin, ends_by, http, plays_on, told
+
+from agentgym_gym import errors
+
+# ------------------------------------------------------------------------------------------------------- ids
+
+
+@pytest.mark.parametrize("env_id", [0, 10**30])
+def test_id_0_and_huge_id(play, server, env_id):
+    server.ids = itertools.count(env_id)
+    assert plays_on(play) == env_id
+    assert "fault" not in play.step(LOOK)[4]
+    server.bad["/create"] = http(b"", "500 Internal Server Error")
+    assert plays_on(play) == env_id
+    play.close()
+    assert ("/close", {"id": env_id}) in server.asked
+
+
+@pytest.mark.parametrize("env_id", ["7", 7.0, None, True, [7]])
+def test_an_id_that_is_none(play, server, env_id):
+    cannot_begin("'id' should be an integer, got", play, server, "/create", told(id=env_id))
+
+
+def test_an_id_too_long_to_be_read(play, server):
+    cannot_begin("not JSON", play, server, "/create", http(b'{"id": ' + b"9" * 5_000 + b"}"))
+
+
+# ------------------------------------------------------------------------------------------- another's reply
+
+
+def test_a_reply_that_names_another_id(play, server):
+    answer = told(id=10**30)
+    cannot_begin(f"the reply is of remote environment {10**30}, not", play, server, "/reset", answer)
+
+
+def test_a_late_reply_to_an_earlier_request(make, server):
+    released, sent = threading.Event(), threading.Event()
+
+    def late(handler):
+        released.wait(30)
+        with contextlib.suppress(OSError):
+            handler.wfile.write(told(observation="late"))
+        sent.set()
+
+    play = make(timeout={"step": 1})
+    ends_by(errors.ServerTimeout, "no whole reply in the time allowed", play, server, late)
+    released.set()
+    assert sent.wait(30)
+    assert play.step(LOOK)[0].startswith("inventory in ")
+    plays_on(play)
+
+
+def test_surplus_bytes_after_a_reply(play, server):
+    server.bad[POISON] = told(observation="mine") + told(observation="stale")
+    play.reset()
+    assert play.step(f"Action: {POISON}")[0] == "mine"
+    assert play.step(LOOK)[0].startswith("inventory in ")
+    plays_on(play)
+
+
+def test_a_reply_that_nobody_asked_for(play, server):
+    go, sent = threading.Event(), threading.Event()
+
+    def chatter(handler):
+        handler.wfile.write(told(observation="mine"))
+        go.wait(30)
+        handler.wfile.write(told(observation="stale"))
+        sent.set()
+
+    server.bad[POISON] = chatter
+    play.reset()
+    assert play.step(f"Action: {POISON}")[0] == "mine"
+    go.set()
+    assert sent.wait(30)
+    play.idle()
+    assert play.step(LOOK)[0].startswith("inventory in ")
+    plays_on(play)
+
+
+# ---------------------------------------------------------------------------------------- elsewhere, nowhere
+
+
+@pytest.fixture
+def elsewhere():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield listening
+        with pytest.raises(BlockingIOError):  # nobody has come
+            listening.accept()
+
+
+@pytest.mark.parametrize("status", ["301 Moved Permanently", "303 See Other", "307 Temporary Redirect"])
+def test_redirect_to_another_host(play, server, elsewhere, status):
+    target = f"http://localhost:{elsewhere.getsockname()[1]}/step"
+    bad = http(b"", status, f"Location: {target}")
+    ends_by(errors.BadReply, f"redirected to '{target}'; redirects are not followed", play, server, bad)
+
+
+def test_redirect_at_a_reset(play, server, elsewhere):
+    target = f"http://localhost:{elsewhere.getsockname()[1]}/"
+    bad = http(b"", "308 Permanent Redirect", f"Location: {target}")
+    cannot_begin("redirects are not followed", play, server, "/reset", bad)
+
+
+def test_a_server_that_never_answers(make, server):
+    play = make(timeout={"step": 1})
+    never = lambda handler: server.over.wait(30)  # noqa: E731
+    ends_by(errors.ServerTimeout, "no whole reply in the time allowed", play, server, never)

@@ -1,0 +1,352 @@
+"""One env of any kind, a server that may fail at any moment, and what must be true whatever is done."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium.error
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym.actions import Verbatim
+from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
+from agentgym_gym.text import scrub
+
+FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}
+OTHER_KEYS = {"goal", "available_actions", "parse_error", "fault"}
+ATTEMPTS = 3
+
+GET = "Thought: I need wood.\nAction: get 1 oak logs"
+CRAFT = "Thought: Now.\nAction: craft 4 oak planks using 1 oak logs"
+
+# What an agent may do, and whether anything of it is sent.
+SENT = [
+    GET,
+    CRAFT,
+    Get(1, "oak logs"),
+    Craft(4, "oak planks", (Ingredient(1, "oak logs"),)),
+    Inventory(),
+    Verbatim("get 1 oak logs"),
+    Verbatim("\ud800 \x00"),
+    "Action: dance wildly \ud800",
+    "Action: id 0",
+]
+NOT_SENT = [
+    "",
+    "\ud800",
+    "I do not know.",
+    "Action: get",
+    f"{GET}\n{CRAFT}",
+    "Action: get 0 oak logs",
+    "Action:",
+]
+
+
+class Seat:
+    """One env, and what must be true of it.
+
+    Attributes:
+        account: What the transport is to do for it, and has done.
+        closes_alone: Whether it can be closed and the others left open.
+    """
+
+    closes_alone = True
+
+    def __init__(self, world, **options) -> None:
+        self.options = options
+        self.playing = False
+        self.turn = 0
+        self.earned = 0.0
+        self.account = {}
+        self.env = self.made(world)
+
+    def made(self, world):
+        return AgentGymEnv(world.environment, server=world.url, transport=world.transport, **self.options)
+
+    def reset(self, task, seed=None):
+        return self.env.reset(seed=seed, options={"task_id": task})
+
+    def step(self, action):
+        return self.env.step(action)
+
+    def close(self):
+        self.env.close()
+
+    def is_over(self, action):
+        """Check that a step after the end is refused."""
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            self.step(action)
+
+    @property
+    def lease(self):
+        return self.env._episode.lease
+
+
+def account_of(transport):
+    """Return what the transport keeps for whoever makes the requests now."""
+    return {name: vars(transport)[name] for name in ("breaks", "seen", "steps", "told", "_caller")}
+
+
+def alone(world, options):
+    """Return an env for each of some options."""
+    return [Seat(world, **each) for each in options]
+
+
+def recipe_for(observation: str) -> list[str] | None:
+    """Return the actions that make a goal from what can simply be got; None where it takes more."""
+    commands, _, goal = observation.rpartition("Goal: craft ")
+    made = {}
+    for line in commands.splitlines():
+        if line.startswith("craft "):
+            result, _, ingredients = line.removeprefix("craft ").partition(" using ")
+            made[result.partition(" ")[2]] = (line, ingredients.split(", "))
+    if goal.rstrip(".") not in made:
+        return None
+    line, ingredients = made[goal.rstrip(".")]
+    if any(ingredient.partition(" ")[2] in made for ingredient in ingredients):
+        return None
+    return [f"Action: get {ingredient}" for ingredient in ingredients] + [f"Action: {line}"]
+
+
+class Checks(RuleBasedStateMachine):
+    """What holds of the envs on one server, whatever is done with them.
+
+    Args:
+        world: The server and the way to it.
+        seats_of: Makes the envs of the world and a list of options.
+    """
+
+    def __init__(self, world, seats_of) -> None:
+        super().__init__()
+        self.world = world
+        self.seats_of = seats_of
+        self.seats: list[Seat] = []
+        # How the server tells that it does not know an environment, having been restarted.
+        self.unknown = "EnvironmentFailed" if world.pool.environment.wire.closes else "ServerError"
+
+    def begin(self, seat, breaks=()):
+        self.world.transport.begin(seat, breaks)
+        seat.account = account_of(self.world.transport)
+        self.epoch = self.world.pool.epoch
+
+    def end(self):
+        """Check what holds after any call."""
+        transport = self.world.transport
+        assert transport.steps <= 1, "a step was played twice"
+        if self.world.pool.epoch != self.epoch:
+            # The server was not there, and so may have been restarted: what it held then is given up, since
+            # to close it now might be to close what is another's.
+            kept = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
+            transport.excused |= transport.open - kept
+
+    @invariant()
+    def nothing_is_lost(self):
+        """Whatever is open on the server is held here, or was lost by no fault of ours."""
+        transport, pool = self.world.transport, self.world.pool
+        held = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
+        kept = held | set(pool._free)
+        assert transport.open - transport.excused <= kept
+        assert {id(lease) for lease in pool._held.values()} <= {id(seat.lease) for seat in self.seats}
+        assert pool.load <= len(self.seats)
+        assert held.isdisjoint(pool._free)
+        assert len(pool._free) == len(set(pool._free))
+
+    def expected(self, lease, breaks):
+        """Return the kinds of fault that a step may end with; None stands for none."""
+        if not lease.current:
+            return {"LeaseLost"}
+        kind = None
+        for attempt in range(ATTEMPTS):
+            broken = self.world.breaks.get(breaks[attempt]) if attempt < len(breaks) else None
+            kind = broken and broken.kind
+            if not broken or not broken.again:
+                break
+        forgotten = lease.env_id not in self.world.transport.open
+        return {kind or self.unknown, self.unknown} if forgotten else {kind}
+
+    def check_reset_failed(self, seat, error, breaks):
+        """A reset fails for nothing but what was broken."""
+        seat.playing = False
+        assert breaks, f"nothing was broken, and yet: {error!r}"
+
+    def check_raised(self, seat, fault, expected):
+        """A step raises what it would otherwise tell."""
+        seat.playing = False
+        assert seat.options["on_fault"] == "raise"
+        assert fault.kind in expected
+
+    def check_turn(self, seat, turn, expected):
+        observation, reward, terminated, truncated, info = turn
+        assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
+        seat.turn += 1
+        seat.earned += reward
+        self.check(seat, observation, info)
+        if "fault" in info:
+            assert set(info["fault"]) == {"kind", "message"}
+            assert all(isinstance(value, str) and value for value in info["fault"].values())
+            assert (reward, terminated, truncated) == (0.0, False, True)
+            assert (info["success"], info["raw_reward"]) == (False, 0.0)
+            assert seat.options["on_fault"] == "truncate"
+            assert info["fault"]["kind"] in expected
+        else:
+            assert None in expected
+            limit = seat.options["max_turns"]
+            assert truncated == (not terminated and seat.turn == limit)
+            if seat.account["told"]:
+                [told] = seat.account["told"]
+                assert observation == scrub(told["observation"])
+                assert (info["raw_reward"], terminated) == (told["reward"], told["done"])
+                assert reward == (1.0 if told["done"] and told["reward"] > 0 else 0.0)
+                assert info["success"] == (reward > 0)
+        seat.playing = not (terminated or truncated)
+
+    def check(self, seat, observation, info):
+        assert observation in seat.env.observation_space
+        observation.encode()  # no lone surrogates
+        assert set(info) >= FIXED_KEYS
+        assert set(info) <= FIXED_KEYS | OTHER_KEYS
+        assert info["turn"] == seat.turn
+        assert info["score"] == seat.earned
+        assert 0.0 <= info["score"] <= 1.0
+        assert type(info["score"]) is type(info["raw_reward"]) is type(info["agentgym_score"]) is float
+        assert type(info["success"]) is bool
+        json.dumps(info)
+
+    def teardown(self):
+        for seat in self.seats:
+            self.begin(seat)
+        for seat in self.seats:
+            self.begin(seat)
+            seat.close()
+            self.end()
+        self.nothing_is_lost()
+        if self.world.pool.environment.wire.closes:
+            assert self.world.transport.open <= self.world.transport.excused
+        assert self.world.pool.load == 0
+
+
+class Lifecycle(Checks):
+    """Two envs on one server, used one after the other."""
+
+    # What goes wrong during a call: nothing, one request, as many as are tried, or some of them.
+    a_break = st.runner().flatmap(lambda self: st.sampled_from(sorted(self.world.breaks)))
+    some_breaks = st.one_of(
+        st.just([]),
+        a_break.map(lambda name: [name]),
+        a_break.map(lambda name: [name] * ATTEMPTS),
+        st.just(["refused"] * ATTEMPTS),  # of all, what does most to the others
+        st.lists(st.none() | a_break, max_size=6),
+    )
+    a_seat = st.runner().flatmap(lambda self: st.sampled_from(self.seats))
+    a_playing_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.seats if s.playing]))
+    an_idle_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.seats if not s.playing]))
+
+    @initialize(
+        on_fault=st.lists(st.sampled_from(["truncate", "raise"]), min_size=2, max_size=2),
+        max_turns=st.lists(st.sampled_from([None, 3, 8]), min_size=2, max_size=2),
+    )
+    def make(self, on_fault, max_turns):
+        options = [{"on_fault": f, "max_turns": t} for f, t in zip(on_fault, max_turns, strict=True)]
+        self.seats = self.seats_of(self.world, options)
+
+    @rule(seat=a_seat, breaks=some_breaks, task=st.integers(0, 543))
+    def reset(self, seat, breaks, task):
+        self.begin(seat, breaks)
+        try:
+            observation, info = seat.reset(task)
+        except (errors.Fault, errors.WrongServer) as error:
+            self.check_reset_failed(seat, error, breaks)
+        else:
+            seat.playing, seat.turn, seat.earned = True, 0, 0.0
+            self.check(seat, observation, info)
+            assert info["task_id"] == task
+            assert "fault" not in info
+        self.end()
+
+    @precondition(lambda self: any(seat.playing for seat in self.seats))
+    @rule(seat=a_playing_seat, breaks=some_breaks, action=st.sampled_from(SENT))
+    def step(self, seat, breaks, action):
+        expected = self.expected(seat.lease, breaks)
+        self.begin(seat, breaks)
+        try:
+            turn = seat.step(action)
+        except errors.Fault as fault:
+            self.check_raised(seat, fault, expected)
+        else:
+            self.check_turn(seat, turn, expected)
+            turn[4]["action"].encode()  # no lone surrogates
+        self.end()
+
+    @precondition(lambda self: any(seat.playing for seat in self.seats))
+    @rule(seat=a_playing_seat, action=st.sampled_from(NOT_SENT))
+    def step_without_action(self, seat, action):
+        self.begin(seat)
+        observation, reward, terminated, _, info = turn = seat.step(action)
+        self.check_turn(seat, turn, {None})
+        assert (reward, terminated, info["raw_reward"], info["action"]) == (0.0, False, 0.0, None)
+        assert info["parse_error"] in {"NoAction", "ManyActions", "UnknownAction", "BadArguments"}
+        assert seat.env._episode.action_format.example(seat.env.environment.grammar) in observation
+        assert self.world.transport.seen == []
+
+    @precondition(lambda self: not all(seat.playing for seat in self.seats))
+    @rule(seat=an_idle_seat, action=st.sampled_from(SENT + NOT_SENT))
+    def step_after_the_end(self, seat, action):
+        self.begin(seat)
+        seat.is_over(action)
+        assert self.world.transport.seen == []
+
+    @rule(seat=a_seat, action=st.sampled_from([1, b"get", ["get"], "".join]))
+    def step_of_a_wrong_type(self, seat, action):
+        self.begin(seat)
+        if not seat.playing:
+            seat.is_over(action)
+            return
+        with pytest.raises(errors.BadOption):
+            seat.step(action)
+        assert self.world.transport.seen == []
+
+    @precondition(lambda self: self.seats and self.seats[0].closes_alone)
+    @rule(seat=a_seat, breaks=some_breaks)
+    def close(self, seat, breaks):
+        self.begin(seat, breaks)
+        seat.close()
+        seat.playing = False
+        self.end()
+        self.begin(seat)
+        seat.close()
+        assert self.world.transport.seen == []
+
+    @precondition(lambda self: self.world.restart)
+    @rule()
+    def server_restarts(self):
+        self.world.restart()
+
+    @rule(seat=a_seat, task=st.integers(0, 20))
+    def all_is_well_again(self, seat, task):
+        """Nothing that went wrong before is in the way of an episode from beginning to end."""
+        self.reset(seat, [], task)
+        assert seat.playing
+        actions = recipe_for(seat.env._episode.transcript[0].text)
+        if actions is None or len(actions) > (seat.options["max_turns"] or 100):
+            return
+        for number, action in enumerate(actions):
+            self.begin(seat)
+            turn = seat.step(action)
+            assert turn[2] == (number == len(actions) - 1), turn
+            self.check_turn(seat, turn, {None})
+        assert (seat.earned, turn[4]["score"], turn[4]["success"]) == (1.0, 1.0, True)
+
+
+def run(machine, **options):
+    """Let hypothesis look for what a machine does not withstand."""
+    run_state_machine_as_test(machine, settings=settings(**options))
