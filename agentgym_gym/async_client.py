@@ -21,7 +21,7 @@ import aiohttp
 from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
-from agentgym_gym.calls import Call, Flow, Reply
+from agentgym_gym.calls import Call, Reply, WaitingFlow
 from agentgym_gym.client import HEADERS, nobody_was_there, redirected
 from agentgym_gym.delivery import Limits, Pause, Send, Stats, check_size, delivered
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
@@ -48,7 +48,7 @@ class AsyncDriver:
         self._session: aiohttp.ClientSession | None = None
         self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
 
-    async def run(self, flow: Flow[T], until: float = math.inf) -> T:
+    async def run(self, flow: WaitingFlow[T], until: float = math.inf) -> T:
         """Carry out a flow's calls and return its result.
 
         Args:
@@ -64,7 +64,7 @@ class AsyncDriver:
             asked = next(work)
             while True:
                 if isinstance(asked, Pause):
-                    await asyncio.sleep(asked.seconds)
+                    await _pause(asked)
                     asked = work.send(None)
                     continue
                 try:
@@ -169,6 +169,13 @@ class AsyncDriver:
         self.stats.connections += 1
         family, kind, protocol, *_ = address
         return socket.socket(family, kind, protocol)
+
+
+async def _pause(asked: Pause) -> None:
+    if asked.until is None:
+        await asyncio.sleep(asked.seconds)
+    else:
+        await asyncio.wait({asyncio.wrap_future(asked.until)}, timeout=asked.seconds)
 
 
 _guards: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, weakref.WeakSet[AsyncDriver]]] = (

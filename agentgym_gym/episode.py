@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
-from agentgym_gym.calls import Flow, at
+from agentgym_gym.calls import Flow, WaitingFlow, at
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
     BadOption,
     ConnectionLost,
+    EnvironmentFailed,
     Fault,
-    ServerFull,
+    LeaseLost,
     ServerTimeout,
-    ServerUnreachable,
     UnknownAction,
 )
-from agentgym_gym.leases import Lease, pool_of
+from agentgym_gym.replicas import acquire
 from agentgym_gym.text import scrub, shown
 from agentgym_gym.wire import Outcome, Start, Wire
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, Reading
+    from agentgym_gym.leases import Lease
 
 __all__ = ["Episode", "Message", "Turn"]
 
@@ -78,6 +79,8 @@ class Episode:
             agent's words, ``"refuse"`` answers it like any other reply that cannot be read.
         max_turns: Turns after which an unfinished task is truncated; None for no limit.
         wire: The environment's wire with other options than its own.
+        max_envs_per_server: Where this process holds as many remote environments, one is waited for; None
+            for no limit.
 
     Attributes:
         fault: The fault that ended the current task, if one did.
@@ -92,8 +95,10 @@ class Episode:
         on_unknown: OnUnknown,
         max_turns: int | None,
         wire: Wire | None = None,
+        max_envs_per_server: int | None = None,
     ) -> None:
         self.environment = environment
+        self.max_envs_per_server = max_envs_per_server
         self.wire = wire or environment.wire
         self.action_format = action_format
         self.on_unknown = on_unknown
@@ -108,7 +113,7 @@ class Episode:
         self._score = 0.0
         self._agentgym_score = 0.0
 
-    def reset(self, task_id: int, servers: Sequence[str]) -> Flow[tuple[str, dict[str, Any]]]:
+    def reset(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[tuple[str, dict[str, Any]]]:
         """Start a task.
 
         Args:
@@ -182,7 +187,7 @@ class Episode:
         self._playing = False
         return (yield from self._give_back())
 
-    def _start_task(self, task_id: int, servers: Sequence[str]) -> Flow[Start]:
+    def _start_task(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[Start]:
         """Reset the remote environment we hold, or a free one; where that proves spoilt, a new one."""
         lease = self.lease = self.lease or (yield from self._acquire(task_id, servers))
         if not lease.fresh:
@@ -194,22 +199,17 @@ class Episode:
                 lease = self.lease = yield from self._acquire(task_id, servers, fresh=True)
         return (yield from self._reset_remote(lease, task_id))
 
-    def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> Flow[Lease]:
-        """Take a lease on the least loaded server that can be reached and has room."""
-        known = (pool_of(self.environment, server) for server in servers)
-        pools = sorted(known, key=lambda pool: (pool.health.set_aside, pool.load))
-        for pool in pools[:-1]:
-            try:
-                return (yield from pool.acquire(task_id, fresh=fresh))
-            except (ServerUnreachable, ServerTimeout, ServerFull):
-                continue
-        return (yield from pools[-1].acquire(task_id, fresh=fresh))
+    def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> WaitingFlow[Lease]:
+        most = self.max_envs_per_server
+        return (yield from acquire(self.environment, servers, task_id, most=most, fresh=fresh))
 
     def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
         try:
             start = yield from self._ask(lease, self.wire.reset(lease.env_id, task_id))
-        except Fault:
+        except Fault as fault:
             lease.spoilt = not lease.in_doubt
+            if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
+                lease.pool.health.shun()
             yield from self._give_back()
             raise
         lease.fresh = False

@@ -8,11 +8,13 @@ hold and which we may use again, so that no two episodes ever share one.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, InvalidStateError
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym.calls import Flow, at
 from agentgym_gym.errors import (
@@ -23,13 +25,14 @@ from agentgym_gym.errors import (
     WrongServer,
 )
 from agentgym_gym.health import Health
+from agentgym_gym.journal import Journal
 from agentgym_gym.slots import Slot, Slots
 from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["REST_SECONDS", "Lease", "LeasePool", "pool_of"]
+__all__ = ["REST_SECONDS", "Lease", "LeasePool", "Turn", "pool_of"]
 
 REST_SECONDS = 300.0
 """How long an id is left alone in which a request may still be running, where it cannot be closed."""
@@ -96,12 +99,29 @@ class Lease:
         return f"Lease({redact(self.server)!r}, {self.env_id})"
 
 
+class Turn(NamedTuple):
+    """Somebody's turn to get a place, in one pool or another.
+
+    Attributes:
+        most: How many environments the pool may hold, this one included.
+        place: To be resolved with the pool that has reserved a place; cancelled when none is wanted any more.
+    """
+
+    most: int
+    place: Future[LeasePool]
+
+
 class LeasePool:
     """All leases of this process on one server.
 
     Args:
         environment: The environment it serves.
         server: Its base URL.
+
+    Attributes:
+        health: What is known of the server.
+        epoch: How often the server was seen to be away.
+        waiting: Who waits for a place, first come first.
     """
 
     def __init__(self, environment: Environment, server: str) -> None:
@@ -109,11 +129,13 @@ class LeasePool:
         self.server = server
         self.health = Health(server)
         self.epoch = 0
+        self.waiting: dict[Turn, None] = {}
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
         self._resting: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
         self._slots = None if capacity is None else Slots(server, capacity)
+        self._journal = Journal(environment.name, server) if environment.wire.closes else None
         self._pending = 0
         self._identified = False
         # Reentrant, because the garbage collector may run in the midst of it and give a lease back.
@@ -121,16 +143,55 @@ class LeasePool:
 
     @property
     def load(self) -> int:
-        """How many leases are held or on their way."""
+        """How many leases are held, on their way, or on their way back."""
         with self._lock:
             return len(self._held) + self._pending
 
-    def acquire(self, task_id: int, *, fresh: bool = False) -> Flow[Lease]:
+    @property
+    def rest(self) -> float:
+        """Seconds until an id at rest may be used again; infinite where none is."""
+        with self._lock:
+            return max(0.0, self._resting[0][0] - time.monotonic()) if self._resting else math.inf
+
+    def reserve(self, most: int | None = None) -> bool:
+        """Reserve a place for `acquire`, which from now on counts as held.
+
+        Args:
+            most: How many environments this process may hold, those at rest included; None for no limit.
+
+        Returns:
+            Whether there was room.
+        """
+        with self._lock:
+            self._wake()
+            if most is not None and self.load + len(self._resting) >= most:
+                return False
+            self._pending += 1
+            return True
+
+    def unreserve(self) -> None:
+        """Give up a place that was reserved."""
+        with self._lock:
+            self._pending -= 1
+            self.offer()
+
+    def offer(self) -> None:
+        """Hand out the places that are free to those who wait for one."""
+        with self._lock:
+            for turn in list(self.waiting):
+                if not turn.place.done() and self.reserve(turn.most):
+                    try:
+                        turn.place.set_result(self)
+                    except InvalidStateError:  # another server was faster, or nobody waits any more
+                        self._pending -= 1
+
+    def acquire(self, task_id: int, *, fresh: bool = False, reserved: bool = False) -> Flow[Lease]:
         """Take a remote environment: a free one of ours, else a new one.
 
         Args:
             task_id: The task that will be played first.
             fresh: Whether only a new one will do.
+            reserved: Whether a place was reserved for it.
 
         Raises:
             WrongServer: Another environment answers at the address.
@@ -138,7 +199,15 @@ class LeasePool:
             ServerUnreachable: It could not be reached, or is left alone for a while.
             Fault: The server did not do its part.
         """
-        self.health.check()
+        if not reserved:
+            self.reserve()
+        try:
+            self.health.check()
+            return (yield from self._take(task_id, fresh=fresh))
+        finally:
+            self.unreserve()  # what was taken counts by itself
+
+    def _take(self, task_id: int, *, fresh: bool) -> Flow[Lease]:
         try:
             yield from self._identify()
             slot = self._take_slot()
@@ -148,33 +217,31 @@ class LeasePool:
                 _give_back(slot)
                 raise
         except Fault as fault:
+            if not isinstance(fault, ServerFull):
+                self.health.shun()
             self.note(fault)
             raise
 
     def _fill(self, slot: Slot | None, task_id: int, *, fresh: bool) -> Flow[Lease]:
         """Return a lease on a free environment, on the one last played in the slot, or on a new one."""
-        reused = self._reserve(slot, fresh=fresh)
+        reused = None if fresh else self._reuse(slot)
         if reused is not None:
             return reused
         listed: tuple[int, ...] | None = None
-        try:
-            if slot is not None:
-                listed = yield from at(self.server, self.environment.wire.list_envs())
-            if slot is not None and listed is not None:
-                left = slot.env_id
-                if left in listed and left not in self._held and not fresh:
-                    return self._enter(left, fresh=False, slot=slot)
-                self._check_room(len(listed))
-            env_id = yield from at(self.server, self.environment.wire.create(task_id))
-            if env_id in (listed or ()):
-                raise self._full(env_id)
-            lease = self._hold(env_id, slot)
-            if slot is not None:
-                slot.remember(None if listed is None else env_id)
-            return lease
-        finally:
-            with self._lock:
-                self._pending -= 1
+        if slot is not None:
+            listed = yield from at(self.server, self.environment.wire.list_envs())
+        if slot is not None and listed is not None:
+            left = slot.env_id
+            if left in listed and left not in self._held and not fresh:
+                return self._enter(left, fresh=False, slot=slot)
+            self._check_room(len(listed))
+        env_id = yield from at(self.server, self.environment.wire.create(task_id))
+        if env_id in (listed or ()):
+            raise self._full(env_id)
+        lease = self._hold(env_id, slot)
+        if slot is not None:
+            slot.remember(None if listed is None else env_id)
+        return lease
 
     def _take_slot(self) -> Slot | None:
         if self._slots is None:
@@ -211,10 +278,17 @@ class LeasePool:
         with self._lock:
             if self._held.get(lease.env_id) is lease:
                 del self._held[lease.env_id]
-        if current and lease.in_doubt and not self.environment.wire.closes:
-            with self._lock:  # and the slot with it
-                self._resting.append((time.monotonic() + REST_SECONDS, lease))
-            return True
+            self._pending += 1  # until it is closed it takes up room on the server
+        try:
+            if current and lease.in_doubt and not self.environment.wire.closes:
+                with self._lock:  # and the slot with it
+                    self._resting.append((time.monotonic() + REST_SECONDS, lease))
+                return True
+            return (yield from self._hand_in(lease, current=current))
+        finally:
+            self.unreserve()
+
+    def _hand_in(self, lease: Lease, *, current: bool) -> Flow[bool]:
         try:
             if not current:
                 return True  # the id may be someone else's by now
@@ -226,6 +300,8 @@ class LeasePool:
             _log.debug("could not close %r: %s", lease, error)
             return False
         else:
+            if self._journal is not None:
+                self._journal.discard(lease.env_id)
             return True
         finally:
             if lease.ours:
@@ -243,6 +319,9 @@ class LeasePool:
             for _, lease in self._resting:
                 _give_back(lease.slot)
             self._resting.clear()
+            if self._journal is not None:
+                self._journal.clear()
+            self.offer()
 
     def _identify(self) -> Flow[None]:
         if self._identified:
@@ -274,14 +353,11 @@ class LeasePool:
             with self._lock:
                 self._free.append(lease.env_id)
 
-    def _reserve(self, slot: Slot | None, *, fresh: bool) -> Lease | None:
-        """Return a lease on a free id, or count one that is to be created."""
+    def _reuse(self, slot: Slot | None) -> Lease | None:
+        """Return a lease on a free id, if there is one."""
         self._wake()
         with self._lock:
-            if self._free and not fresh:
-                return self._enter(self._free.pop(), fresh=False, slot=slot)
-            self._pending += 1
-            return None
+            return self._enter(self._free.pop(), fresh=False, slot=slot) if self._free else None
 
     def _hold(self, env_id: int, slot: Slot | None) -> Lease:
         """Enter an id that the server has just given out."""
@@ -294,6 +370,8 @@ class LeasePool:
             if env_id in self._free:
                 self._free.remove(env_id)
             self._resting = deque(entry for entry in self._resting if entry[1].env_id != env_id)
+            if self._journal is not None:
+                self._journal.add(env_id)
             return self._enter(env_id, fresh=True, slot=slot)
 
     def _full(self, env_id: int) -> ServerFull:

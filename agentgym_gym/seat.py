@@ -60,6 +60,7 @@ class Seat(gymnasium.Env[str, str | Action]):
         on_fault: Literal["truncate", "raise"] = "truncate",
         max_turns: int | None = _NOT_GIVEN,
         timeout: float | Mapping[str, float] = DEFAULT_TIMEOUT,
+        max_envs_per_server: int | None = None,
         render_mode: str | None = None,
         transport: httpx.BaseTransport | None = None,
         **own_options: Any,
@@ -75,6 +76,7 @@ class Seat(gymnasium.Env[str, str | Action]):
             "on_fault": on_fault,
             "max_turns": max_turns,
             "timeout": timeout,
+            "max_envs_per_server": max_envs_per_server,
             "render_mode": render_mode,
         }
         self._options: dict[str, Any] = {k: v for k, v in options.items() if v != _DEFAULTS[k]} | own_options
@@ -82,10 +84,8 @@ class Seat(gymnasium.Env[str, str | Action]):
             parse_urls(server, "server")  # a typing mistake is told here, not at the first reset
         if max_turns is _NOT_GIVEN:
             max_turns = self.environment.max_turns
-        if max_turns is not None and not (_is_whole(max_turns) and max_turns >= 1):
-            raise BadOption(
-                f"max_turns={max_turns!r} should be a positive number of turns, or None for no limit"
-            )
+        _positive("max_turns", max_turns, "turns")
+        _positive("max_envs_per_server", max_envs_per_server, "environments")
         _one_of("on_fault", on_fault, ("truncate", "raise"))
         _one_of("on_unknown", on_unknown, ("forward", "refuse", None))
         _one_of("render_mode", render_mode, ("ansi", None))
@@ -103,6 +103,7 @@ class Seat(gymnasium.Env[str, str | Action]):
             # AgentGym's own client sends whatever a reply holds.
             on_unknown=on_unknown or ("forward" if parser == "agentgym" else self.environment.on_unknown),
             max_turns=max_turns,
+            max_envs_per_server=max_envs_per_server,
         )
         self._limits = Limits.of(timeout)
         self._until = 0.0  # when the time of the episode is up
@@ -234,6 +235,11 @@ def give_back(episode: Episode, *, timeout: float, transport: httpx.BaseTranspor
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _positive(name: str, value: Any, unit: str) -> None:
+    if value is not None and not (_is_whole(value) and value >= 1):
+        raise BadOption(f"{name}={value!r} should be a positive number of {unit}, or None for no limit")
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -1,0 +1,91 @@
+"""On which of several servers an episode is played, and waiting until one has a place.
+
+The least loaded server that did not just fail comes first. One that fails is passed over, and one on which
+this process holds all that it may is waited for: first come, first served, whichever server is free first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from agentgym_gym.calls import Wait, WaitingFlow
+from agentgym_gym.errors import Fault, ServerFull
+from agentgym_gym.leases import Lease, LeasePool, Turn, pool_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["acquire"]
+
+
+def acquire(
+    environment: Environment,
+    servers: Sequence[str],
+    task_id: int,
+    *,
+    most: int | None = None,
+    fresh: bool = False,
+) -> WaitingFlow[Lease]:
+    """Take a lease on the least loaded server that does its part and has room.
+
+    Args:
+        environment: What is played.
+        servers: Base URLs of the servers.
+        task_id: The task that will be played first.
+        most: How many environments this process may hold on each server; None for no limit.
+        fresh: Whether only a new environment will do.
+
+    Raises:
+        WrongServer: Another environment answers at an address.
+        ServerFull: None had room in time.
+        Fault: None did its part; that of the last that was asked.
+    """
+    pools = [pool_of(environment, server) for server in servers]
+    while True:
+        pool = yield from _reserve(pools, most)
+        pools.remove(pool)
+        try:
+            return (yield from pool.acquire(task_id, fresh=fresh, reserved=True))
+        except Fault:
+            if not pools:
+                raise
+
+
+def _reserve(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool]:
+    """Reserve a place in one of the pools, as soon as one has room."""
+    for pool in sorted(pools, key=lambda pool: (pool.health.set_aside, pool.load)):
+        if pool.reserve(most):
+            return pool
+    turn = Turn(most or 0, Future())
+    began = time.monotonic()
+    try:
+        for pool in pools:
+            pool.waiting[turn] = None
+            pool.offer()  # what was given back before we stood in line
+        while not turn.place.done():
+            yield Wait(turn.place, min(pool.rest for pool in pools), began)
+            for pool in pools:
+                pool.offer()  # what has rested long enough
+        if turn.place.cancelled():
+            raise ServerFull(_advice(pools, most))
+        return turn.place.result()
+    except BaseException:
+        if not turn.place.cancel():  # it was given to us, who have no use for it any more
+            turn.place.result().unreserve()
+        raise
+    finally:
+        for pool in pools:
+            pool.waiting.pop(turn, None)
+
+
+def _advice(pools: Sequence[LeasePool], most: int | None) -> str:
+    name = pools[0].environment.name
+    where = "the server" if len(pools) == 1 else f"each of the {len(pools)} servers"
+    return (
+        f"this process holds {most} {name} environments on {where}, as many as max_envs_per_server={most} "
+        "allows, and none was given back in time: close() those that are done with, play fewer at once, add "
+        "servers by server=[URL, URL, ...], or give it a longer time limit by timeout={'create': SECONDS}"
+    )
