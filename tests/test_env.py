@@ -414,6 +414,8 @@ def test_repr_keeps_passwords_to_itself():
         {"max_turns": 0},
         {"max_turns": 2.5},
         {"max_turns": True},
+        {"max_envs_per_server": 0},
+        {"max_envs_per_server": "2"},
         {"timeout": 0},
         {"timeout": float("inf")},
         {"timeout": "10"},

@@ -62,11 +62,6 @@ def server():
     server.stop()
 
 
-@pytest.fixture
-def url(server):
-    return server.url
-
-
 def restarted(server):
     server.stop()
     again = LocalServer("textcraft", port=int(server.url.rpartition(":")[2]))
@@ -74,12 +69,14 @@ def restarted(server):
     return again
 
 
-def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, url):
+def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcraft_url):
+    url = textcraft_url
     dead, left = dead_client(url)
     with client(url, then="input()") as (living, held):
         shown = run("leases", url)
         assert shown.exit_code == 0
         assert f"{dead} (ended)   TextCraft     2" in shown.stdout
+        assert f"{dead} (ended)" in run("leases", url.replace("127.0.0.1", "localhost")).stdout
         assert f"{living} (runs)" in shown.stdout
         assert f"agentgym leases {url} --clear" in shown.stdout
         found = json.loads(run("leases", url, "--json").stdout)
@@ -97,12 +94,8 @@ def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, url):
     assert "No process of this machine holds anything" in run("leases", url).stdout  # it ended well
 
 
-def test_it_is_found_by_another_name_of_this_machine(run, url):
-    dead, _ = dead_client(url)
-    assert f"{dead} (ended)" in run("leases", url.replace("127.0.0.1", "localhost")).stdout
-
-
-def test_nothing_is_closed_before_it_was_agreed_to(run, url):
+def test_nothing_is_closed_before_it_was_agreed_to(run, textcraft_url):
+    url = textcraft_url
     _, left = dead_client(url)
     for answer in ("n\n", ""):
         refused = run("leases", url, "--clear", input=answer)
@@ -190,9 +183,9 @@ def test_what_cannot_be_asked(run, arguments):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, url):
+def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, textcraft_url):
     """Else what the parent left could not be cleared before the child ends."""
     then = "os.fork() and os.kill(os.getpid(), signal.SIGKILL); sys.stdin.read(); os._exit(0)"
-    with client(url, then=then) as (pid, _):
+    with client(textcraft_url, then=then) as (pid, _):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        assert f"{pid} (ended)" in run("leases", url).stdout
+        assert f"{pid} (ended)" in run("leases", textcraft_url).stdout
