@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, Reading
-    from agentgym_gym.leases import Lease
+    from agentgym_gym.lease import Lease
 
 __all__ = ["Episode", "Message", "Turn"]
 
@@ -129,7 +129,8 @@ class Episode:
                 raised here, whatever is done with those of a step.
         """
         self._playing = False
-        if self.lease is not None and (self.fault or self.lease.in_doubt or not self.lease.current):
+        lease = self.lease
+        if lease is not None and (self.fault or lease.in_doubt or not lease.pool.resume(lease)):
             yield from self._give_back()
         self.fault = None
         start = yield from self._start_task(task_id, servers)
@@ -276,6 +277,8 @@ class Episode:
     ) -> Turn:
         truncated = not done and self.max_turns is not None and self._turn >= self.max_turns
         self._playing = not (done or truncated)
+        if not self._playing and self.lease is not None:
+            self.lease.pool.park(self.lease)
         self.transcript.append(Message("environment", observation))
         return Turn(observation, reward, done, truncated, self._info(**info))
 

@@ -13,102 +13,31 @@ import os
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future, InvalidStateError
-from typing import TYPE_CHECKING, NamedTuple
+from concurrent.futures import InvalidStateError
+from typing import TYPE_CHECKING
 
 from agentgym_gym.calls import Flow, at
 from agentgym_gym.errors import (
     Fault,
-    LeaseLost,
     ServerFull,
     ServerUnreachable,
     WrongServer,
 )
 from agentgym_gym.health import Health
 from agentgym_gym.journal import Journal
+from agentgym_gym.lease import Lease, Turn
 from agentgym_gym.slots import Slot, Slots
 from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["REST_SECONDS", "Lease", "LeasePool", "Turn", "pool_of"]
+__all__ = ["REST_SECONDS", "LeasePool", "pool_of"]
 
 REST_SECONDS = 300.0
 """How long an id is left alone in which a request may still be running, where it cannot be closed."""
 
 _log = logging.getLogger(__name__)
-
-
-class Lease:
-    """The right to use one remote environment.
-
-    Attributes:
-        pool: The pool it came from.
-        env_id: The id on the server.
-        fresh: Whether the environment was made for this lease and has not been played.
-        in_doubt: Whether a request may still be running in the remote environment.
-        spoilt: Whether the remote environment could not be reset, and so is of no use to anyone.
-        slot: The place it takes on a server that has only so many.
-    """
-
-    def __init__(
-        self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool, slot: Slot | None = None
-    ) -> None:
-        self.pool = pool
-        self.slot = slot
-        self.env_id = env_id
-        self.fresh = fresh
-        self.in_doubt = False
-        self.spoilt = False
-        self._epoch = epoch
-        self._pid = os.getpid()
-        self._taken = False
-
-    @property
-    def server(self) -> str:
-        """Base URL of the server."""
-        return self.pool.server
-
-    @property
-    def current(self) -> bool:
-        """Whether the remote environment can still be there: the server was not seen to go away since."""
-        return self.ours and not self._taken and self._epoch == self.pool.epoch
-
-    @property
-    def ours(self) -> bool:
-        """Whether this process took the lease; a forked child inherits the object, not the right."""
-        return self._pid == os.getpid()
-
-    def take_away(self) -> None:
-        """Note that the server gave the id to someone else, having lost what was there."""
-        self._taken = True
-
-    def check(self) -> None:
-        """Raise unless the remote environment may be used.
-
-        Raises:
-            LeaseLost: It belongs to another process, or the server gave its id to someone else.
-        """
-        if not self.ours:
-            raise LeaseLost("this environment was made in another process; make one in each process")
-        if not self.current:
-            raise LeaseLost(f"{redact(self.server)} was restarted and lost remote environment {self.env_id}")
-
-    def __repr__(self) -> str:
-        return f"Lease({redact(self.server)!r}, {self.env_id})"
-
-
-class Turn(NamedTuple):
-    """Somebody's turn to get a place, in one pool or another.
-
-    Attributes:
-        most: How many environments the pool may hold, this one included.
-        place: To be resolved with the pool that has reserved a place; cancelled when none is wanted any more.
-    """
-
-    most: int
-    place: Future[LeasePool]
 
 
 class LeasePool:
@@ -179,11 +108,41 @@ class LeasePool:
         """Hand out the places that are free to those who wait for one."""
         with self._lock:
             for turn in list(self.waiting):
-                if not turn.place.done() and self.reserve(turn.most):
-                    try:
-                        turn.place.set_result(self)
-                    except InvalidStateError:  # another server was faster, or nobody waits any more
+                if turn.place.done():
+                    continue
+                place = self if self.reserve(turn.most) else self.take_over()
+                if place is None:
+                    continue
+                try:
+                    turn.place.set_result(place)
+                except InvalidStateError:  # another server was faster, or nobody waits any more
+                    if isinstance(place, Lease):
+                        place.idle = True
+                    else:
                         self._pending -= 1
+
+    def park(self, lease: Lease) -> None:
+        """Note that the episode in a lease is over: until the next begins, it goes to whoever waits."""
+        with self._lock:
+            lease.idle = True
+            self.offer()
+
+    def resume(self, lease: Lease) -> bool:
+        """Note that another episode begins in a lease; return whether it is still its holder's."""
+        with self._lock:
+            lease.idle = False
+            return lease.current
+
+    def take_over(self) -> Lease | None:
+        """Take an idle lease from its holder, who needs none before the next reset."""
+        with self._lock:
+            lease = next((each for each in self._held.values() if each.idle and each.current), None)
+            if lease is None:
+                return None
+            heir = self._enter(lease.env_id, fresh=False, slot=lease.slot)
+            lease.take_away()
+            lease.slot = None
+            return heir
 
     def acquire(self, task_id: int, *, fresh: bool = False, reserved: bool = False) -> Flow[Lease]:
         """Take a remote environment: a free one of ours, else a new one.
@@ -274,8 +233,8 @@ class LeasePool:
         Returns:
             Whether the server did its part, if it had one.
         """
-        current = lease.current
         with self._lock:
+            current = self.resume(lease)
             if self._held.get(lease.env_id) is lease:
                 del self._held[lease.env_id]
             self._pending += 1  # until it is closed it takes up room on the server

@@ -2,6 +2,7 @@
 
 The least loaded server that did not just fail comes first. One that fails is passed over, and one on which
 this process holds all that it may is waited for: first come, first served, whichever server is free first.
+What an episode that is over still holds, for its environment's next one, is handed on to whoever waits.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.calls import Wait, WaitingFlow
 from agentgym_gym.errors import Fault, ServerFull
-from agentgym_gym.leases import Lease, LeasePool, Turn, pool_of
+from agentgym_gym.lease import Lease, Turn
+from agentgym_gym.leases import LeasePool, pool_of
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -45,20 +47,35 @@ def acquire(
     """
     pools = [pool_of(environment, server) for server in servers]
     while True:
-        pool = yield from _reserve(pools, most)
-        pools.remove(pool)
+        place = yield from _place(pools, most)
+        if isinstance(place, Lease):
+            if not fresh:
+                return place
+            yield from place.pool.release(place)
+            continue
+        pools.remove(place)
         try:
-            return (yield from pool.acquire(task_id, fresh=fresh, reserved=True))
+            return (yield from place.acquire(task_id, fresh=fresh, reserved=True))
         except Fault:
             if not pools:
                 raise
 
 
-def _reserve(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool]:
-    """Reserve a place in one of the pools, as soon as one has room."""
-    for pool in sorted(pools, key=lambda pool: (pool.health.set_aside, pool.load)):
+def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
+    """Return one of the pools, where a place is reserved, or an idle lease, as soon as there is either."""
+    ranked = sorted(pools, key=lambda pool: (pool.health.set_aside, pool.load))
+    for pool in ranked:
         if pool.reserve(most):
             return pool
+    for pool in ranked:
+        lease = pool.take_over()
+        if lease is not None:
+            return lease
+    return (yield from _in_line(pools, most))
+
+
+def _in_line(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
+    """Wait in all pools for the first place there is."""
     turn = Turn(most or 0, Future())
     began = time.monotonic()
     try:
@@ -73,12 +90,20 @@ def _reserve(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeaseP
             raise ServerFull(_advice(pools, most))
         return turn.place.result()
     except BaseException:
-        if not turn.place.cancel():  # it was given to us, who have no use for it any more
-            turn.place.result().unreserve()
+        if not turn.place.cancel():
+            _pass_on(turn.place.result())
         raise
     finally:
         for pool in pools:
             pool.waiting.pop(turn, None)
+
+
+def _pass_on(place: LeasePool | Lease) -> None:
+    """Give up a place for which there is no use any more."""
+    if isinstance(place, Lease):
+        place.pool.park(place)
+    else:
+        place.unreserve()
 
 
 def _advice(pools: Sequence[LeasePool], most: int | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["EXIT_SECONDS", "Seat", "give_back", "seats"]
 
 _NOT_GIVEN: Any = object()
+
+_log = logging.getLogger(__name__)
 
 EXIT_SECONDS = 10.0
 """Seconds that giving all environments back may take when the program ends."""
@@ -256,11 +259,17 @@ def _leave_all() -> None:
     """
     deadline = time.monotonic() + EXIT_SECONDS
     silent: set[str] = set()
+    late = 0
     for seat in seats():
         lease = seat._episode.lease  # noqa: SLF001 - our own
         server = lease.server if lease else ""
-        if server in silent or time.monotonic() > deadline:
+        if server in silent:
+            continue
+        if time.monotonic() > deadline:
+            late += lease is not None
             continue
         with contextlib.suppress(Exception):
             if not seat._leave():  # noqa: SLF001 - our own
                 silent.add(server)
+    if late:
+        _log.warning("%d remote environments stay open: there was no time to close them at exit", late)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from filelock import FileLock
 
-__all__ = ["FOLDER", "Place", "Slot", "Slots", "folder_of"]
+__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of"]
 
 
 def _digest(server: str) -> str:
@@ -107,7 +107,7 @@ class Slots:
             return Slot(lock, self._folder / f"{number}.id", partial(self._taken.discard, number))
         return None
 
-    def look(self) -> list[Place]:
+    def look(self) -> list[SlotState]:
         """Return the places that were ever taken by processes of this user and machine."""
         from filelock import FileLock, Timeout  # noqa: PLC0415 - few servers need it
 
@@ -119,14 +119,14 @@ class Slots:
             try:
                 lock.acquire()
             except Timeout:
-                found.append(Place(_noted(note), taken=True))
+                found.append(SlotState(_noted(note), taken=True))
             else:
-                found.append(Place(_noted(note), taken=False))
+                found.append(SlotState(_noted(note), taken=False))
                 lock.release()
         return found
 
 
-class Place(NamedTuple):
+class SlotState(NamedTuple):
     """What is known of a place.
 
     Attributes:

@@ -14,8 +14,7 @@ BEGIN = """
     import gymnasium
     from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
 
-    server, max_turns = sys.argv[1], 5
-    options = {"server": server}
+    options = {"server": sys.argv[1]}
     kept = []
 """
 

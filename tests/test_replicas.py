@@ -132,6 +132,73 @@ def test_no_more_are_held_than_wanted_and_the_others_wait(counted):
     assert [server.open for server in servers] == [set(), set()]
 
 
+def test_what_an_episode_that_is_over_holds_is_handed_on(counted):
+    """As where environments are kept for later episodes: nobody waits for one that nobody plays in."""
+    servers = [counted(), counted()]
+
+    async def play(kept):
+        kept.append(textcraft(*servers, kind=AsyncAgentGymEnv, max_envs_per_server=2, max_turns=2))
+        env = kept[-1]
+        for _ in range(2):
+            await env.reset(seed=0)
+            turns = [await env.step("Action: inventory") for _ in range(2)]
+            assert [turn[3] for turn in turns] == [False, True]
+            assert "fault" not in turns[1][4]
+
+    async def all_of_them():
+        kept = []
+        await asyncio.gather(*(play(kept) for _ in range(12)))
+        for env in kept:
+            await env.close()
+
+    asyncio.run(all_of_them())
+    assert [server.most for server in servers] == [2, 2]
+    assert [server.asked["/create"] for server in servers] == [2, 2]
+    assert [server.open for server in servers] == [set(), set()]
+
+
+def test_what_an_episode_holds_that_goes_on_is_not_handed_on(counted):
+    server = counted()
+    limits = {"create": 0.2}
+    playing, over = (
+        textcraft(server, max_envs_per_server=2, max_turns=turns, timeout=limits) for turns in (5, 1)
+    )
+    for env in (playing, over):
+        env.reset(seed=0)
+        env.step("Action: inventory")
+    late = textcraft(server, max_envs_per_server=2, timeout=limits)
+    late.reset(seed=0)
+    assert "fault" not in playing.step("Action: inventory")[4]
+    with pytest.raises(errors.ServerFull):
+        over.reset(seed=0)
+    assert "fault" not in late.step("Action: inventory")[4]
+    playing.close()
+    over.reset(seed=0)
+    over.close()
+    late.close()
+    assert (server.most, server.asked["/create"], server.open) == (2, 3, set())
+
+
+def test_a_place_that_is_handed_on_on_a_server_of_few_stays_taken():
+    pool = pool_of(find("TODOList"), "http://handed-on.test")
+    pool._identified = True
+    assert pool.reserve(1)
+    lease = pool._hold(7, pool._take_slot())
+    pool.unreserve()
+    pool.park(lease)
+    with pytest.raises(StopIteration) as done:
+        next(acquire(find("TODOList"), [pool.server], 0, most=1))
+    heir = done.value.value
+    assert (heir.env_id, heir.current, lease.current) == (7, True, False)
+    with pytest.raises(StopIteration):
+        next(pool.release(lease))
+    with pytest.raises(errors.ServerFull):
+        pool._take_slot()
+    with pytest.raises(StopIteration):
+        next(pool.release(heir))
+    pool._take_slot().release()
+
+
 def test_threads_wait_for_threads_and_event_loops_for_both(counted):
     server = counted()
     first = textcraft(server, max_envs_per_server=1)

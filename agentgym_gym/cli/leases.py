@@ -21,7 +21,7 @@ from agentgym_gym.cli.sources import Probe, probe
 from agentgym_gym.client import SyncDriver
 from agentgym_gym.delivery import Limits
 from agentgym_gym.errors import BadOption, EnvironmentFailed, Fault, NoServer, ServerError
-from agentgym_gym.slots import Place, Slots
+from agentgym_gym.slots import Slots, SlotState
 from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def leases(
         bool, typer.Option("--json", help="Print JSON instead of tables; not with --clear.")
     ] = False,
 ) -> None:
-    """Tell which remote environments are held on a server, and clear what dead processes left.
+    """Tell what is held on a server, and clear what dead clients left.
 
     Known are those of this user and machine, and what the server lists by itself. What a running process
     holds is never closed. Exits with 1 if something could not be cleared.
@@ -80,7 +80,7 @@ class _Found:
     server: str
     probe: Probe
     records: tuple[Record, ...]
-    places: tuple[Place, ...]
+    places: tuple[SlotState, ...]
     listed: tuple[int, ...] | None
 
     @property
