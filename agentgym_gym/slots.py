@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from filelock import FileLock
 
-__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of"]
+__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of", "look"]
 
 
 def _digest(server: str) -> str:
@@ -107,24 +107,6 @@ class Slots:
             return Slot(lock, self._folder / f"{number}.id", partial(self._taken.discard, number))
         return None
 
-    def look(self) -> list[SlotState]:
-        """Return the places that were ever taken by processes of this user and machine."""
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - few servers need it
-
-        found = []
-        numbers = {int(file.stem) for file in self._folder.glob("*.*") if file.stem.isdecimal()}
-        for number in sorted(numbers):
-            note = self._folder / f"{number}.id"
-            lock = FileLock(note.with_suffix(".lock"), timeout=0, thread_local=False)
-            try:
-                lock.acquire()
-            except Timeout:
-                found.append(SlotState(_noted(note), taken=True))
-            else:
-                found.append(SlotState(_noted(note), taken=False))
-                lock.release()
-        return found
-
 
 class SlotState(NamedTuple):
     """What is known of a place.
@@ -136,6 +118,30 @@ class SlotState(NamedTuple):
 
     env_id: int | None
     taken: bool
+
+
+def look(server: str) -> list[SlotState]:
+    """Return the places on a server that processes of this user and machine ever took.
+
+    Args:
+        server: Its base URL.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - few servers need it
+
+    found = []
+    folder = folder_of(server)
+    numbers = {int(file.stem) for file in folder.glob("*.*") if file.stem.isdecimal()}
+    for number in sorted(numbers):
+        note = folder / f"{number}.id"
+        lock = FileLock(note.with_suffix(".lock"), timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            found.append(SlotState(_noted(note), taken=True))
+        else:
+            found.append(SlotState(_noted(note), taken=False))
+            lock.release()
+    return found
 
 
 def _noted(note: Path) -> int | None:

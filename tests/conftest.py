@@ -50,20 +50,26 @@ def silent_url() -> Iterator[str]:
 class CountedServer:
     """A server of TextCraft's wire, over a real socket, that counts what it holds and fails when told to.
 
+    Args:
+        answers: What it answers to a path, to be another kind of server; all else is then 404.
+
     Attributes:
         url: Its base URL.
         open: The ids of the environments that were made and not closed.
         most: The most that were open at a time.
         asked: How often each path was asked.
         broken: Paths that are answered by HTTP 500.
+        vanish_at: A path that is answered by the end of the connection.
         held_up: Paths that are not answered before `let_go` is set.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answers: dict[str, Any] | None = None) -> None:
         self.open: set[int] = set()
+        self._answers = answers
         self.most = 0
         self.asked: dict[str, int] = {}
         self.broken: set[str] = set()
+        self.vanish_at: str | None = None
         self.held_up: set[str] = set()
         self.arrived, self.let_go = threading.Event(), threading.Event()
         self._ids = itertools.count()
@@ -75,8 +81,11 @@ class CountedServer:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
-                status, answer = counted._answer(self.path, body)
+                status, answer = counted._answer(self.path.partition("?")[0], body)
                 content = json.dumps(answer).encode()
+                if self.path == counted.vanish_at:
+                    self.close_connection = True
+                    return
                 with contextlib.suppress(OSError):  # nobody may be waiting any more
                     self.send_response(status)
                     self.send_header("Content-Length", str(len(content)))
@@ -109,6 +118,8 @@ class CountedServer:
         if path in self.held_up:
             self.arrived.set()
             self.let_go.wait(60)
+        if self._answers is not None:
+            return (200, self._answers[path]) if path in self._answers else (404, {"detail": "Not Found"})
         with self._lock:
             if path in self.broken:
                 return 500, "broken"
@@ -127,12 +138,12 @@ class CountedServer:
 
 
 @pytest.fixture
-def counted() -> Iterator[Callable[[], CountedServer]]:
+def counted() -> Iterator[Callable[..., CountedServer]]:
     """Starts servers that count what they hold."""
     started: list[CountedServer] = []
 
-    def start() -> CountedServer:
-        started.append(CountedServer())
+    def start(answers: dict[str, Any] | None = None) -> CountedServer:
+        started.append(CountedServer(answers))
         return started[-1]
 
     yield start

@@ -110,6 +110,17 @@ def test_ids_are_used_again_on_a_server_that_closes_nothing():
     assert ids == {0}
 
 
+def test_an_id_in_use_that_is_given_out_again_is_refused_with_advice(counted):
+    server = counted({"/": "ok", "/create": 5, "/reset": ["x", None], "/observation": "WebShop [SEP] Search"})
+    first, second = (AgentGymEnv("WebShop", server=server.url) for _ in range(2))
+    first.reset(seed=0)
+    with pytest.raises(errors.ServerFull, match=r"gave out id 5, which is in use: it is full.*more servers"):
+        second.reset(seed=0)
+    first._episode.lease.check()  # and is not disturbed
+    second.close()
+    first.close()
+
+
 # ------------------------------------------------------------------------------------------------- the bound
 
 

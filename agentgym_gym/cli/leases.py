@@ -21,13 +21,12 @@ from agentgym_gym.cli.sources import Probe, probe
 from agentgym_gym.client import SyncDriver
 from agentgym_gym.delivery import Limits
 from agentgym_gym.errors import BadOption, EnvironmentFailed, Fault, NoServer, ServerError
-from agentgym_gym.slots import Slots, SlotState
+from agentgym_gym.slots import SlotState, look
 from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agentgym_gym.catalogue import Environment
     from agentgym_gym.journal import Record
     from agentgym_gym.wire import Wire
 
@@ -84,9 +83,9 @@ class _Found:
     listed: tuple[int, ...] | None
 
     @property
-    def environment(self) -> Environment | None:
-        """What is played there, or the first of those that it may be."""
-        return next(iter(self.probe.environments), None)
+    def closes(self) -> bool:
+        """Whether the server can close environments, or may be one that can."""
+        return any(environment.wire.closes for environment in self.probe.environments)
 
     @property
     def left(self) -> list[Record]:
@@ -110,7 +109,10 @@ class _Found:
             table.add_row("holds", _count(len(self.listed)))
         out.print(table)
         self._show_records()
-        self._show_places()
+        if self.places:
+            self._show_places()
+        if self.probe.environments and not self.closes:
+            out.print(self.cannot_close)
 
     def _show_records(self) -> None:
         records = [record for record in self.records if record.ids]
@@ -122,32 +124,34 @@ class _Found:
                 held = (str(len(record.ids)), since, _ranges(record.ids))
                 table.add_row(f"{record.pid} ({state})", clean(record.environment), *held)
             out.print(table)
-        elif self.environment is None or self.environment.wire.closes:
+        elif self.closes or not self.probe.environments:
             out.print("No process of this machine holds anything there, or left anything.")
         if self.left:
             out.print(f"What was left is closed by: agentgym leases {redact(self.server)} --clear")
 
     def _show_places(self) -> None:
-        if self.environment is None or self.environment.wire.closes:
-            return
-        if self.environment.wire.capacity is not None:
-            taken = sum(place.taken for place in self.places)
-            there = self.listed or ()
-            left = [place for place in self.places if not place.taken and place.env_id in there]
-            out.print(f"Held by processes of this machine: {taken} of {self.environment.wire.capacity}.")
-            out.print(f"Left by others that ended, and used by the next here: {len(left)}.")
-            if self.others is not None:
-                out.print(f"Made by clients that are not known here: {len(self.others)}.")
-        out.print(_cannot_close(self.environment))
+        left = [place for place in self.places if not place.taken and place.env_id in (self.listed or ())]
+        out.print(f"Held by processes of this machine: {sum(place.taken for place in self.places)}.")
+        out.print(f"Left by others that ended, and used by the next here: {len(left)}.")
+        if self.others is not None:
+            out.print(f"Made by clients that are not known here: {len(self.others)}.")
+
+    @property
+    def cannot_close(self) -> str:
+        """What is to be said of a server that cannot close environments."""
+        used = "What ended processes of this machine left is used by the next, and the rest"
+        return (
+            f"This server cannot close environments. {used if self.places else 'They'} "
+            f"{'goes' if self.places else 'go'} when it is restarted."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the same for JSON."""
-        environment = self.environment
         return {
             "url": redact(self.server),
             "environments": [each.id for each in self.probe.environments],
             "problem": self.probe.problem,
-            "closes": None if environment is None else environment.wire.closes,
+            "closes": self.closes if self.probe.environments else None,
             "listed": None if self.listed is None else list(self.listed),
             "processes": [
                 {
@@ -165,22 +169,20 @@ class _Found:
 def _look_at(server: str) -> _Found:
     found = probe(server)
     listed: tuple[int, ...] | None = None
-    capacities = [e.wire.capacity for e in found.environments if e.wire.capacity is not None]
-    if found.environments and not found.environments[0].wire.closes:
+    if not all(environment.wire.closes for environment in found.environments):
         try:
             listed = _ask(server, _listed())
         except Fault:
             listed = None  # it does not say
-    places = Slots(server, capacities[0]).look() if capacities else []
-    return _Found(server, found, tuple(journal.records(server)), tuple(places), listed)
+    return _Found(server, found, tuple(journal.records(server)), tuple(look(server)), listed)
 
 
 def _clear(found: _Found, *, yes: bool) -> bool:
     """Close what was left; return whether nothing is left that could be closed."""
-    if found.environment is None:
+    if not found.probe.environments:
         raise NoServer(f"nothing can be closed: {found.probe.problem}")
-    if not found.environment.wire.closes:
-        raise BadOption(_cannot_close(found.environment))
+    if not found.closes:
+        raise BadOption(f"nothing can be closed: {found.cannot_close}")
     left = _strike_out_what_is_gone(found)
     count = sum(len(record.ids) for record in left)
     if not left:
@@ -204,9 +206,10 @@ def _strike_out_what_is_gone(found: _Found) -> list[Record]:
     """
     names = {environment.name for environment in found.probe.environments}
     left, newest = found.left, None
-    if any(record.environment in names for record in left) and found.environment is not None:
+    played = next((record.environment for record in left if record.environment in names), None)
+    if played is not None:
         try:
-            newest = _ask(found.server, _make_one_and_close_it(found.environment.wire))
+            newest = _ask(found.server, _make_one_and_close_it(find(played).wire))
         except Fault as fault:  # it is full, say
             err.print(f"Whether it was restarted could not be looked at: {clean(str(fault))}", soft_wrap=True)
     of_before = [
@@ -276,12 +279,6 @@ def _make_one_and_close_it(wire: Wire) -> Flow[int]:
     env_id = yield from wire.create(0)
     yield from wire.close(env_id)
     return env_id
-
-
-def _cannot_close(environment: Environment) -> str:
-    shared = environment.wire.capacity is not None
-    used = "What ended processes of this machine left is used by the next, and the rest" if shared else "All"
-    return f"{environment.name}'s server cannot close environments. {used} goes when it is restarted."
 
 
 def _count(number: int) -> str:

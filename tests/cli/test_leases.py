@@ -15,6 +15,21 @@ import pytest
 from agentgym_gym import AgentGymEnv, slots
 from agentgym_gym.servers.local import LocalServer
 
+# By which SQLGym is told from others that greet alike.
+OPENAPI = {
+    "paths": {
+        "/step": {},
+        "/reset": {
+            "post": {
+                "requestBody": {
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Reset"}}}
+                }
+            }
+        },
+    },
+    "components": {"schemas": {"Reset": {"properties": {"env_idx": {}, "item_id": {}}}}},
+}
+
 CLIENT = """
     import os, pathlib, signal, sys, time
     from agentgym_gym import AgentGymEnv, slots
@@ -154,7 +169,7 @@ def test_another_environment_s_server_has_nothing_of_it(run, server):
     try:
         result = run("leases", maze.url, "--clear", "--yes")
         assert result.exit_code == 2
-        assert "Maze's server cannot close environments. All goes when it is restarted." in result.stderr
+        assert "This server cannot close environments. They go when it is restarted." in result.stderr
     finally:
         maze.stop()
 
@@ -189,3 +204,47 @@ def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, textcraft_u
     with client(textcraft_url, then=then) as (pid, _):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         assert f"{pid} (ended)" in run("leases", textcraft_url).stdout
+
+
+def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
+    server = counted({"/": "ok", "/list_envs": [501, 502, 503], "/create": 504, "/openapi.json": OPENAPI})
+    places = slots.Slots(server.url, 8)
+    left, held = places.take(), places.take()
+    left.remember(501)
+    held.remember(502)
+    left.release()
+    shown = run("leases", server.url)
+    assert shown.exit_code == 0
+    for line in (
+        "holds   3 environments",
+        "Held by processes of this machine: 1.",
+        "Left by others that ended, and used by the next here: 1.",
+        "Made by clients that are not known here: 1.",
+        "This server cannot close environments. What ended processes of this machine left is used",
+    ):
+        assert line in shown.stdout
+    found = json.loads(run("leases", server.url, "--json").stdout)
+    assert (found["closes"], found["listed"]) == (False, [501, 502, 503])
+    assert found["places"] == [{"env_id": 501, "taken": False}, {"env_id": 502, "taken": True}]
+    cleared = run("leases", server.url, "--clear")
+    assert cleared.exit_code == 2
+    assert cleared.stderr.startswith("error: nothing can be closed: This server cannot close environments")
+    held.release()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_the_server_refuses_is_given_up_and_what_it_does_not_answer_is_kept(run, counted, fails):
+    server = counted()
+    dead, _ = dead_client(server.url)
+    if fails:
+        server.broken.add("/close")
+    else:
+        server.vanish_at = "/close"
+    cleared = run("leases", server.url, "--clear", "--yes")
+    if fails:
+        assert cleared.exit_code == 0
+        assert "Of 2 environments the server knew nothing, or could not close it." in cleared.stdout
+    else:
+        assert cleared.exit_code == 1
+        assert "The server failed, and the rest is left" in cleared.stderr
+    assert (f"{dead} (ended)" in run("leases", server.url).stdout) != fails
