@@ -107,11 +107,13 @@ class LeasePool:
     def offer(self) -> None:
         """Hand out the places that are free to those who wait for one."""
         with self._lock:
+            refused = 0
             for turn in list(self.waiting):
-                if turn.place.done():
+                if turn.most <= refused or turn.place.done():
                     continue
                 place = self if self.reserve(turn.most) else self.take_over()
                 if place is None:
+                    refused = turn.most
                     continue
                 try:
                     turn.place.set_result(place)
