@@ -1,8 +1,9 @@
 """What this process holds on a server that can close, written down for when the process dies.
 
 A process that is killed closes nothing, and most servers do not tell what they hold. So each process has a
-folder for each server, and in it an empty file for each environment it holds, named by the id. A lock that
-the system lets go of however the process ends says whether it is still there. ``agentgym leases`` reads it.
+folder, with one in it for each server, and in that an empty file for each environment it holds, named by the
+id. A lock that the system lets go of however the process ends says whether it is still there. ``agentgym
+leases`` reads it.
 
 Nothing here ever keeps an episode from being played: where nothing can be written, nothing is written.
 """
@@ -16,18 +17,18 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 import time
-import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
+from agentgym_gym import slots
 from agentgym_gym.slots import folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from filelock import BaseFileLock
 
 __all__ = ["Journal", "Record", "records"]
 
@@ -45,56 +46,60 @@ class Journal:
     """
 
     def __init__(self, environment: str, server: str) -> None:
-        self._environment = environment
-        self._server = server
-        self._folder: Path | None = None
-        self._lock: BaseFileLock | None = None
-        self._failed = False
-        _journals.add(self)
+        self._name = f"{folder_of(server).name}-{quote(environment, safe='')}"
 
     def add(self, env_id: int) -> None:
         """Write down an environment that was made."""
-        try:
-            if self._folder is None and not self._failed:
-                self._open()
-            if self._folder is not None:
-                (self._folder / str(env_id)).touch()
-        except OSError as error:  # no room, no right to write; filelock's time-out is one, too
-            self._failed = True
-            _log.debug("what is held on a server cannot be written down: %s", error)
+        process = _this_process()
+        if process.folder is not None:
+            with contextlib.suppress(OSError):
+                (process.folder / self._name).mkdir(exist_ok=True)
+                (process.folder / self._name / str(env_id)).touch()
 
     def discard(self, env_id: int) -> None:
         """Strike out an environment that was closed."""
-        if self._folder is not None:
+        process = _this_process()
+        if process.folder is not None:
             with contextlib.suppress(OSError):
-                (self._folder / str(env_id)).unlink(missing_ok=True)
+                (process.folder / self._name / str(env_id)).unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Strike out all: the server went away, and what it gave out since may be another's."""
-        if self._folder is not None:
-            for env_id in _ids(self._folder):
+        process = _this_process()
+        if process.folder is not None:
+            for env_id in _ids(process.folder / self._name):
                 self.discard(env_id)
 
-    def leave(self) -> None:
-        """Take the folder away at the end of the program, unless something is still open."""
-        folder, self._folder = self._folder, None
-        if folder is not None and not _ids(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-        if self._lock is not None:
-            with contextlib.suppress(OSError):
-                self._lock.release()
 
-    def _open(self) -> None:
+class _Process:
+    """The folder of this process, and the lock by which others see that it is there.
+
+    Attributes:
+        folder: Where it is; None where none could be made.
+    """
+
+    def __init__(self) -> None:
         from filelock import FileLock  # noqa: PLC0415 - not needed before something is held
 
-        parent = folder_of(self._server) / "held"
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=parent))
-        self._lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
-        self._lock.acquire()
-        about = {"environment": self._environment, "pid": os.getpid(), "began": time.time()}
-        (folder / _ABOUT).write_text(json.dumps(about), "ascii")
-        self._folder = folder
+        self.folder: Path | None = None
+        try:
+            parent = slots.FOLDER / "held"
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=parent))
+            self._lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
+            self._lock.acquire()
+            about = {"pid": os.getpid(), "began": time.time()}
+            (folder / _ABOUT).write_text(json.dumps(about), "ascii")
+            self.folder = folder
+        except OSError as error:  # no room, no right to write; filelock's time-out is one, too
+            _log.debug("what is held on servers cannot be written down: %s", error)
+
+    def leave(self) -> None:
+        """Take the folder away at the end of the program, but for what is still open."""
+        if self.folder is not None:
+            _tidy(self.folder)
+            with contextlib.suppress(OSError):
+                self._lock.release()
 
 
 @dataclass(frozen=True)
@@ -102,14 +107,15 @@ class Record:
     """What one process wrote down of one server.
 
     Attributes:
+        folder: Where.
         environment: Name of the environment.
         pid: The id of the process.
-        began: When it took its first environment, in seconds since 1970.
+        began: When it took its first environment of any server, in seconds since 1970.
         alive: Whether the process is still there.
         ids: The environments it holds, or left open: when each was made, by id, the first first.
     """
 
-    folder: Path = field(repr=False)
+    folder: Path
     environment: str
     pid: int
     began: float
@@ -119,10 +125,10 @@ class Record:
     @contextlib.contextmanager
     def claimed(self) -> Iterator[bool]:
         """Keep others from clearing it meanwhile; yields whether that could be done."""
-        with _locked(self.folder) as ours:
+        with _locked(self.folder.parent) as ours:
             yield ours
-            if ours and not _ids(self.folder):
-                shutil.rmtree(self.folder, ignore_errors=True)
+            if ours:
+                _tidy(self.folder.parent)
 
     def strike(self, env_id: int) -> None:
         """Strike out an environment."""
@@ -136,16 +142,14 @@ def records(server: str) -> list[Record]:
         server: Its base URL.
     """
     found = []
-    with contextlib.suppress(OSError):
-        for folder in (folder_of(server) / "held").iterdir():
-            # One that is just being made, or taken away, is neither whole nor worth telling.
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                about = json.loads((folder / _ABOUT).read_text("ascii"))
-                with _locked(folder) as free:
-                    ids = _ids(folder)
-                found.append(
-                    Record(folder, about["environment"], about["pid"], about["began"], not free, ids)
-                )
+    for folder in (slots.FOLDER / "held").glob(f"*/{folder_of(server).name}-*"):
+        # One that is just being made, or taken away, is neither whole nor worth telling.
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            about = json.loads((folder.parent / _ABOUT).read_text("ascii"))
+            with _locked(folder.parent) as free:
+                ids = _ids(folder)
+            environment = unquote(folder.name.partition("-")[2])
+            found.append(Record(folder, environment, about["pid"], about["began"], not free, ids))
     return sorted(found, key=lambda record: record.began)
 
 
@@ -177,15 +181,40 @@ def _ids(folder: Path) -> dict[int, float]:
     return {}
 
 
-_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+def _tidy(process: Path) -> None:
+    """Take away the folders of a process in which nothing is open, and its own if none is left."""
+    with contextlib.suppress(OSError):
+        servers = [folder for folder in process.iterdir() if folder.is_dir()]
+        still_open = [folder for folder in servers if _ids(folder)]
+        for folder in servers if still_open else [process]:
+            if folder not in still_open:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+_processes: dict[Path, _Process] = {}  # one, unless the folder is changed, as tests do
+_processes_lock = threading.RLock()
+
+
+def _this_process() -> _Process:
+    with _processes_lock:
+        if slots.FOLDER not in _processes:
+            _processes[slots.FOLDER] = _Process()
+        return _processes[slots.FOLDER]
 
 
 # Registered before the environments give back what they hold at the end (see seat.py), and so run after it.
 @atexit.register
 def _leave_all() -> None:
-    for journal in list(_journals):
-        journal.leave()
+    with _processes_lock:
+        while _processes:
+            _processes.popitem()[1].leave()
+
+
+def _forget_the_parents() -> None:
+    global _processes_lock  # noqa: PLW0603 - the parent may have held it while forking
+    _processes_lock = threading.RLock()
+    _processes.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_journals.clear)
+    os.register_at_fork(after_in_child=_forget_the_parents)

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import agentgym_gym
-from agentgym_gym import slots
+from agentgym_gym import journal, slots
 from agentgym_gym.servers.local import LocalServer
 
 
@@ -207,10 +207,12 @@ def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _slots_of_their_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> None:
+) -> Iterator[None]:
     """Keep the slots of servers apart, as those of different tests may have one address."""
     folder = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]  # not `tmp_path`, which is made
     monkeypatch.setattr(slots, "FOLDER", tmp_path_factory.getbasetemp() / "slots" / folder)
+    yield
+    journal._leave_all()
 
 
 @pytest.fixture(scope="session")

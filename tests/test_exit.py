@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -70,20 +71,24 @@ def test_what_is_held_is_closed(counted, end, status):
     assert status in {1, -signal.SIGINT} or ended.stderr == ""
 
 
-@pytest.mark.parametrize("kind", [SYNC, VECTOR, AWAITED])
-def test_ctrl_c_in_the_middle_of_a_step(counted, kind):
-    server = counted()
-    server.held_up.add("/step")
+@pytest.mark.parametrize(
+    ("kind", "path"), [(SYNC, "/step"), (AWAITED, "/step"), (VECTOR, "/step"), (VECTOR, "/reset")]
+)
+def test_ctrl_c_in_the_middle_of_something(counted, kind, path):
+    server, number = counted(), 2 if kind is VECTOR else 1
+    server.held_up.add(path)
     with subprocess.Popen(
         [*program(kind), server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as started:
-        assert server.arrived.wait(60)
+        while server.asked.get(path, 0) < number:
+            assert started.poll() is None
+            time.sleep(0.01)
         started.send_signal(signal.SIGINT)
         _, said = started.communicate(timeout=60)
     assert started.returncode == -signal.SIGINT
     assert said.rstrip().endswith("KeyboardInterrupt")
     assert "never" not in said  # retrieved, awaited
-    assert server.asked["/create"] == (2 if kind is VECTOR else 1)
+    assert server.asked["/create"] == number
     assert server.open == set()
 
 
