@@ -277,6 +277,7 @@ class LeasePool:
             self.epoch += 1
             self._identified = False
             self._free.clear()
+            self._held.clear()  # nobody can play in them any more, and they take up no room
             for _, lease in self._resting:
                 _give_back(lease.slot)
             self._resting.clear()
