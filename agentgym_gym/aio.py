@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym.addresses import configured
 from agentgym_gym.delivery import Limits
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agentgym_gym.episode import Episode, Turn
 
 __all__ = ["AsyncAgentGymEnv"]
+
+T = TypeVar("T")
 
 
 class AsyncAgentGymEnv(Seat):
@@ -59,13 +61,13 @@ class AsyncAgentGymEnv(Seat):
         task_id = self._draw(seed, options)
         # Starting a local server takes seconds, which the event loop must not.
         servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
-        return await self._driver.run(self._episode.reset(task_id, servers), self._until)
+        return await self._wait_for(self._driver.run(self._episode.reset(task_id, servers), self._until))
 
     async def step(  # type: ignore[override]
         self, action: str | Action | Verbatim
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn, as `AgentGymEnv.step` does."""
-        return await self.begin_step(action)
+        return await self._wait_for(self.begin_step(action))
 
     def begin_step(self, action: str | Action | Verbatim) -> Errand[Turn]:
         """Begin a turn in the running event loop: its request is sent before this returns.
@@ -74,6 +76,10 @@ class AsyncAgentGymEnv(Seat):
             What can be awaited for the turn.
         """
         return self._driver.run(self._turn(action), self._until)
+
+    def forsake(self) -> None:
+        """End the episode: a turn that was begun will not be waited for, and its reply may be there already."""
+        self._episode.forsake()
 
     async def close(self) -> None:  # type: ignore[override]
         """Give back the remote environment and close the connection. May be called again.
@@ -87,6 +93,13 @@ class AsyncAgentGymEnv(Seat):
         finally:
             await self._driver.close()
         self._closed()
+
+    async def _wait_for(self, errand: Errand[T]) -> T:
+        try:
+            return await errand
+        except asyncio.CancelledError:
+            self.forsake()
+            raise
 
 
 def _abandon(episode: Episode, driver: AsyncDriver) -> None:

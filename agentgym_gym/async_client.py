@@ -15,7 +15,9 @@ from agentgym_gym.delivery import Limits, Pause, Send, Stats, Work, delivered
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
-    from agentgym_gym.calls import Flow, Reply
+    import concurrent.futures
+
+    from agentgym_gym.calls import Reply, WaitingFlow
 
 __all__ = ["AsyncDriver", "Errand"]
 
@@ -38,7 +40,7 @@ class AsyncDriver:
         self._connections: dict[str, Connection] = {}
         self._errand: Errand[Any] | None = None
 
-    def run(self, flow: Flow[T], until: float = math.inf) -> Errand[T]:
+    def run(self, flow: WaitingFlow[T], until: float = math.inf) -> Errand[T]:
         """Carry out a flow's calls. What can be done without waiting is done before this returns.
 
         Args:
@@ -117,7 +119,7 @@ class Errand(asyncio.Future[T]):
         try:
             asked = self._work.throw(how) if isinstance(how, Exception) else self._work.send(how)
             if isinstance(asked, Pause):
-                self._give_up = self.get_loop().call_later(asked.seconds, self.advance, None).cancel
+                self._give_up = self._pause(asked)
             elif (connection := self._driver.connection(asked.call.server)) is not None:
                 self._ask(connection, asked)
             else:
@@ -139,6 +141,15 @@ class Errand(asyncio.Future[T]):
             self._give_up()
         self._work.close()
         return True
+
+    def _pause(self, asked: Pause) -> Callable[[], object]:
+        if asked.until is None:
+            return self.get_loop().call_later(asked.seconds, self.advance, None).cancel
+        return self.get_loop().create_task(self._wait(asked.until, asked.seconds)).cancel
+
+    async def _wait(self, until: concurrent.futures.Future[Any], seconds: float) -> None:
+        await asyncio.wait({asyncio.wrap_future(until)}, timeout=seconds)
+        self.advance(None)
 
     async def _connect(self, asked: Send) -> None:
         try:

@@ -8,14 +8,17 @@ driver, an asynchronous one and a test that replays a recording all run the same
         body = yield from exchange(Call("create", "POST", "/create"))
         return body.integer("id")
 
-A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow.
+A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. What has to
+wait for another episode, and not for a server, yields a :class:`Wait` among its calls.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Generator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -24,7 +27,7 @@ from urllib.parse import urlencode
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
 from agentgym_gym.text import no_constant, redact, scrub, shown
 
-__all__ = ["Body", "Call", "Flow", "Reply", "Stage", "at", "exchange"]
+__all__ = ["Body", "Call", "Flow", "Reply", "Stage", "Wait", "WaitingFlow", "at", "exchange"]
 
 T = TypeVar("T")
 
@@ -112,7 +115,25 @@ class Reply:
         return repr(shown) + ("…" if len(self.content) > _SHOWN else "")
 
 
+@dataclass(frozen=True)
+class Wait:
+    """Asks to be woken when something has happened in this process; the answer to it means nothing.
+
+    The time allowed is that of ``create``. When it is up, ``until`` is cancelled.
+
+    Attributes:
+        until: What is waited for.
+        seconds: After how many to be woken in any case, to look again.
+        began: Since when it is waited for, on `time.monotonic`.
+    """
+
+    until: Future[Any]
+    seconds: float = math.inf
+    began: float = field(default_factory=time.monotonic)
+
+
 Flow: TypeAlias = Generator[Call, Reply, T]
+WaitingFlow: TypeAlias = Generator[Call | Wait, Reply, T]
 
 
 def at(server: str, flow: Flow[T]) -> Flow[T]:

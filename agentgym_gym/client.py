@@ -11,12 +11,13 @@ import math
 import os
 import ssl
 import time
+from concurrent.futures import wait
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from agentgym_gym.calls import Call, Flow, Reply
+from agentgym_gym.calls import Call, Reply, WaitingFlow
 from agentgym_gym.delivery import Limits, Pause, Send, Stats, check_size, delivered
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 from agentgym_gym.text import shown
@@ -54,7 +55,7 @@ class SyncDriver:
         self._connections: dict[str, DeadlineTransport] = {}
         self._pid = os.getpid()
 
-    def run(self, flow: Flow[T], until: float = math.inf) -> T:
+    def run(self, flow: WaitingFlow[T], until: float = math.inf) -> T:
         """Carry out a flow's calls and return its result.
 
         Args:
@@ -70,7 +71,7 @@ class SyncDriver:
             asked = next(work)
             while True:
                 if isinstance(asked, Pause):
-                    time.sleep(asked.seconds)
+                    _pause(asked)
                     asked = work.send(None)
                     continue
                 try:
@@ -175,6 +176,13 @@ class SyncDriver:
 
 
 _inherited: list[Any] = []  # held for ever, or else the garbage collector would close them
+
+
+def _pause(asked: Pause) -> None:
+    if asked.until is None:
+        time.sleep(asked.seconds)
+    else:
+        wait([asked.until], timeout=asked.seconds)
 
 
 def redirected(call: Call, target: str | None) -> BadReply:

@@ -12,12 +12,13 @@ import random
 import time
 from collections import Counter
 from collections.abc import Generator, Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, fields, replace
 from http import HTTPStatus
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
-from agentgym_gym.calls import Call, Flow, Reply, Stage
+from agentgym_gym.calls import Call, Reply, Stage, Wait, WaitingFlow
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 from agentgym_gym.logs import log
 from agentgym_gym.text import redact
@@ -210,16 +211,18 @@ class Pause:
 
     Attributes:
         seconds: How long.
+        until: What ends the wait when it is done, if anything does.
     """
 
     seconds: float
+    until: Future[Any] | None = None
 
 
 Work: TypeAlias = Generator[Send | Pause, Reply | None, T]
 """What a driver carries out: it is sent the reply to a `Send`, and None after a `Pause`."""
 
 
-def delivered(flow: Flow[T], limits: Limits, stats: Stats, until: float = math.inf) -> Work[T]:
+def delivered(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: float = math.inf) -> Work[T]:
     """Deliver all calls of a flow.
 
     Args:
@@ -236,20 +239,38 @@ def delivered(flow: Flow[T], limits: Limits, stats: Stats, until: float = math.i
         AgentGymError: Whatever the flow itself raises.
     """
     try:
-        call = next(flow)
+        asked = next(flow)
         while True:
+            if isinstance(asked, Wait):
+                yield from _wait(asked, limits, stats, until)
+                asked = next(flow)
+                continue
             try:
-                reply = yield from _deliver(call, limits, stats, until)
+                reply = yield from _deliver(asked, limits, stats, until)
             except Fault as fault:
-                stats.fault(fault, server=call.server, stage=call.stage)
-                call = flow.throw(fault)
+                stats.fault(fault, server=asked.server, stage=asked.stage)
+                asked = flow.throw(fault)
             else:
-                call = flow.send(reply)
+                asked = flow.send(reply)
     except StopIteration as stop:
         result: T = stop.value
         return result
     finally:
         flow.close()
+
+
+def _wait(asked: Wait, limits: Limits, stats: Stats, until: float) -> Work[None]:
+    """Wait for a place on a server."""
+    deadline = min(asked.began + limits.create, until)
+    began = time.monotonic()
+    left = min(deadline - began, asked.seconds)
+    try:
+        if left > 0:
+            yield Pause(left, asked.until)
+    finally:
+        stats.queued += time.monotonic() - began
+    if time.monotonic() >= deadline:
+        asked.until.cancel()
 
 
 def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> Work[Reply]:

@@ -13,7 +13,7 @@ from agentgym_gym.seat import Seat, seats
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Verbatim
-    from agentgym_gym.calls import Flow
+    from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.client import SyncDriver
     from agentgym_gym.delivery import Stats
     from agentgym_gym.episode import Episode
@@ -50,6 +50,8 @@ class AgentGymEnv(Seat):
             for no limit.
         timeout: Seconds allowed for each reply of the server; or a mapping with any of ``connect``,
             ``create``, ``reset``, ``step``, ``close`` and ``episode``, in seconds (see `Limits`).
+        max_envs_per_server: Where this process holds as many remote environments on each server, ``reset``
+            waits for one to be given back, as long as ``create`` may take; None for no limit.
         render_mode: ``"ansi"``, by which ``render`` returns the transcript as text, or None.
         transport: Moves the requests in place of a network connection, for tests.
         **own_options: Options that only this environment has; see its page in the documentation.
@@ -127,7 +129,7 @@ class AgentGymEnv(Seat):
         self._alone(lambda: _close(self._episode, self._driver))
         self._closed()
 
-    def _run(self, flow: Flow[T]) -> T:
+    def _run(self, flow: WaitingFlow[T]) -> T:
         return self._alone(lambda: self._driver.run(flow, self._until))
 
     def _alone(self, work: Callable[[], T]) -> T:

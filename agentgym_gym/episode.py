@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
-from agentgym_gym.calls import Flow, Stage, at
+from agentgym_gym.calls import Flow, Stage, WaitingFlow, at
 from agentgym_gym.delivery import Stats
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
     BadOption,
     ConnectionLost,
+    EnvironmentFailed,
     Fault,
-    ServerFull,
+    LeaseLost,
     ServerTimeout,
-    ServerUnreachable,
     UnknownAction,
 )
-from agentgym_gym.leases import Lease, pool_of
+from agentgym_gym.replicas import acquire
 from agentgym_gym.text import scrub, shown
 from agentgym_gym.wire import Outcome, Start, Wire
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, Reading
+    from agentgym_gym.lease import Lease
 
 __all__ = ["Episode", "Message", "Turn"]
 
@@ -79,6 +80,8 @@ class Episode:
             agent's words, ``"refuse"`` answers it like any other reply that cannot be read.
         max_turns: Turns after which an unfinished task is truncated; None for no limit.
         wire: The environment's wire with other options than its own.
+        max_envs_per_server: Where this process holds as many remote environments, one is waited for; None
+            for no limit.
 
     Attributes:
         fault: The fault that ended the current task, if one did.
@@ -94,8 +97,10 @@ class Episode:
         on_unknown: OnUnknown,
         max_turns: int | None,
         wire: Wire | None = None,
+        max_envs_per_server: int | None = None,
     ) -> None:
         self.environment = environment
+        self.max_envs_per_server = max_envs_per_server
         self.wire = wire or environment.wire
         self.action_format = action_format
         self.on_unknown = on_unknown
@@ -116,7 +121,7 @@ class Episode:
         """Whether a task was begun that is not over."""
         return self._playing
 
-    def reset(self, task_id: int, servers: Sequence[str]) -> Flow[tuple[str, dict[str, Any]]]:
+    def reset(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[tuple[str, dict[str, Any]]]:
         """Start a task.
 
         Args:
@@ -132,7 +137,8 @@ class Episode:
                 raised here, whatever is done with those of a step.
         """
         self._playing = False
-        if self.lease is not None and (self.fault or self.lease.in_doubt or not self.lease.current):
+        lease = self.lease
+        if lease is not None and (self.fault or lease.in_doubt or not lease.pool.resume(lease)):
             yield from self._give_back()
         self.fault = None
         start = yield from self._start_task(task_id, servers)
@@ -176,10 +182,14 @@ class Episode:
             return self._answer("OK.")
         try:
             step = self.wire.step(self.lease.env_id, str(action))
-            outcome = yield from self._counted(self._ask(self.lease, step), self.lease.server, "step")
+            outcome = yield from self._ask(self.lease, step, "step")
         except Fault as fault:
             return self._end_by(fault, str(action))
         return self._judge(outcome, str(action))
+
+    def forsake(self) -> None:
+        """End an episode of which nobody has the last turn: what is played next must begin anew."""
+        self._playing = False
 
     def close(self) -> Flow[bool]:
         """Give the remote environment back. May be called again.
@@ -190,7 +200,7 @@ class Episode:
         self._playing = False
         return (yield from self._give_back())
 
-    def _start_task(self, task_id: int, servers: Sequence[str]) -> Flow[Start]:
+    def _start_task(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[Start]:
         """Reset the remote environment we hold, or a free one; where that proves spoilt, a new one."""
         lease = self.lease = self.lease or (yield from self._acquire(task_id, servers))
         if not lease.fresh:
@@ -202,47 +212,34 @@ class Episode:
                 lease = self.lease = yield from self._acquire(task_id, servers, fresh=True)
         return (yield from self._reset_remote(lease, task_id))
 
-    def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> Flow[Lease]:
-        """Take a lease on the least loaded server that can be reached and has room."""
-        known = (pool_of(self.environment, server) for server in servers)
-        pools = sorted(known, key=lambda pool: (pool.health.set_aside, pool.load))
-        for pool in pools[:-1]:
-            try:
-                return (yield from self._counted(pool.acquire(task_id, fresh=fresh), pool.server, "create"))
-            except (ServerUnreachable, ServerTimeout, ServerFull):
-                continue
-        return (yield from self._counted(pools[-1].acquire(task_id, fresh=fresh), pools[-1].server, "create"))
+    def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> WaitingFlow[Lease]:
+        most, stats = self.max_envs_per_server, self.stats
+        return (yield from acquire(self.environment, servers, task_id, stats, most=most, fresh=fresh))
 
     def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
-        reset = self.wire.reset(lease.env_id, task_id)
         try:
-            start = yield from self._counted(self._ask(lease, reset), lease.server, "reset")
-        except Fault:
+            start = yield from self._ask(lease, self.wire.reset(lease.env_id, task_id), "reset")
+        except Fault as fault:
             lease.spoilt = not lease.in_doubt
+            if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
+                lease.pool.health.shun()
             yield from self._give_back()
             raise
         lease.fresh = False
         return start
 
-    def _counted(self, flow: Flow[T], server: str, stage: Stage) -> Flow[T]:
-        """Run a flow and count the fault that it fails by, which the driver may not have seen."""
+    def _ask(self, lease: Lease, flow: Flow[T], stage: Stage) -> Flow[T]:
+        """Run a flow on the server of a lease that is still ours, and count the fault that it fails by."""
         try:
-            return (yield from flow)
-        except Fault as fault:
-            self.stats.fault(fault, server=server, stage=stage)
-            raise
-
-    def _ask(self, lease: Lease, flow: Flow[T]) -> Flow[T]:
-        """Run a flow on the server of a lease that is still ours."""
-        lease.check()
-        # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
-        # episode that looks as if it could go on.
-        self._playing, lease.in_doubt = False, True
-        try:
+            lease.check()
+            # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
+            # episode that looks as if it could go on.
+            self._playing, lease.in_doubt = False, True
             answer = yield from at(lease.server, flow)
         except Fault as fault:
             lease.in_doubt = isinstance(fault, (ServerTimeout, ConnectionLost))
             lease.pool.note(fault)
+            self.stats.fault(fault, server=lease.server, stage=stage)
             raise
         lease.in_doubt = False
         lease.pool.note(None)
@@ -293,6 +290,8 @@ class Episode:
     ) -> Turn:
         truncated = not done and self.max_turns is not None and self._turn >= self.max_turns
         self._playing = not (done or truncated)
+        if not self._playing and self.lease is not None:
+            self.lease.pool.park(self.lease)
         self.transcript.append(Message("environment", observation))
         return Turn(observation, reward, done, truncated, self._info(**info))
 

@@ -41,12 +41,14 @@ class Health:
         self._misses = 0
         self._rest = REST_SECONDS
         self._until = 0.0
+        self._shunned = 0.0  # until when
         self._lock = threading.Lock()
 
     @property
     def set_aside(self) -> bool:
-        """Whether it kept somebody waiting in vain a while ago, so that another is asked rather."""
-        return self._misses > 0 and time.monotonic() < self._until
+        """Whether it failed somebody a while ago, so that another is asked rather."""
+        now = time.monotonic()
+        return now < self._shunned or (self._misses > 0 and now < self._until)
 
     def check(self) -> None:
         """Raise while the server is left alone; after that let one caller at a time find out how it is.
@@ -96,6 +98,13 @@ class Health:
             )
         elif misses < MISSES <= missed:
             log(_log, logging.INFO, "server answers again", server=redact(self._server), misses=missed)
+
+    def shun(self) -> None:
+        """Have others asked first for a while: an episode could not begin here.
+
+        Else the server that fails at once, being the least loaded, would be asked first by everybody.
+        """
+        self._shunned = time.monotonic() + REST_SECONDS
 
     def _leave_alone(self) -> None:
         self._until = time.monotonic() + self._rest

@@ -8,21 +8,24 @@ hold and which we may use again, so that no two episodes ever share one.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
 from collections import deque
+from concurrent.futures import InvalidStateError
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.calls import Flow, at
 from agentgym_gym.errors import (
     Fault,
-    LeaseLost,
     ServerFull,
     ServerUnreachable,
     WrongServer,
 )
 from agentgym_gym.health import Health
+from agentgym_gym.journal import Journal
+from agentgym_gym.lease import Lease, Turn
 from agentgym_gym.logs import log
 from agentgym_gym.slots import Slot, Slots
 from agentgym_gym.text import redact
@@ -30,71 +33,12 @@ from agentgym_gym.text import redact
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["REST_SECONDS", "Lease", "LeasePool", "pool_of"]
+__all__ = ["REST_SECONDS", "LeasePool", "pool_of"]
 
 REST_SECONDS = 300.0
 """How long an id is left alone in which a request may still be running, where it cannot be closed."""
 
 _log = logging.getLogger(__name__)
-
-
-class Lease:
-    """The right to use one remote environment.
-
-    Attributes:
-        pool: The pool it came from.
-        env_id: The id on the server.
-        fresh: Whether the environment was made for this lease and has not been played.
-        in_doubt: Whether a request may still be running in the remote environment.
-        spoilt: Whether the remote environment could not be reset, and so is of no use to anyone.
-        slot: The place it takes on a server that has only so many.
-    """
-
-    def __init__(
-        self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool, slot: Slot | None = None
-    ) -> None:
-        self.pool = pool
-        self.slot = slot
-        self.env_id = env_id
-        self.fresh = fresh
-        self.in_doubt = False
-        self.spoilt = False
-        self._epoch = epoch
-        self._pid = os.getpid()
-        self._taken = False
-
-    @property
-    def server(self) -> str:
-        """Base URL of the server."""
-        return self.pool.server
-
-    @property
-    def current(self) -> bool:
-        """Whether the remote environment can still be there: the server was not seen to go away since."""
-        return self.ours and not self._taken and self._epoch == self.pool.epoch
-
-    @property
-    def ours(self) -> bool:
-        """Whether this process took the lease; a forked child inherits the object, not the right."""
-        return self._pid == os.getpid()
-
-    def take_away(self) -> None:
-        """Note that the server gave the id to someone else, having lost what was there."""
-        self._taken = True
-
-    def check(self) -> None:
-        """Raise unless the remote environment may be used.
-
-        Raises:
-            LeaseLost: It belongs to another process, or the server gave its id to someone else.
-        """
-        if not self.ours:
-            raise LeaseLost("this environment was made in another process; make one in each process")
-        if not self.current:
-            raise LeaseLost(f"{redact(self.server)} was restarted and lost remote environment {self.env_id}")
-
-    def __repr__(self) -> str:
-        return f"Lease({redact(self.server)!r}, {self.env_id})"
 
 
 class LeasePool:
@@ -103,6 +47,11 @@ class LeasePool:
     Args:
         environment: The environment it serves.
         server: Its base URL.
+
+    Attributes:
+        health: What is known of the server.
+        epoch: How often the server was seen to be away.
+        waiting: Who waits for a place, first come first.
     """
 
     def __init__(self, environment: Environment, server: str) -> None:
@@ -110,11 +59,13 @@ class LeasePool:
         self.server = server
         self.health = Health(server)
         self.epoch = 0
+        self.waiting: dict[Turn, None] = {}
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
         self._resting: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
         self._slots = None if capacity is None else Slots(server, capacity)
+        self._journal = Journal(environment.name, server) if environment.wire.closes else None
         self._pending = 0
         self._identified = False
         # Reentrant, because the garbage collector may run in the midst of it and give a lease back.
@@ -122,16 +73,87 @@ class LeasePool:
 
     @property
     def load(self) -> int:
-        """How many leases are held or on their way."""
+        """How many leases are held, on their way, or on their way back."""
         with self._lock:
             return len(self._held) + self._pending
 
-    def acquire(self, task_id: int, *, fresh: bool = False) -> Flow[Lease]:
+    @property
+    def rest(self) -> float:
+        """Seconds until an id at rest may be used again; infinite where none is."""
+        with self._lock:
+            return max(0.0, self._resting[0][0] - time.monotonic()) if self._resting else math.inf
+
+    def reserve(self, most: int | None = None) -> bool:
+        """Reserve a place for `acquire`, which from now on counts as held.
+
+        Args:
+            most: How many environments this process may hold, those at rest included; None for no limit.
+
+        Returns:
+            Whether there was room.
+        """
+        with self._lock:
+            self._wake()
+            if most is not None and self.load + len(self._resting) >= most:
+                return False
+            self._pending += 1
+            return True
+
+    def unreserve(self) -> None:
+        """Give up a place that was reserved."""
+        with self._lock:
+            self._pending -= 1
+            self.offer()
+
+    def offer(self) -> None:
+        """Hand out the places that are free to those who wait for one."""
+        with self._lock:
+            refused = 0
+            for turn in list(self.waiting):
+                if turn.most <= refused or turn.place.done():
+                    continue
+                place = self if self.reserve(turn.most) else self.take_over()
+                if place is None:
+                    refused = turn.most
+                    continue
+                try:
+                    turn.place.set_result(place)
+                except InvalidStateError:  # another server was faster, or nobody waits any more
+                    if isinstance(place, Lease):
+                        place.idle = True
+                    else:
+                        self._pending -= 1
+
+    def park(self, lease: Lease) -> None:
+        """Note that the episode in a lease is over: until the next begins, it goes to whoever waits."""
+        with self._lock:
+            lease.idle = True
+            self.offer()
+
+    def resume(self, lease: Lease) -> bool:
+        """Note that another episode begins in a lease; return whether it is still its holder's."""
+        with self._lock:
+            lease.idle = False
+            return lease.current
+
+    def take_over(self) -> Lease | None:
+        """Take an idle lease from its holder, who needs none before the next reset."""
+        with self._lock:
+            lease = next((each for each in self._held.values() if each.idle and each.current), None)
+            if lease is None:
+                return None
+            heir = self._enter(lease.env_id, fresh=False, slot=lease.slot)
+            lease.take_away()
+            lease.slot = None
+            return heir
+
+    def acquire(self, task_id: int, *, fresh: bool = False, reserved: bool = False) -> Flow[Lease]:
         """Take a remote environment: a free one of ours, else a new one.
 
         Args:
             task_id: The task that will be played first.
             fresh: Whether only a new one will do.
+            reserved: Whether a place was reserved for it.
 
         Raises:
             WrongServer: Another environment answers at the address.
@@ -139,7 +161,15 @@ class LeasePool:
             ServerUnreachable: It could not be reached, or is left alone for a while.
             Fault: The server did not do its part.
         """
-        self.health.check()
+        if not reserved:
+            self.reserve()
+        try:
+            self.health.check()
+            return (yield from self._take(task_id, fresh=fresh))
+        finally:
+            self.unreserve()  # what was taken counts by itself
+
+    def _take(self, task_id: int, *, fresh: bool) -> Flow[Lease]:
         try:
             yield from self._identify()
             slot = self._take_slot()
@@ -149,33 +179,31 @@ class LeasePool:
                 _give_back(slot)
                 raise
         except Fault as fault:
+            if not isinstance(fault, ServerFull):
+                self.health.shun()
             self.note(fault)
             raise
 
     def _fill(self, slot: Slot | None, task_id: int, *, fresh: bool) -> Flow[Lease]:
         """Return a lease on a free environment, on the one last played in the slot, or on a new one."""
-        reused = self._reserve(slot, fresh=fresh)
+        reused = None if fresh else self._reuse(slot)
         if reused is not None:
             return reused
         listed: tuple[int, ...] | None = None
-        try:
-            if slot is not None:
-                listed = yield from at(self.server, self.environment.wire.list_envs())
-            if slot is not None and listed is not None:
-                left = slot.env_id
-                if left in listed and left not in self._held and not fresh:
-                    return self._enter(left, fresh=False, slot=slot)
-                self._check_room(len(listed))
-            env_id = yield from at(self.server, self.environment.wire.create(task_id))
-            if env_id in (listed or ()):
-                raise self._full(env_id)
-            lease = self._hold(env_id, slot)
-            if slot is not None:
-                slot.remember(None if listed is None else env_id)
-            return lease
-        finally:
-            with self._lock:
-                self._pending -= 1
+        if slot is not None:
+            listed = yield from at(self.server, self.environment.wire.list_envs())
+        if slot is not None and listed is not None:
+            left = slot.env_id
+            if left in listed and left not in self._held and not fresh:
+                return self._enter(left, fresh=False, slot=slot)
+            self._check_room(len(listed))
+        env_id = yield from at(self.server, self.environment.wire.create(task_id))
+        if env_id in (listed or ()):
+            raise self._full(env_id)
+        lease = self._hold(env_id, slot)
+        if slot is not None:
+            slot.remember(None if listed is None else env_id)
+        return lease
 
     def _take_slot(self) -> Slot | None:
         if self._slots is None:
@@ -208,16 +236,22 @@ class LeasePool:
         Returns:
             Whether the server did its part, if it had one.
         """
-        current = lease.current
         with self._lock:
+            current = self.resume(lease)
             if self._held.get(lease.env_id) is lease:
                 del self._held[lease.env_id]
-        if current and lease.in_doubt and not self.environment.wire.closes:
-            with self._lock:  # and the slot with it
-                self._resting.append((time.monotonic() + REST_SECONDS, lease))
-            self._tell("lease given back", lease.env_id, current=current)
-            return True
+            self._pending += 1  # until it is closed it takes up room on the server
         self._tell("lease given back", lease.env_id, current=current)
+        try:
+            if current and lease.in_doubt and not self.environment.wire.closes:
+                with self._lock:  # and the slot with it
+                    self._resting.append((time.monotonic() + REST_SECONDS, lease))
+                return True
+            return (yield from self._hand_in(lease, current=current))
+        finally:
+            self.unreserve()
+
+    def _hand_in(self, lease: Lease, *, current: bool) -> Flow[bool]:
         try:
             if not current:
                 return True  # the id may be someone else's by now
@@ -229,6 +263,8 @@ class LeasePool:
             self._tell("lease not closed", lease.env_id, message=str(error))
             return False
         else:
+            if self._journal is not None:
+                self._journal.discard(lease.env_id)
             return True
         finally:
             if lease.ours:
@@ -244,9 +280,13 @@ class LeasePool:
             self.epoch += 1
             self._identified = False
             self._free.clear()
+            self._held.clear()  # nobody can play in them any more, and they take up no room
             for _, lease in self._resting:
                 _give_back(lease.slot)
             self._resting.clear()
+            if self._journal is not None:
+                self._journal.clear()
+            self.offer()
         for env_id in lost:
             self._tell("lease lost", env_id)
 
@@ -280,14 +320,11 @@ class LeasePool:
             with self._lock:
                 self._free.append(lease.env_id)
 
-    def _reserve(self, slot: Slot | None, *, fresh: bool) -> Lease | None:
-        """Return a lease on a free id, or count one that is to be created."""
+    def _reuse(self, slot: Slot | None) -> Lease | None:
+        """Return a lease on a free id, if there is one."""
         self._wake()
         with self._lock:
-            if self._free and not fresh:
-                return self._enter(self._free.pop(), fresh=False, slot=slot)
-            self._pending += 1
-            return None
+            return self._enter(self._free.pop(), fresh=False, slot=slot) if self._free else None
 
     def _hold(self, env_id: int, slot: Slot | None) -> Lease:
         """Enter an id that the server has just given out."""
@@ -301,6 +338,8 @@ class LeasePool:
             if env_id in self._free:
                 self._free.remove(env_id)
             self._resting = deque(entry for entry in self._resting if entry[1].env_id != env_id)
+            if self._journal is not None:
+                self._journal.add(env_id)
             return self._enter(env_id, fresh=True, slot=slot)
 
     def _full(self, env_id: int) -> ServerFull:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,8 @@ __all__ = ["EXIT_SECONDS", "Seat", "give_back", "seats"]
 
 _NOT_GIVEN: Any = object()
 
+_log = logging.getLogger(__name__)
+
 EXIT_SECONDS = 10.0
 """Seconds that giving all environments back may take when the program ends."""
 
@@ -62,6 +65,7 @@ class Seat(gymnasium.Env[str, str | Action]):
         on_fault: Literal["truncate", "raise"] = "truncate",
         max_turns: int | None = _NOT_GIVEN,
         timeout: float | Mapping[str, float] = DEFAULT_TIMEOUT,
+        max_envs_per_server: int | None = None,
         render_mode: str | None = None,
         transport: httpx.BaseTransport | None = None,
         **own_options: Any,
@@ -77,6 +81,7 @@ class Seat(gymnasium.Env[str, str | Action]):
             "on_fault": on_fault,
             "max_turns": max_turns,
             "timeout": timeout,
+            "max_envs_per_server": max_envs_per_server,
             "render_mode": render_mode,
         }
         self._options: dict[str, Any] = {k: v for k, v in options.items() if v != _DEFAULTS[k]} | own_options
@@ -84,10 +89,8 @@ class Seat(gymnasium.Env[str, str | Action]):
             parse_urls(server, "server")  # a typing mistake is told here, not at the first reset
         if max_turns is _NOT_GIVEN:
             max_turns = self.environment.max_turns
-        if max_turns is not None and not (_is_whole(max_turns) and max_turns >= 1):
-            raise BadOption(
-                f"max_turns={max_turns!r} should be a positive number of turns, or None for no limit"
-            )
+        _positive("max_turns", max_turns, "turns")
+        _positive("max_envs_per_server", max_envs_per_server, "environments")
         _one_of("on_fault", on_fault, ("truncate", "raise"))
         _one_of("on_unknown", on_unknown, ("forward", "refuse", None))
         _one_of("render_mode", render_mode, ("ansi", None))
@@ -105,6 +108,7 @@ class Seat(gymnasium.Env[str, str | Action]):
             # AgentGym's own client sends whatever a reply holds.
             on_unknown=on_unknown or ("forward" if parser == "agentgym" else self.environment.on_unknown),
             max_turns=max_turns,
+            max_envs_per_server=max_envs_per_server,
         )
         self._limits = Limits.of(timeout)
         self._until = 0.0  # when the time of the episode is up
@@ -136,6 +140,11 @@ class Seat(gymnasium.Env[str, str | Action]):
     def tools(self) -> list[dict[str, Any]]:
         """The actions as function tools, for a chat template or an API that takes them."""
         return self.environment.grammar.tools()
+
+    @property
+    def playing(self) -> bool:
+        """Whether an episode was begun that is not over."""
+        return self._episode.playing
 
     @property
     def tasks(self) -> Sequence[int]:
@@ -241,6 +250,11 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def _positive(name: str, value: Any, unit: str) -> None:
+    if value is not None and not (_is_whole(value) and value >= 1):
+        raise BadOption(f"{name}={value!r} should be a positive number of {unit}, or None for no limit")
+
+
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         raise BadOption(f"{name}={value!r} is not one of {allowed}")
@@ -255,11 +269,17 @@ def _leave_all() -> None:
     """
     deadline = time.monotonic() + EXIT_SECONDS
     silent: set[str] = set()
+    late = 0
     for seat in seats():
         lease = seat._episode.lease  # noqa: SLF001 - our own
         server = lease.server if lease else ""
-        if server in silent or time.monotonic() > deadline:
+        if server in silent:
+            continue
+        if time.monotonic() > deadline:
+            late += lease is not None
             continue
         with contextlib.suppress(Exception):
             if not seat._leave():  # noqa: SLF001 - our own
                 silent.add(server)
+    if late:
+        _log.warning("%d remote environments stay open: there was no time to close them at exit", late)

@@ -149,7 +149,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             over = [
                 number
                 for number, action in enumerate(actions)
-                if action is not None and self._is_over(number) and number not in self._unset
+                if action is not None and not self.envs[number].playing and number not in self._unset
             ]
             if over:
                 raise ResetNeeded(
@@ -193,22 +193,21 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         )
 
     async def _step_all(self, actions: Sequence[str | Action | None]) -> dict[int, Turn]:
-        return await _gather(
-            {
-                number: self._begin(number, action)
-                for number, action in enumerate(actions)
-                if action is not None
-            }
-        )
-
-    def _is_over(self, number: int) -> bool:
-        return not self.envs[number]._episode.playing  # noqa: SLF001 - our own
+        begun = {
+            number: self._begin(number, action) for number, action in enumerate(actions) if action is not None
+        }
+        try:
+            return await _gather(begun)
+        except asyncio.CancelledError:
+            for number in begun:
+                self.envs[number].forsake()
+            raise
 
     def _begin(self, number: int, action: str | Action) -> Awaitable[Turn]:
         """Send what an environment is to do, and return what can be awaited for its turn."""
         if number in self._unset:
             return self._end_unset(number)
-        if self._is_over(number):  # NEXT_STEP: the action comes too late, and this is the reset
+        if not self.envs[number].playing:  # NEXT_STEP: the action comes too late, and this is the reset
             return self._reset_instead(number)
         stepping = self.envs[number].begin_step(action)
         if self.autoreset_mode == AutoresetMode.SAME_STEP:

@@ -18,7 +18,7 @@ from agentgym_gym.phrases import fields_of
 
 DOCS = Path(__file__).resolve().parent
 COMMANDS = (
-    *("", "envs", "doctor", "serve", "play", "eval", "data", "data rl"),
+    *("", "envs", "doctor", "leases", "serve", "play", "eval", "data", "data rl"),
     *("verl", "verl init", "verl check"),
 )
 

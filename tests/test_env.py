@@ -304,6 +304,18 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
     assert len(closes) == 1
 
 
+def test_at_exit_it_is_told_how_many_there_was_no_time_for(textcraft_url, monkeypatch, caplog):
+    monkeypatch.setattr(seat, "_seats", weakref.WeakSet())
+    monkeypatch.setattr(seat, "EXIT_SECONDS", -1.0)
+    envs = [AgentGymEnv("TextCraft", server=textcraft_url) for _ in range(3)]
+    for env in envs[:2]:
+        env.reset(seed=0)
+    seat._leave_all()
+    assert caplog.messages == ["2 remote environments stay open: there was no time to close them at exit"]
+    for env in envs:
+        env.close()
+
+
 def test_an_episode_that_has_had_its_time_is_truncated(textcraft_url):
     env = AgentGymEnv("TextCraft", server=textcraft_url, timeout={"episode": 0.5})
     env.reset(seed=0)
@@ -409,6 +421,8 @@ def test_repr_keeps_passwords_to_itself():
         {"max_turns": 0},
         {"max_turns": 2.5},
         {"max_turns": True},
+        {"max_envs_per_server": 0},
+        {"max_envs_per_server": "2"},
         {"timeout": 0},
         {"timeout": float("inf")},
         {"timeout": "10"},

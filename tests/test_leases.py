@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from gymnasium.error import ResetNeeded
 
-from agentgym_gym import catalogue, errors, slots
+from agentgym_gym import catalogue, errors, journal, slots
 from agentgym_gym.calls import Call, Reply, exchange
 from agentgym_gym.episode import Episode
 from agentgym_gym.formats import get_format
@@ -443,3 +443,51 @@ os._exit(0)
     assert slot.env_id == 7
     assert slots.Slots("http://hand", 1).take() is None
     slot.release()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_that_ends_frees_nothing_of_its_parents():
+    code = f"""
+import gc, os, sys
+from pathlib import Path
+from agentgym_gym import journal, slots
+slots.FOLDER = Path({str(slots.FOLDER)!r})
+held = slots.Slots("http://hand", 1).take()
+written = journal.Journal("Hand", "http://hand")
+written.add(7)
+if os.fork() == 0:
+    del held, written
+    gc.collect()
+    sys.exit(0)
+os.wait()
+print(slots.look("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in journal.records("http://hand")])
+held.release()
+written.discard(7)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True
+    )
+    assert (ended.stdout, ended.stderr) == ("True [(True, [7])]\n", "")
+    assert journal.records("http://hand") == []
+
+
+def test_what_cannot_be_written_down_is_played_all_the_same(pool, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(slots, "FOLDER", tmp_path / "file" / "below")
+    lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
+    play(pool.release(lease), ("close", True))
+    assert journal.records(pool.server) == []
+
+
+def test_what_is_held_is_written_down_until_it_is_closed_or_the_server_goes_away(pool):
+    def written():
+        return [env_id for each in journal.records(pool.server) for env_id in each.ids]
+
+    leases = [play(pool.acquire(0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(4)]
+    assert written() == [0, 1, 2, 3]
+    play(pool.release(leases[0]), ("close", True))
+    play(pool.release(leases[1]), ("close", LOST))  # who knows
+    assert written() == [1, 2, 3]
+    with pytest.raises(errors.ServerUnreachable):
+        play(pool.acquire(0), ("create", DOWN))
+    assert written() == []

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import agentgym_gym
-from agentgym_gym.cli import data, doctor, envs, evaluate, play, serve, verl
+from agentgym_gym.cli import data, doctor, envs, evaluate, leases, play, serve, verl
 from agentgym_gym.cli.console import Group
 
 __all__ = ["app"]
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command("envs")(envs.envs)
 app.command("doctor")(doctor.doctor)
+app.command("leases")(leases.leases)
 app.command("serve")(serve.serve)
 app.command("play")(play.play)
 app.command("eval")(evaluate.evaluate)

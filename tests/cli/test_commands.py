@@ -72,7 +72,18 @@ def agentgym(*arguments, **options):
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["envs"], ["doctor"], ["serve"], ["play"], ["eval"], ["verl"], ["verl", "init"], ["verl", "check"]],
+    [
+        [],
+        ["envs"],
+        ["doctor"],
+        ["leases"],
+        ["serve"],
+        ["play"],
+        ["eval"],
+        ["verl"],
+        ["verl", "init"],
+        ["verl", "check"],
+    ],
 )
 def test_help_reads_well_at_80_columns(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")

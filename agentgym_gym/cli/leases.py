@@ -1,0 +1,296 @@
+"""``agentgym leases``."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from agentgym_gym import journal
+from agentgym_gym.addresses import parse_urls
+from agentgym_gym.calls import Call, Flow, at, exchange
+from agentgym_gym.catalogue import find
+from agentgym_gym.cli.console import clean, err, out, print_json
+from agentgym_gym.cli.sources import Probe, probe
+from agentgym_gym.client import SyncDriver
+from agentgym_gym.delivery import Limits
+from agentgym_gym.errors import BadOption, EnvironmentFailed, Fault, NoServer, ServerError
+from agentgym_gym.slots import SlotState, look
+from agentgym_gym.text import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from agentgym_gym.journal import Record
+    from agentgym_gym.wire import Wire
+
+__all__ = ["leases"]
+
+_SECONDS = 60.0  # for each reply: to close may be to end a browser
+
+
+def leases(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The server, by the URL that was played on.")],
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Close what processes of this machine left when they died.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is closed.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead of tables; not with --clear.")
+    ] = False,
+) -> None:
+    """Tell what is held on a server, and clear what dead clients left.
+
+    Known are those of this user and machine, and what the server lists by itself. What a running process
+    holds is never closed. Exits with 1 if something could not be cleared.
+    """
+    (server, *more) = parse_urls(url, "URL")
+    if more:
+        raise BadOption(f"URL={redact(url)!r} names several servers; give one at a time")
+    if clear and as_json:
+        raise BadOption("--json shows, and --clear asks: give one of them")
+    found = _look_at(server)
+    if as_json:
+        print_json(found.to_json())
+    elif not clear:
+        found.show()
+    elif not _clear(found, yes=yes):
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known of a server.
+
+    Attributes:
+        server: Its base URL.
+        probe: What answers there.
+        records: What processes of this machine wrote down of it.
+        places: Its places, where it has only so many for all.
+        listed: What it says it holds, where it says so.
+    """
+
+    server: str
+    probe: Probe
+    records: tuple[Record, ...]
+    places: tuple[SlotState, ...]
+    listed: tuple[int, ...] | None
+
+    @property
+    def closes(self) -> bool:
+        """Whether the server can close environments, or may be one that can."""
+        return any(environment.wire.closes for environment in self.probe.environments)
+
+    @property
+    def left(self) -> list[Record]:
+        """What processes that ended left open."""
+        return [record for record in self.records if record.ids and not record.alive]
+
+    @property
+    def others(self) -> list[int] | None:
+        """What the server lists and nobody here knows of."""
+        ours = {place.env_id for place in self.places}
+        return None if self.listed is None else [env_id for env_id in self.listed if env_id not in ours]
+
+    def show(self) -> None:
+        """Print it."""
+        table = Table(box=None, show_header=False)
+        table.add_row("server", redact(self.server))
+        table.add_row("serves", " or ".join(e.id for e in self.probe.environments) or "nothing known here")
+        if self.probe.problem is not None:
+            table.add_row("problem", clean(self.probe.problem))
+        if self.listed is not None:
+            table.add_row("holds", _count(len(self.listed)))
+        out.print(table)
+        self._show_records()
+        if self.places:
+            self._show_places()
+        if self.probe.environments and not self.closes:
+            out.print(self.cannot_close)
+
+    def _show_records(self) -> None:
+        records = [record for record in self.records if record.ids]
+        if records:
+            table = Table("process", "environment", "held", "since", "ids", box=box.SIMPLE_HEAD)
+            for record in records:
+                state = "runs" if record.alive else "ended"
+                since = _time(min(record.ids.values())).strftime("%Y-%m-%d %H:%M")
+                held = (str(len(record.ids)), since, _ranges(record.ids))
+                table.add_row(f"{record.pid} ({state})", clean(record.environment), *held)
+            out.print(table)
+        elif self.closes or not self.probe.environments:
+            out.print("No process of this machine holds anything there, or left anything.")
+        if self.left:
+            out.print(f"What was left is closed by: agentgym leases {redact(self.server)} --clear")
+
+    def _show_places(self) -> None:
+        left = [place for place in self.places if not place.taken and place.env_id in (self.listed or ())]
+        out.print(f"Held by processes of this machine: {sum(place.taken for place in self.places)}.")
+        out.print(f"Left by others that ended, and used by the next here: {len(left)}.")
+        if self.others is not None:
+            out.print(f"Made by clients that are not known here: {len(self.others)}.")
+
+    @property
+    def cannot_close(self) -> str:
+        """What is to be said of a server that cannot close environments."""
+        used = "What ended processes of this machine left is used by the next, and the rest"
+        return (
+            f"This server cannot close environments. {used if self.places else 'They'} "
+            f"{'goes' if self.places else 'go'} when it is restarted."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same for JSON."""
+        return {
+            "url": redact(self.server),
+            "environments": [each.id for each in self.probe.environments],
+            "problem": self.probe.problem,
+            "closes": self.closes if self.probe.environments else None,
+            "listed": None if self.listed is None else list(self.listed),
+            "processes": [
+                {
+                    "pid": record.pid,
+                    "alive": record.alive,
+                    "environment": record.environment,
+                    "envs": [{"id": i, "made": _time(made).isoformat()} for i, made in record.ids.items()],
+                }
+                for record in self.records
+            ],
+            "places": [{"env_id": place.env_id, "taken": place.taken} for place in self.places],
+        }
+
+
+def _look_at(server: str) -> _Found:
+    found = probe(server)
+    listed: tuple[int, ...] | None = None
+    if not all(environment.wire.closes for environment in found.environments):
+        try:
+            listed = _ask(server, _listed())
+        except Fault:
+            listed = None  # it does not say
+    return _Found(server, found, tuple(journal.records(server)), tuple(look(server)), listed)
+
+
+def _clear(found: _Found, *, yes: bool) -> bool:
+    """Close what was left; return whether nothing is left that could be closed."""
+    if not found.probe.environments:
+        raise NoServer(f"nothing can be closed: {found.probe.problem}")
+    if not found.closes:
+        raise BadOption(f"nothing can be closed: {found.cannot_close}")
+    left = _strike_out_what_is_gone(found)
+    count = sum(len(record.ids) for record in left)
+    if not left:
+        out.print("Nothing is left there by processes of this machine that ended.")
+        return True
+    if not yes:
+        err.print(
+            f"{_count(count)} on {redact(found.server)} will be closed, left by {len(left)} that ended. "
+            "Ids begin again when a server is restarted, and nothing here can tell for sure that it was not: "
+            "if it was, and other machines, users or programs play on it, these may be theirs by now.",
+            soft_wrap=True,
+        )
+        typer.confirm("Close them?", abort=True, err=True)
+    return _close(found.server, left)
+
+
+def _strike_out_what_is_gone(found: _Found) -> list[Record]:
+    """Strike out what a server left that was restarted since, or made room for another; return the rest.
+
+    Where ids only grow, one that is made now is greater than all before it, unless the server was restarted.
+    """
+    names = {environment.name for environment in found.probe.environments}
+    left, newest = found.left, None
+    played = next((record.environment for record in left if record.environment in names), None)
+    if played is not None:
+        try:
+            newest = _ask(found.server, _make_one_and_close_it(find(played).wire))
+        except Fault as fault:  # it is full, say
+            err.print(f"Whether it was restarted could not be looked at: {clean(str(fault))}", soft_wrap=True)
+    of_before = [
+        made
+        for record in left
+        for env_id, made in record.ids.items()
+        if newest is not None and env_id >= newest
+    ]
+    restarted = max(of_before, default=0.0)  # then or later
+    gone = 0
+    for record in left:
+        for env_id, made in list(record.ids.items()):
+            if record.environment not in names or made <= restarted:
+                record.strike(env_id)
+                del record.ids[env_id]
+                gone += 1
+    for record in found.records:
+        if not record.ids and not record.alive:
+            with record.claimed():
+                pass  # its folder goes
+    if gone:
+        out.print(f"{_count(gone)} went with a server that is no longer there.")
+    return [record for record in left if record.ids]
+
+
+def _close(server: str, left: Sequence[Record]) -> bool:
+    closed = refused = 0
+    try:
+        for record in left:
+            wire = find(record.environment).wire
+            with record.claimed() as ours:
+                for env_id in record.ids if ours else ():
+                    if not _held_by_the_living(server, env_id, but=record):
+                        try:
+                            _ask(server, wire.close(env_id))
+                            closed += 1
+                        except (ServerError, EnvironmentFailed):
+                            refused += 1  # it knows of none, or will never close it
+                    record.strike(env_id)
+    except Fault as fault:
+        err.print(f"The server failed, and the rest is left: {clean(str(fault))}", soft_wrap=True)
+        return False
+    finally:
+        out.print(f"Closed {_count(closed)}.")
+        if refused:
+            out.print(f"Of {_count(refused)} the server knew nothing, or could not close it.")
+    return True
+
+
+def _held_by_the_living(server: str, env_id: int, *, but: Record) -> bool:
+    """Return whether a running process holds an id, as it may after a restart of the server."""
+    records = journal.records(server)
+    return any(each.alive and env_id in each.ids for each in records if each.folder != but.folder)
+
+
+def _ask(server: str, flow: Flow[Any]) -> Any:
+    limits = Limits(create=_SECONDS, reset=_SECONDS, close=_SECONDS)
+    with contextlib.closing(SyncDriver(limits=limits)) as driver:
+        return driver.run(at(server, flow))
+
+
+def _listed() -> Flow[tuple[int, ...]]:
+    return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
+
+
+def _make_one_and_close_it(wire: Wire) -> Flow[int]:
+    env_id = yield from wire.create(0)
+    yield from wire.close(env_id)
+    return env_id
+
+
+def _count(number: int) -> str:
+    return f"{number} environment{'s' * (number != 1)}"
+
+
+def _time(seconds: float) -> dt.datetime:
+    return dt.datetime.fromtimestamp(seconds, dt.timezone.utc).astimezone()
+
+
+def _ranges(ids: Iterable[int]) -> str:
+    """Write ids shortly: 0-2, 7."""
+    numbered = enumerate(sorted(ids))
+    runs = [[env_id for _, env_id in run] for _, run in groupby(numbered, lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

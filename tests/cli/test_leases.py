@@ -1,0 +1,250 @@
+"""`agentgym leases`: what dead clients left on real servers, shown and cleared."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import httpx
+import pytest
+
+from agentgym_gym import AgentGymEnv, slots
+from agentgym_gym.servers.local import LocalServer
+
+# By which SQLGym is told from others that greet alike.
+OPENAPI = {
+    "paths": {
+        "/step": {},
+        "/reset": {
+            "post": {
+                "requestBody": {
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Reset"}}}
+                }
+            }
+        },
+    },
+    "components": {"schemas": {"Reset": {"properties": {"env_idx": {}, "item_id": {}}}}},
+}
+
+CLIENT = """
+    import os, pathlib, signal, sys, time
+    from agentgym_gym import AgentGymEnv, slots
+    slots.FOLDER = pathlib.Path(sys.argv[2])
+    envs = [AgentGymEnv("TextCraft", server=sys.argv[1]) for _ in range(3)]
+    for env in envs:
+        env.reset(seed=0)
+    ids = [env._episode.lease.env_id for env in envs]
+    envs.pop(1).close()
+    print(*ids, flush=True)
+    {then}
+"""
+
+
+def exists(url: str, env_id: int) -> bool:
+    return "error" not in httpx.get(f"{url}/observation", params={"id": env_id}).json()
+
+
+@contextlib.contextmanager
+def client(url, then="os.kill(os.getpid(), signal.SIGKILL)"):
+    """A process that holds two environments of the three that it made; yields its number and all ids."""
+    code = textwrap.dedent(CLIENT).format(then=then)
+    started = subprocess.Popen(
+        [sys.executable, "-c", code, url, str(slots.FOLDER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with started:
+        yield started.pid, [int(each) for each in started.stdout.readline().split()]
+        started.stdin.close()
+
+
+def dead_client(url):
+    with client(url) as (pid, ids):
+        pass
+    return pid, ids
+
+
+@pytest.fixture
+def server():
+    server = LocalServer("textcraft")
+    server.start()
+    yield server
+    server.stop()
+
+
+def restarted(server):
+    server.stop()
+    again = LocalServer("textcraft", port=int(server.url.rpartition(":")[2]))
+    again.start()
+    return again
+
+
+def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcraft_url):
+    url = textcraft_url
+    dead, left = dead_client(url)
+    with client(url, then="input()") as (living, held):
+        shown = run("leases", url)
+        assert shown.exit_code == 0
+        assert f"{dead} (ended)   TextCraft     2" in shown.stdout
+        assert f"{dead} (ended)" in run("leases", url.replace("127.0.0.1", "localhost")).stdout
+        assert f"{living} (runs)" in shown.stdout
+        assert f"agentgym leases {url} --clear" in shown.stdout
+        found = json.loads(run("leases", url, "--json").stdout)
+        assert [(each["pid"], each["alive"]) for each in found["processes"]] == [
+            (dead, False),
+            (living, True),
+        ]
+        assert [each["id"] for each in found["processes"][0]["envs"]] == [left[0], left[2]]
+        cleared = run("leases", url, "--clear", "--yes")
+        assert (cleared.exit_code, cleared.stdout) == (0, "Closed 2 environments.\n")
+        assert not any(exists(url, env_id) for env_id in left)
+        assert [exists(url, env_id) for env_id in held] == [True, False, True]
+        assert run("leases", url, "--clear").stdout.startswith("Nothing is left")
+        assert str(dead) not in run("leases", url).stdout
+    assert "No process of this machine holds anything" in run("leases", url).stdout  # it ended well
+
+
+def test_nothing_is_closed_before_it_was_agreed_to(run, textcraft_url):
+    url = textcraft_url
+    _, left = dead_client(url)
+    for answer in ("n\n", ""):
+        refused = run("leases", url, "--clear", input=answer)
+        assert refused.exit_code == 1
+        assert "2 environments" in refused.stderr
+        assert "these may be theirs by now" in refused.stderr
+    assert exists(url, left[0])
+    assert exists(url, left[2])
+    assert run("leases", url, "--clear", input="y\n").exit_code == 0
+    assert not exists(url, left[0])
+
+
+def test_after_a_restart_of_the_server_nothing_is_closed_that_is_another_s(run, server):
+    _, left = dead_client(server.url)
+    again = restarted(server)
+    try:
+        with AgentGymEnvs(again.url, 2) as held:
+            assert held[0] in left
+            cleared = run("leases", again.url, "--clear", "--yes")
+            assert cleared.exit_code == 0
+            assert cleared.stdout.startswith("2 environments went with a server that is no longer there.\n")
+            assert all(exists(again.url, env_id) for env_id in held)
+    finally:
+        again.stop()
+
+
+def test_after_a_restart_what_is_held_here_is_not_closed_even_if_ids_have_grown_on(run, server):
+    """Nobody can tell of what the dead left but that a living process has it now."""
+    _, left = dead_client(server.url)
+    again = restarted(server)
+    try:
+        with AgentGymEnvs(again.url, 5) as held:
+            assert set(left) <= set(held)
+            assert run("leases", again.url, "--clear", "--yes").stdout == "Closed 0 environments.\n"
+            assert all(exists(again.url, env_id) for env_id in held)
+    finally:
+        again.stop()
+
+
+@contextlib.contextmanager
+def AgentGymEnvs(url, number):  # noqa: N802 - it is one
+    """Environments of this process; yields their ids."""
+    envs = [AgentGymEnv("TextCraft", server=url) for _ in range(number)]
+    for env in envs:
+        env.reset(seed=0)
+    yield [env._episode.lease.env_id for env in envs]
+    for env in envs:
+        env.close()
+
+
+def test_another_environment_s_server_has_nothing_of_it(run, server):
+    dead_client(server.url)
+    server.stop()
+    maze = LocalServer("maze", port=int(server.url.rpartition(":")[2]))
+    maze.start()
+    try:
+        result = run("leases", maze.url, "--clear", "--yes")
+        assert result.exit_code == 2
+        assert "This server cannot close environments. They go when it is restarted." in result.stderr
+    finally:
+        maze.stop()
+
+
+def test_where_nobody_answers_it_is_shown_and_kept(run, server):
+    dead, _ = dead_client(server.url)
+    server.stop()
+    shown = run("leases", server.url)
+    assert shown.exit_code == 0
+    assert "could not connect" in shown.stdout
+    assert f"{dead} (ended)" in shown.stdout
+    cleared = run("leases", server.url, "--clear", "--yes")
+    assert cleared.exit_code == 2
+    assert cleared.stderr.startswith("error: nothing can be closed: ")
+    assert f"{dead} (ended)" in run("leases", server.url).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["localhost:1"], ["http://127.0.0.1:1,http://127.0.0.1:2"], ["http://127.0.0.1:1", "--json", "--clear"]],
+)
+def test_what_cannot_be_asked(run, arguments):
+    result = run("leases", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, textcraft_url):
+    """Else what the parent left could not be cleared before the child ends."""
+    then = "os.fork() and os.kill(os.getpid(), signal.SIGKILL); sys.stdin.read(); os._exit(0)"
+    with client(textcraft_url, then=then) as (pid, _):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert f"{pid} (ended)" in run("leases", textcraft_url).stdout
+
+
+def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
+    server = counted({"/": "ok", "/list_envs": [501, 502, 503], "/create": 504, "/openapi.json": OPENAPI})
+    places = slots.Slots(server.url, 8)
+    left, held = places.take(), places.take()
+    left.remember(501)
+    held.remember(502)
+    left.release()
+    shown = run("leases", server.url)
+    assert shown.exit_code == 0
+    for line in (
+        "holds   3 environments",
+        "Held by processes of this machine: 1.",
+        "Left by others that ended, and used by the next here: 1.",
+        "Made by clients that are not known here: 1.",
+        "This server cannot close environments. What ended processes of this machine left is used",
+    ):
+        assert line in shown.stdout
+    found = json.loads(run("leases", server.url, "--json").stdout)
+    assert (found["closes"], found["listed"]) == (False, [501, 502, 503])
+    assert found["places"] == [{"env_id": 501, "taken": False}, {"env_id": 502, "taken": True}]
+    cleared = run("leases", server.url, "--clear")
+    assert cleared.exit_code == 2
+    assert cleared.stderr.startswith("error: nothing can be closed: This server cannot close environments")
+    held.release()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_the_server_refuses_is_given_up_and_what_it_does_not_answer_is_kept(run, counted, fails):
+    server = counted()
+    dead, _ = dead_client(server.url)
+    if fails:
+        server.broken.add("/close")
+    else:
+        server.vanish_at = "/close"
+    cleared = run("leases", server.url, "--clear", "--yes")
+    if fails:
+        assert cleared.exit_code == 0
+        assert "Of 2 environments the server knew nothing, or could not close it." in cleared.stdout
+    else:
+        assert cleared.exit_code == 1
+        assert "The server failed, and the rest is left" in cleared.stderr
+    assert (f"{dead} (ended)" in run("leases", server.url).stdout) != fails

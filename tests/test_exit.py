@@ -1,0 +1,108 @@
+"""However a program ends, nothing that could be closed stays open: programs in processes of their own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+BEGIN = """
+    import asyncio, signal, sys
+    import gymnasium
+    from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
+
+    options = {"server": sys.argv[1]}
+    kept = []
+"""
+
+SYNC = """
+    kept.append(AgentGymEnv("TextCraft", **options))
+    kept[-1].reset(seed=0)
+    kept[-1].step("Action: inventory")
+"""
+
+VECTOR = """
+    kept.append(gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=2, **options))
+    kept[-1].reset(seed=0)
+    kept[-1].step(["Action: inventory"] * 2)
+"""
+
+AWAITED = """
+    async def play():
+        kept.append(AsyncAgentGymEnv("TextCraft", **options))
+        await kept[-1].reset(seed=0)
+        await kept[-1].step("Action: inventory")
+
+    asyncio.run(play())
+"""
+
+
+def program(*parts):
+    code = "".join(textwrap.dedent(part) for part in (BEGIN, *parts))
+    return [sys.executable, "-W", "error", "-c", code]
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("print('over')", 0),
+        ("sys.exit(3)", 3),
+        ("raise RuntimeError('on purpose')", 1),
+        ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT),
+        ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); signal.raise_signal(signal.SIGTERM)", 143),
+    ],
+)
+def test_what_is_held_is_closed(counted, end, status):
+    server = counted()
+    ended = subprocess.run(
+        [*program(SYNC, VECTOR, AWAITED, end), server.url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == status, ended.stderr
+    assert server.most == 4
+    assert server.open == set()
+    assert status in {1, -signal.SIGINT} or ended.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [(SYNC, "/step"), (AWAITED, "/step"), (VECTOR, "/step"), (VECTOR, "/reset")]
+)
+def test_ctrl_c_in_the_middle_of_something(counted, kind, path):
+    server, number = counted(), 2 if kind is VECTOR else 1
+    server.held_up.add(path)
+    with subprocess.Popen(
+        [*program(kind), server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        while server.asked.get(path, 0) < number:
+            assert started.poll() is None
+            time.sleep(0.01)
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate(timeout=60)
+    assert started.returncode == -signal.SIGINT
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert "never" not in said  # retrieved, awaited
+    assert server.asked["/create"] == number
+    assert server.open == set()
+
+
+def test_while_it_waits_for_a_place_a_program_can_be_interrupted(counted):
+    server = counted()
+    second = SYNC.replace("**options", "**options, max_envs_per_server=1")
+    with subprocess.Popen(
+        [*program(second, "print('waits', flush=True)", second), server.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as started:
+        assert started.stdout.readline() == "waits\n"
+        started.send_signal(signal.SIGINT)
+        started.communicate(timeout=60)
+    assert started.returncode == -signal.SIGINT
+    assert (server.most, server.open) == (1, set())
