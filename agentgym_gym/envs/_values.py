@@ -22,6 +22,7 @@ _MAX_DEPTH = 8
 _NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BMP = 0xFFFF  # above it Python and JSON have no escape in common
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+_UNUSUAL = re.compile(r'["\\]|[^ -~]')
 _FINISH = re.compile(r"f(?=inish)", re.IGNORECASE)
 
 
@@ -34,7 +35,7 @@ def literal(value: Any) -> str:
     '{"a": ["it\'s", 1.0, None], "b": "\\u0046inished"}'
     """
     if isinstance(value, str):
-        return '"' + _FINISH.sub(_escaped, "".join(map(_letter, value))) + '"'
+        return '"' + _FINISH.sub(_escaped, _UNUSUAL.sub(_written, value)) + '"'
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -239,7 +240,8 @@ def _check_text(value: str) -> None:
         raise BadArguments(f"{found[0]!r} cannot stand in an action")
 
 
-def _letter(letter: str) -> str:
+def _written(found: re.Match[str]) -> str:
+    letter = found[0]
     if letter in _ESCAPES:
         return _ESCAPES[letter]
     return letter if letter.isprintable() or ord(letter) > _BMP else f"\\u{ord(letter):04x}"
