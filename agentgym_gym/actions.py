@@ -59,7 +59,7 @@ class Style:
     fence: str | None = None
     pieces: re.Pattern[str] | None = None
     marked: bool = False
-    opening: re.Pattern[str] = re.compile(r"(?P<name>\w*)")  # noqa: RUF009 - patterns do not change
+    opening: re.Pattern[str] = re.compile(r"(?P<name>\w*)")
 
     def write(self, action: str) -> str:
         """Return the text of an action as it stands in a reply."""

@@ -215,13 +215,14 @@ class Phrase:
         if not isinstance(value, Mapping):
             raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
         known = fields_of(cls)
-        unknown = [str(name) for name in value if name not in {f.name for f in known}]
+        names = {f.name for f in known}
+        unknown = [str(name) for name in value if name not in names]
         missing = [f.name for f in known if f.required and f.name not in value]
         if unknown or missing:
-            names = ", ".join(f.name for f in known) or "none"
+            listed = ", ".join(f.name for f in known) or "none"
             lacking = f"; missing: {', '.join(missing)}" if missing else ""
             strange = f"; not known: {shown(', '.join(unknown))}" if unknown else ""
-            raise BadArguments(f"the arguments are: {names}{lacking}{strange}")
+            raise BadArguments(f"the arguments are: {listed}{lacking}{strange}")
         return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known if f.name in value})
 
     def to_json(self) -> dict[str, Any]:

@@ -139,8 +139,9 @@ class Tool(Action):
         Raises:
             BadArguments: An argument is missing, unknown, or has a value its kind does not allow.
         """
-        if isinstance(value, Mapping):
-            names = {_key(f).lower(): f.name for f in fields_of(cls)}
+        known = fields_of(cls)
+        if isinstance(value, Mapping) and value.keys() != {f.name for f in known}:
+            names = {_key(f).lower(): f.name for f in known}
             meant = {name: names.get(str(name).lower(), name) for name in value}
             if len(set(meant.values())) == len(meant):
                 value = {meant[name]: given for name, given in value.items()}

@@ -22,8 +22,9 @@ _MAX_DEPTH = 8
 _NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BMP = 0xFFFF  # above it Python and JSON have no escape in common
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
-_UNUSUAL = re.compile(r'["\\]|[^ -~]')
-_FINISH = re.compile(r"f(?=inish)", re.IGNORECASE)
+# What does not stand for itself in a literal. Behind a letter whose escape may end in "f", "inish" is another
+# "finish".
+_SPELT = re.compile(r'["\\]|[^ -~]|(?i:f(?=inish)|(?<=[^ -~])i(?=nish))')
 
 
 def literal(value: Any) -> str:
@@ -35,7 +36,9 @@ def literal(value: Any) -> str:
     '{"a": ["it\'s", 1.0, None], "b": "\\u0046inished"}'
     """
     if isinstance(value, str):
-        return '"' + _FINISH.sub(_escaped, _UNUSUAL.sub(_written, value)) + '"'
+        return '"' + _SPELT.sub(_spelling, value) + '"'
+    if isinstance(value, (int, float)):
+        return repr(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -240,15 +243,12 @@ def _check_text(value: str) -> None:
         raise BadArguments(f"{found[0]!r} cannot stand in an action")
 
 
-def _written(found: re.Match[str]) -> str:
+def _spelling(found: re.Match[str]) -> str:
     letter = found[0]
     if letter in _ESCAPES:
         return _ESCAPES[letter]
-    return letter if letter.isprintable() or ord(letter) > _BMP else f"\\u{ord(letter):04x}"
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+    itself = letter not in "fFiI" and (letter.isprintable() or ord(letter) > _BMP)
+    return letter if itself else f"\\u{ord(letter):04x}"
 
 
 def _frozen(value: Any) -> Any:

@@ -116,7 +116,9 @@ def answer_of(reply: str) -> str:
         raise NoAction("the reply ends before its final channel")
     reply = reply.rpartition(_FINAL)[2]
     end = _END_OF_TURN.search(reply)
-    answer = _without_thinking(reply[: end.start()] if end else reply).replace("\r\n", "\n")
+    answer = _without_thinking(reply[: end.start()] if end else reply)
+    if "\r" in answer:  # looked for first, as there is hardly ever one
+        answer = answer.replace("\r\n", "\n")
     stop = len(answer.rstrip())
     while answer.endswith("</s>", 0, stop):
         stop -= len("</s>")
