@@ -1,19 +1,25 @@
-"""What a step costs: ``env.step`` beside bare ``http.client`` on one kept-alive connection, in one run.
+"""What a step costs: ``env.step`` beside bare ``http.client`` and beside ``requests.post``, in one run.
 
-The two take turns on the same local server, so that whatever else the machine does slows both alike. Prints
-JSON: the medians in microseconds and their ratio.
+Bare is what needs least: one kept-alive connection of the standard library. ``requests.post`` for each call,
+with a new connection each time, is how AgentGym's own clients do it. The three take turns on the same local
+TextCraft server, in an order that is drawn each time, so that whatever else the machine does slows all alike.
+``env.step`` reads a reply of a model besides, and checks what the server says.
 
-Run it by ``python benchmarks/step_latency.py``.
+Prints JSON: the medians in microseconds and their ratios. Run it by ``python benchmarks/step_latency.py``.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import random
 import statistics
-import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
+
+import requests
+from _common import at_least, at_most, report, seconds
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.servers.local import LocalServer
@@ -26,25 +32,29 @@ def main() -> None:
     server = LocalServer("textcraft")
     env = AgentGymEnv("TextCraft", server=server.start(), max_turns=None)
     env.reset(seed=0)
-    bare = _bare_step(server.url)
-    ours: list[float] = []
-    theirs: list[float] = []
+    roads: dict[str, Callable[[], object]] = {
+        "env_step": lambda: env.step("Thought:\nx\n\nAction:\ninventory"),
+        "http_client": by_http_client(server.url),
+        "requests": by_requests(server.url),
+    }
+    took: dict[str, list[float]] = {name: [] for name in roads}
+    draw = random.Random(0)  # noqa: S311 - no secret
     for _ in range(STEPS):
-        ours.append(_seconds(lambda: env.step("Thought:\nx\n\nAction:\ninventory")))
-        theirs.append(_seconds(bare))
+        for name in draw.sample(list(roads), len(roads)):
+            took[name].append(seconds(roads[name]))
     env.close()
     server.stop()
-    medians = statistics.median(ours), statistics.median(theirs)
-    result = {
-        "steps": STEPS,
-        "env_step_us": round(medians[0] * 1e6, 1),
-        "http_client_us": round(medians[1] * 1e6, 1),
-        "ratio": round(medians[0] / medians[1], 2),
-    }
-    print(json.dumps(result))
+    median = {name: statistics.median(each) for name, each in took.items()}
+    report(
+        benchmark="step_latency",
+        steps=STEPS,
+        median_us={name: round(each * 1e6, 1) for name, each in median.items()},
+        beside_http_client=at_most(median["env_step"] / median["http_client"], 1.8),
+        faster_than_requests=at_least(median["requests"] / median["env_step"], 1.8),
+    )
 
 
-def _bare_step(url: str) -> Callable[[], object]:
+def by_http_client(url: str) -> Callable[[], object]:
     """Return what sends one step and reads its reply, with nothing but the standard library."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc)
 
@@ -57,10 +67,15 @@ def _bare_step(url: str) -> Callable[[], object]:
     return lambda: post("/step", {"id": env_id, "action": "inventory"})
 
 
-def _seconds(act: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    act()
-    return time.perf_counter() - began
+def by_requests(url: str) -> Callable[[], object]:
+    """Return what does the same by a ``requests.post`` that stands by itself."""
+
+    def post(path: str, body: dict[str, Any]) -> dict[str, object]:
+        reply: dict[str, object] = requests.post(url + path, json=body, timeout=300).json()
+        return reply
+
+    env_id = post("/create", {})["id"]
+    return lambda: post("/step", {"id": env_id, "action": "inventory"})
 
 
 if __name__ == "__main__":
