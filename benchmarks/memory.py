@@ -2,11 +2,13 @@
 
 Both hold TextCraft environments of one local server, which is not counted, and are measured after their
 reset, at two sizes, each size in a fresh process; the difference is divided by the number of environments
-between. What is counted is the proportional set size (PSS) of the process and of all its children: a page that
-several of them share counts once. ``AsyncVectorEnv`` runs each environment in a child of its own; how children
-are started is left to Python's default, which is printed. Its ``shared_memory`` is off, as text needs it. An
-environment is played and closed before, so that all is imported that is needed: where children are forks they
-share that with their parent, and the size of Python does not count against them. Linux alone tells the PSS.
+between. What is counted is the proportional set size (PSS) of the process and of all its children: a page
+that several of them share counts once. Linux alone tells it.
+
+``AsyncVectorEnv`` runs each environment in a child of its own; how children are started is left to Python's
+default, which is printed. Its ``shared_memory`` is off, as text needs it. An environment is played and closed
+before, so that all is imported that is needed: where children are forks they share that with their parent,
+and the size of Python does not count against them.
 
 Prints JSON: kilobytes for each added environment and the ratio. Run it by ``python benchmarks/memory.py``.
 """

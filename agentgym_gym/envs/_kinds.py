@@ -95,10 +95,13 @@ class Cell(Id):
 class OneOf(Choice):
     """One of a few words, in the capitals that the server wants; truth values are words too."""
 
+    def __init__(self, *words: str) -> None:
+        super().__init__(*words)
+        self._meant = {word.lower(): word for word in words}
+
     def read(self, text: str) -> str:
         """Read one of the words, whatever its capitals."""
-        meant = {word.lower(): word for word in self.words}
-        return meant.get(text.strip().lower(), text)
+        return self._meant.get(text.strip().lower(), text)
 
     def from_json(self, value: Any) -> str:
         """Accept true and false for words of that name."""

@@ -22,6 +22,7 @@ _MAX_DEPTH = 8
 _NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BMP = 0xFFFF  # above it Python and JSON have no escape in common
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")  # what most values are, and all names: it is read fastest
 # What does not stand for itself in a literal. Behind a letter whose escape may end in "f", "inish" is another
 # "finish".
 _SPELT = re.compile(r'["\\]|[^ -~]|(?i:f(?=inish)|(?<=[^ -~])i(?=nish))')
@@ -36,7 +37,8 @@ def literal(value: Any) -> str:
     '{"a": ["it\'s", 1.0, None], "b": "\\u0046inished"}'
     """
     if isinstance(value, str):
-        return '"' + _SPELT.sub(_spelling, value) + '"'
+        plain = _PLAIN.fullmatch(value) and "inish" not in value.lower()
+        return f'"{value}"' if plain else f'"{_SPELT.sub(_spelling, value)}"'
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, Mapping):

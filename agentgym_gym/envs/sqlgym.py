@@ -95,11 +95,10 @@ class Sql(Text):
         mark = _MARKS.search(value)
         if mark:
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
-        tokens = list(_tokens(value))
-        if not _reads(tokens):
+        if not _reads(_tokens(value)):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         ended = False
-        for token in tokens:
+        for token in _tokens(value) if ";" in value else ():
             if ended and token.lastgroup != "end":
                 raise ManyActions("there is more than one SQL statement; only one can be executed")
             ended = ended or token.lastgroup == "end"
@@ -135,9 +134,8 @@ class _SqlStyle(Style):
 
     def cut(self, block: str) -> list[str]:
         """Return what stands in fences; where there is a fence, a statement outside of it as well."""
-        if not self.shows_in(block) or self.pieces is None:
-            return super().cut(block)
-        return super().cut(block) + self._beside.findall(self.pieces.sub("\n\n", block))
+        rest, fences = self.pieces.subn("\n\n", block) if self.pieces else (block, 0)
+        return super().cut(block) + (self._beside.findall(rest) if fences else [])
 
 
 @dataclass(frozen=True)
