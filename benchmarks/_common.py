@@ -9,11 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-__all__ = ["SERVER", "at_least", "at_most", "report", "seconds", "slow_server"]
+__all__ = ["SERVER", "at_least", "at_most", "report", "seconds", "slow_server", "usually"]
+
+T = TypeVar("T")
 
 SERVER = Path(__file__).with_name("_server.py").read_text("utf-8")
 """The program of the slow server, for ``python -c``."""
+
+
+def usually(number: T, *, quick: T) -> T:
+    """Return a number, or a smaller one for ``--quick``, which shows that a benchmark runs and no more."""
+    return quick if "--quick" in sys.argv else number
 
 
 @contextmanager

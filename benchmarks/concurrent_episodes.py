@@ -15,7 +15,7 @@ import random
 import statistics
 import time
 
-from _common import SERVER, report, slow_server
+from _common import SERVER, report, slow_server, usually
 
 from verl_bridge.episodes import Episode, Task, close_all
 
@@ -23,8 +23,8 @@ __all__ = ["DELAY", "SERVER"]  # for side_by_side.py
 
 DELAY = 0.05  # seconds the server takes for a step
 GENERATING = 0.2  # mean seconds a model takes for a reply, which is little
-EPISODES = 64
-STEPS = 30
+EPISODES = usually(64, quick=4)
+STEPS = usually(30, quick=2)
 
 
 async def play(task: Task, draw: random.Random) -> list[float]:

@@ -19,13 +19,13 @@ import statistics
 import time
 
 import numpy as np
-from _common import at_least, report, slow_server
+from _common import at_least, report, slow_server, usually
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
 
 MEDIAN, SIGMA = 0.05, 1.0
 EPISODES = 64
-LENGTHS = 10, 30
+LENGTHS = usually((10, 30), quick=(1, 2))
 REPLY = "Thought:\nI have a look at what I hold before I decide.\n\nAction:\ninventory"
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import statistics
 
-from _common import report, seconds
+from _common import report, seconds, usually
 
 from agentgym_gym import FORMATS, Action, Grammar, environments
 
 CHARACTERS = 1_024
-TIMES = 500
+TIMES = usually(500, quick=5)
 BAR_US = 20
 REACT = FORMATS["react"]
 

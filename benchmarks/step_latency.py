@@ -16,16 +16,17 @@ import http.client
 import json
 import statistics
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from _common import at_least, at_most, report, seconds
+from _common import at_least, at_most, report, seconds, usually
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.servers.local import LocalServer
 
-STEPS = 2_000
+STEPS = usually(2_000, quick=20)
 
 
 def main() -> None:
@@ -33,12 +34,13 @@ def main() -> None:
     server = LocalServer("textcraft")
     env = AgentGymEnv("TextCraft", server=server.start(), max_turns=None)
     env.reset(seed=0)
-    roads: dict[str, Callable[[], object]] = {
-        "env_step": lambda: env.step("Thought:\nx\n\nAction:\ninventory"),
-        "http_client": by_http_client(server.url),
-        "requests": by_requests(server.url),
-    }
-    alone, beside = measure(roads, "http_client", 1), measure(roads, "requests", 20)
+    with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:
+        roads: dict[str, Callable[[], object]] = {
+            "env_step": lambda: env.step("Thought:\nx\n\nAction:\ninventory"),
+            "http_client": by_http_client(connection),
+            "requests": by_requests(server.url),
+        }
+        alone, beside = measure(roads, "http_client", 1), measure(roads, "requests", 20)
     env.close()
     server.stop()
     report(
@@ -64,9 +66,8 @@ def microseconds(medians: Mapping[str, float]) -> dict[str, float]:
     return {name: round(each * 1e6, 1) for name, each in medians.items()}
 
 
-def by_http_client(url: str) -> Callable[[], object]:
+def by_http_client(connection: http.client.HTTPConnection) -> Callable[[], object]:
     """Return what sends one step and reads its reply, with nothing but the standard library."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc)
 
     def post(path: str, body: object) -> dict[str, object]:
         connection.request("POST", path, json.dumps(body).encode(), {"Content-Type": "application/json"})
