@@ -168,7 +168,8 @@ class Phrase:
     def openings(cls) -> frozenset[str]:
         """Return the words, in lower case, one of which begins such a phrase; none where any text may.
 
-        The word of a phrase that begins with something else, as ``<search>`` does, is the empty one.
+        The word of a phrase that begins with something else, as ``<search>`` does, is the empty one. A class
+        that reads more than its templates, and so has its own :meth:`begins`, has its own openings, too.
         """
         if not cls.head():
             return frozenset()
