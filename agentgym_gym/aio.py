@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.addresses import configured
 from agentgym_gym.delivery import Limits
-from agentgym_gym.errors import BadOption, InUse
+from agentgym_gym.errors import BadOption
 from agentgym_gym.seat import Seat, give_back
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from agentgym_gym.actions import Action, Verbatim
-    from agentgym_gym.async_client import AsyncDriver
+    from agentgym_gym.async_client import AsyncDriver, Errand
     from agentgym_gym.delivery import Stats
-    from agentgym_gym.episode import Episode
+    from agentgym_gym.episode import Episode, Turn
 
 __all__ = ["AsyncAgentGymEnv"]
 
@@ -41,11 +38,10 @@ class AsyncAgentGymEnv(Seat):
 
     def _attach(self) -> None:
         if self._transport is not None:
-            raise BadOption("transport= is for AgentGymEnv: this environment speaks by aiohttp")
-        from agentgym_gym.async_client import AsyncDriver  # noqa: PLC0415 - aiohttp is slow to import
+            raise BadOption("transport= is for AgentGymEnv alone")
+        from agentgym_gym.async_client import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
         self._driver = AsyncDriver(limits=self._limits)
-        self._busy = False
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver)
         self._finalizer.atexit = False  # at exit the order matters: see seat.py
@@ -59,22 +55,24 @@ class AsyncAgentGymEnv(Seat):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """Start a task, as `AgentGymEnv.reset` does."""
-        with self._alone():
-            task_id = self._draw(seed, options)
-            # Starting a local server takes seconds, which the event loop must not.
-            servers = configured(self.environment, self._server) or await asyncio.to_thread(
-                lambda: self.servers
-            )
-            return await self._driver.run(self._episode.reset(task_id, servers), self._until)
+        task_id = self._draw(seed, options)
+        # Starting a local server takes seconds, which the event loop must not.
+        servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
+        return await self._driver.run(self._episode.reset(task_id, servers), self._until)
 
     async def step(  # type: ignore[override]
         self, action: str | Action | Verbatim
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn, as `AgentGymEnv.step` does."""
-        with self._alone():
-            turn = await self._driver.run(self._episode.step(action), self._until)
-        self._raise_fault()
-        return turn
+        return await self.begin_step(action)
+
+    def begin_step(self, action: str | Action | Verbatim) -> Errand[Turn]:
+        """Begin a turn in the running event loop: its request is sent before this returns.
+
+        Returns:
+            What can be awaited for the turn.
+        """
+        return self._driver.run(self._turn(action), self._until)
 
     async def close(self) -> None:  # type: ignore[override]
         """Give back the remote environment and close the connection. May be called again.
@@ -82,22 +80,12 @@ class AsyncAgentGymEnv(Seat):
         Raises:
             InUse: Another task is in the midst of a reset or a step.
         """
-        with self._alone():
-            try:
-                await self._driver.run(self._episode.close())
-            finally:
-                await self._driver.close()
-        self._closed()
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        if self._busy:
-            raise InUse("this environment is in use by another task; make one for each task")
-        self._busy = True
+        giving_back = self._driver.run(self._episode.close())
         try:
-            yield
+            await giving_back
         finally:
-            self._busy = False
+            await self._driver.close()
+        self._closed()
 
 
 def _abandon(episode: Episode, driver: AsyncDriver) -> None:

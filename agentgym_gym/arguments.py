@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from agentgym_gym.errors import BadArguments, MissingExtra
@@ -50,6 +51,13 @@ class Argument(ABC, Generic[T]):
     """
 
     greedy: ClassVar[bool] = False
+
+    # The protocol of annotated-types, by which hypothesis draws values of an annotated type: `st.builds`.
+    __is_annotated_types_grouped_metadata__: ClassVar[bool] = True
+
+    def __iter__(self) -> Iterator[Any]:
+        if "hypothesis" in sys.modules:
+            yield self.strategy()
 
     @abstractmethod
     def read(self, text: str) -> T:

@@ -1,33 +1,23 @@
 """The asynchronous driver: moves the bytes of a flow over one kept-alive connection, in an event loop.
 
-On aiohttp: httpx's own pool looks through all its requests at each of them, and its throughput falls as they
-grow in number. What may be repeated, and how long it may take, is as for the synchronous driver.
+What may be repeated, and how long it may take, is as for the synchronous driver.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import os
-import socket
-import weakref
-from collections.abc import AsyncGenerator
-from functools import lru_cache
-from http import HTTPStatus
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import aiohttp
-from aiohttp.http_exceptions import ContentEncodingError
-from yarl import URL
+from agentgym_gym.connection import Connection
+from agentgym_gym.delivery import Limits, Pause, Send, Stats, Work, delivered
+from agentgym_gym.errors import InUse
 
-from agentgym_gym.calls import Call, Flow, Reply
-from agentgym_gym.client import HEADERS, nobody_was_there, redirected
-from agentgym_gym.delivery import Limits, Pause, Send, Stats, check_size, delivered
-from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
-from agentgym_gym.transport import KEEPALIVE_EXPIRY, authorization, tls_context
+if TYPE_CHECKING:
+    from agentgym_gym.calls import Flow, Reply
 
-__all__ = ["AsyncDriver"]
+__all__ = ["AsyncDriver", "Errand"]
 
 T = TypeVar("T")
 
@@ -45,190 +35,122 @@ class AsyncDriver:
     def __init__(self, *, limits: Limits) -> None:
         self.limits = limits
         self.stats = Stats()
-        self._session: aiohttp.ClientSession | None = None
-        self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
+        self._connections: dict[str, Connection] = {}
+        self._errand: Errand[Any] | None = None
 
-    async def run(self, flow: Flow[T], until: float = math.inf) -> T:
-        """Carry out a flow's calls and return its result.
+    def run(self, flow: Flow[T], until: float = math.inf) -> Errand[T]:
+        """Carry out a flow's calls. What can be done without waiting is done before this returns.
 
         Args:
             flow: The flow.
             until: When the time of the whole episode is up, on `time.monotonic`.
 
+        Returns:
+            What can be awaited for the flow's result; a `Fault` that the flow did not handle is raised there,
+            as is whatever the flow itself raises.
+
         Raises:
-            Fault: A call failed and the flow did not handle it.
-            AgentGymError: Whatever the flow itself raises.
+            InUse: Another flow is being carried out.
         """
-        work = delivered(flow, self.limits, self.stats, until)
-        try:
-            asked = next(work)
-            while True:
-                if isinstance(asked, Pause):
-                    await asyncio.sleep(asked.seconds)
-                    asked = work.send(None)
-                    continue
-                try:
-                    reply = await self._exchange(asked)
-                except Fault as fault:
-                    asked = work.throw(fault)
-                else:
-                    asked = work.send(reply)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            work.close()
+        if self._errand is not None and not self._errand.done():
+            raise InUse("this environment is in use by another task; make one for each task")
+        self._errand = Errand(self, delivered(flow, self.limits, self.stats, until))
+        self._errand.advance(None)
+        return self._errand
 
     async def close(self) -> None:
-        """Close the connection; a later flow opens a new one."""
-        session, loop = self._let_go()
-        if session is not None and loop is not None:
-            await _end(session)
+        """Close the connections; a later flow opens new ones."""
+        if self._connections:
+            self.abandon()
+            await asyncio.sleep(0)  # asyncio closes sockets when it comes round
 
     def abandon(self) -> None:
-        """Close the connection without waiting, from wherever."""
-        session, loop = self._let_go()
-        if session is not None and loop is not None:
-            if loop.is_running():
-                loop.call_soon_threadsafe(_begin, session)
-            else:
-                _begin(session)
+        """Close the connections without waiting, from wherever."""
+        while self._connections:
+            self._connections.popitem()[1].abandon()
 
-    def _let_go(self) -> tuple[aiohttp.ClientSession | None, asyncio.AbstractEventLoop | None]:
-        """Forget the session; return it, and the loop it was opened in if that was in this process."""
-        session, self._session = self._session, None
-        if session is None or self._home is None:
-            return None, None
-        pid, loop = self._home
-        if pid != os.getpid():
-            _inherited.append(session)
-            return session, None
-        return session, loop
+    def connection(self, server: str) -> Connection | None:
+        """Return the connection to a server, if there is one that can be used."""
+        connection = self._connections.get(server)
+        if connection is not None and not connection.usable:
+            self._connections.pop(server).abandon()
+            return None
+        return connection
 
-    async def _exchange(self, asked: Send) -> Reply:
-        """Send a request and read the reply to it."""
-        try:
-            reply = await self._ask(asked)
-        except BaseException:
-            # A fault, or we were cancelled. The reply may still come, and must not be taken for another's.
-            await self.close()
-            raise
-        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            # After an error of its own a server of this kind closes the connection without a word.
-            await self.close()
-        return reply
+    async def connect(self, asked: Send) -> Connection:
+        """Open a connection to the server of a call.
 
-    async def _ask(self, asked: Send) -> Reply:
-        call, left = asked.call, asked.left
-        timeout = aiohttp.ClientTimeout(total=left, sock_connect=min(left, asked.connect))
-        try:
-            session = await self._opened(call.server)
-            async with session.request(
-                call.method,
-                _url(call.server, call.url),
-                data=call.content,
-                headers={**HEADERS, **authorization(call.server)},
-                timeout=timeout,
-                allow_redirects=False,
-            ) as response:
-                content = await _body(call, response)
-        except aiohttp.ConnectionTimeoutError as error:
-            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}") from error
-        except aiohttp.ClientConnectorError as error:
-            refused = nobody_was_there(error)
-            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}", refused=refused) from error
-        except asyncio.TimeoutError as error:
-            raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
-        except (aiohttp.InvalidURL, UnicodeError) as error:
-            raise BadOption(f"{call} is not a request that can be made: {_reason(error)}") from error
-        except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error.__cause__, ContentEncodingError):
-                raise BadReply(f"{call} answered in an encoding that cannot be read: {error}") from error
-            raise ConnectionLost(f"{call} lost its connection: {_reason(error)}") from error
-        if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
-            raise redirected(call, response.headers.get("location"))
-        return Reply(call, response.status, content)
-
-    async def _opened(self, server: str) -> aiohttp.ClientSession:
-        home = (os.getpid(), asyncio.get_running_loop())
-        if self._session is not None and self._home != home:
-            self.abandon()
-        if self._session is None:
-            self._home = home
-            (await _drivers_of(home[1])).add(self)
-            # No context is made for plain HTTP, where none is needed.
-            connector = aiohttp.TCPConnector(
-                ssl=tls_context() if server.startswith("https:") else True,
-                keepalive_timeout=KEEPALIVE_EXPIRY,
-                socket_factory=self._socket,
-            )
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        return self._session
-
-    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        Raises:
+            ServerUnreachable: Nobody was there, or nobody answered in time.
+            BadOption: The server's URL cannot be used.
+        """
+        connection = self._connections[asked.call.server] = await Connection.open(asked)
         self.stats.connections += 1
-        family, kind, protocol, *_ = address
-        return socket.socket(family, kind, protocol)
+        return connection
 
 
-_guards: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, weakref.WeakSet[AsyncDriver]]] = (
-    weakref.WeakKeyDictionary()
-)
+class Errand(asyncio.Future[T]):
+    """A flow that is being carried out: the future of what it returns.
 
+    It is moved on by callbacks, since a task and its coroutines would cost a step as much as all else that is
+    done for it.
 
-async def _drivers_of(loop: asyncio.AbstractEventLoop) -> weakref.WeakSet[AsyncDriver]:
-    """Return the drivers whose connections are closed with an event loop, as ``asyncio.run`` closes it."""
-    if loop not in _guards:
-        drivers: weakref.WeakSet[AsyncDriver] = weakref.WeakSet()
-        guard = _guard(drivers)
-        await guard.__anext__()
-        _guards[loop] = guard, drivers
-    return _guards[loop][1]
+    Args:
+        driver: Who has the connections.
+        work: What is to be done.
+    """
 
+    def __init__(self, driver: AsyncDriver, work: Work[T]) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self._driver = driver
+        self._work = work
+        self._give_up: Callable[[], object] | None = None  # what is being waited for
 
-async def _guard(drivers: weakref.WeakSet[AsyncDriver]) -> AsyncGenerator[None, None]:
-    """Wait, as an asynchronous generator does, for the event loop to finish all of them."""
-    try:
-        yield
-    finally:
-        for driver in list(drivers):
-            await driver.close()
+    def advance(self, how: Reply | Exception | None) -> None:
+        """Go on as far as that goes without waiting.
 
+        Args:
+            how: How what was waited for has ended; None for a pause, and at the beginning.
+        """
+        if self.done():
+            return
+        try:
+            asked = self._work.throw(how) if isinstance(how, Exception) else self._work.send(how)
+            if isinstance(asked, Pause):
+                self._give_up = self.get_loop().call_later(asked.seconds, self.advance, None).cancel
+            elif (connection := self._driver.connection(asked.call.server)) is not None:
+                self._ask(connection, asked)
+            else:
+                self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
+        except StopIteration as stop:
+            self.set_result(stop.value)
+        except Exception as error:  # noqa: BLE001 - it is for whoever awaits this
+            self._work.close()
+            self.set_exception(error)
+        except BaseException:
+            self.cancel()  # Ctrl-C, say
+            raise
 
-async def _end(session: aiohttp.ClientSession) -> None:
-    """Close a session at once: nobody waits for a server to say goodbye under TLS."""
-    if session.connector is not None:
-        await session.connector.close(abort_ssl=True)
-    session.detach()
+    def cancel(self, msg: Any = None) -> bool:
+        """Stop. The reply to a request that was sent may still come, and will not be read."""
+        if not super().cancel(msg):
+            return False
+        if self._give_up is not None:
+            self._give_up()
+        self._work.close()
+        return True
 
+    async def _connect(self, asked: Send) -> None:
+        try:
+            connection = await self._driver.connect(asked)
+            if not self.done():
+                self._ask(connection, asked)
+        except Exception as error:  # noqa: BLE001 - it is for the flow
+            failed = error
+        else:
+            return
+        self.advance(failed)
 
-def _begin(session: aiohttp.ClientSession) -> None:
-    """Close a session as far as that goes without waiting."""
-    ending = _end(session)
-    with contextlib.suppress(StopIteration):
-        ending.send(None)
-    ending.close()
-    session.detach()
-
-
-_inherited: list[Any] = []  # held for ever, or else the garbage collector would close them
-
-
-async def _body(call: Call, response: aiohttp.ClientResponse) -> bytes:
-    chunks, size = [], 0
-    while chunk := await response.content.readany():
-        size += len(chunk)
-        check_size(call, size)
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-@lru_cache(maxsize=256)
-def _url(server: str, url: str) -> URL:
-    """The URL as it stands, but for a user name and password, which go into a header."""
-    whole = URL(url, encoded=True)
-    return whole if "@" not in server else whole.with_user(None)
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    def _ask(self, connection: Connection, asked: Send) -> None:
+        self._give_up = connection.close
+        connection.ask(asked, self.advance)

@@ -115,9 +115,7 @@ class AgentGymEnv(Seat):
             BadOption: The action is neither text nor an action of this environment.
             Fault: The environment failed and ``on_fault="raise"``.
         """
-        turn = self._run(self._episode.step(action))
-        self._raise_fault()
-        return turn
+        return self._run(self._turn(action))
 
     def close(self) -> None:
         """Give back the remote environment and close the connection. May be called again.

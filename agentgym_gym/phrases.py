@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from itertools import chain
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
     from typing_extensions import Self
 
-__all__ = ["Field", "Phrase", "fields_of"]
+__all__ = ["Field", "Phrase", "fields_of", "register_all"]
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,11 @@ class Phrase:
 
     template: ClassVar[str]
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "hypothesis" in sys.modules:
+            _register(cls)
 
     def __post_init__(self) -> None:
         self._check_fields()
@@ -288,6 +294,26 @@ def fields_of(cls: type[Phrase]) -> tuple[Field, ...]:
         found.append(Field(field.name, argument, doc, field.default is MISSING))
     _known_fields[cls] = tuple(found)
     return _known_fields[cls]
+
+
+def register_all() -> None:
+    """Make all phrases known to hypothesis: when it is imported. Later ones make themselves known."""
+    found = Phrase.__subclasses__()
+    while found:
+        cls = found.pop()
+        _register(cls)
+        found += cls.__subclasses__()
+
+
+def _register(cls: type[Phrase]) -> None:
+    """Let ``st.from_type`` draw phrases of a type by :meth:`Phrase.strategy`."""
+
+    def strategy(_: object) -> Any:
+        # A class decorated with slots=True was made twice, and the first of the two is nobody's.
+        return cls.strategy() if is_dataclass(cls) else NotImplemented
+
+    if hasattr(cls, "template"):  # else it is a base of others, and stands for any of them
+        strategies().register_type_strategy(cls, strategy)
 
 
 def _templates(cls: type[Phrase]) -> tuple[_Template, ...]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import gymnasium
 
 from agentgym_gym import catalogue
-from agentgym_gym.actions import Action
+from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.addresses import addresses, parse_urls
 from agentgym_gym.delivery import DEFAULT_TIMEOUT, Limits
 from agentgym_gym.episode import Episode
@@ -30,7 +30,9 @@ from agentgym_gym.text import redact
 if TYPE_CHECKING:
     import httpx
 
+    from agentgym_gym.calls import Flow
     from agentgym_gym.catalogue import OnUnknown
+    from agentgym_gym.episode import Turn
 
 __all__ = ["EXIT_SECONDS", "Seat", "give_back", "seats"]
 
@@ -161,9 +163,12 @@ class Seat(gymnasium.Env[str, str | Action]):
         _seats.add(self)  # again, if it was closed
         return task_id
 
-    def _raise_fault(self) -> None:
+    def _turn(self, action: str | Action | Verbatim) -> Flow[Turn]:
+        """Play one turn, and raise the fault that ended the episode where that is wanted."""
+        turn = yield from self._episode.step(action)
         if self.on_fault == "raise" and self._episode.fault is not None:
             raise self._episode.fault
+        return turn
 
     def _closed(self) -> None:
         _seats.discard(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -157,6 +157,10 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
                     f"the episodes of environments {over} are over: reset them by reset(options="
                     "{'reset_mask': mask}), or give them None for an action"
                 )
+        if self.autoreset_mode != AutoresetMode.DISABLED and any(action is None for action in actions):
+            raise BadOption(
+                "every environment needs an action: only with AutoresetMode.DISABLED may it be None"
+            )
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         terminated = np.zeros(self.num_envs, dtype=np.bool_)
         truncated = np.zeros(self.num_envs, dtype=np.bool_)
@@ -193,11 +197,22 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
     async def _step_all(self, actions: Sequence[str | Action | None]) -> dict[int, Turn]:
         return await _gather(
             {
-                number: self._step_one(number, action)
+                number: self._begin(number, action)
                 for number, action in enumerate(actions)
-                if action is not None or self.autoreset_mode != AutoresetMode.DISABLED
+                if action is not None
             }
         )
+
+    def _begin(self, number: int, action: str | Action) -> Awaitable[Turn]:
+        """Send what an environment is to do, and return what can be awaited for its turn."""
+        if number in self._unset:
+            return self._end_unset(number)
+        if self._over[number]:  # NEXT_STEP: the action comes too late, and this is the reset
+            return self._reset_instead(number)
+        stepping = self.envs[number].begin_step(action)
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            return self._reset_after(number, stepping)
+        return stepping
 
     async def _reset_one(self, number: int, seed: int | None, task: int | None) -> dict[str, Any]:
         """Reset one; where it fails, note the fault."""
@@ -217,23 +232,26 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         self._said[number] = said
         return info
 
-    async def _step_one(self, number: int, action: str | Action | None) -> Turn:
-        if number in self._unset:
-            fault = self._unset.pop(number)
-            told = {"fault": {"kind": fault.kind, "message": str(fault)}}
-            turn = Turn(self._said[number], 0.0, terminated=False, truncated=True, info=told)
-        elif self._over[number]:  # NEXT_STEP: the action comes too late, and this is the reset
-            info = await self._reset_one(number, None, None)
-            return Turn(self._said[number], 0.0, terminated=False, truncated=False, info=info)
-        elif action is None:
-            raise BadOption(f"environment {number} needs an action: its episode is not over")
-        else:
-            turn = Turn(*await self.envs[number].step(action))
-        if self.autoreset_mode == AutoresetMode.SAME_STEP and (turn.terminated or turn.truncated):
-            info = await self._reset_one(number, None, None)
-            ended = {"final_obs": turn.observation, "final_info": turn.info}
-            return turn._replace(observation=self._said[number], info={**info, **ended})
-        return turn
+    async def _end_unset(self, number: int) -> Turn:
+        fault = self._unset.pop(number)
+        told = {"fault": {"kind": fault.kind, "message": str(fault)}}
+        turn = Turn(self._said[number], 0.0, terminated=False, truncated=True, info=told)
+        return await self._next_episode(number, turn)
+
+    async def _reset_instead(self, number: int) -> Turn:
+        info = await self._reset_one(number, None, None)
+        return Turn(self._said[number], 0.0, terminated=False, truncated=False, info=info)
+
+    async def _reset_after(self, number: int, stepping: Awaitable[Turn]) -> Turn:
+        return await self._next_episode(number, await stepping)
+
+    async def _next_episode(self, number: int, turn: Turn) -> Turn:
+        """With SAME_STEP reset an environment whose episode is over."""
+        if self.autoreset_mode != AutoresetMode.SAME_STEP or not (turn.terminated or turn.truncated):
+            return turn
+        info = await self._reset_one(number, None, None)
+        ended = {"final_obs": turn.observation, "final_info": turn.info}
+        return turn._replace(observation=self._said[number], info={**info, **ended})
 
     async def _close_all(self) -> None:
         await _gather({number: env.close() for number, env in enumerate(self.envs)})
@@ -301,7 +319,7 @@ class _Loop:
             self._loop.close()
 
 
-async def _gather(work: dict[int, Coroutine[Any, Any, T]]) -> dict[int, T]:
+async def _gather(work: Mapping[int, Awaitable[T]]) -> dict[int, T]:
     """Do everything at once; when all of it is done, raise the first error there was."""
     done = await asyncio.gather(*work.values(), return_exceptions=True)
     for each in done:

@@ -14,7 +14,7 @@ import warnings
 import pytest
 import trustme
 
-from agentgym_gym import async_client, delivery, errors, transport
+from agentgym_gym import connection, delivery, errors, transport
 from agentgym_gym.async_client import AsyncDriver
 from agentgym_gym.calls import Call, at, exchange
 from agentgym_gym.client import SyncDriver
@@ -131,7 +131,10 @@ class Awaited:
         self._loop = asyncio.new_event_loop()
 
     def run(self, flow):
-        return self._loop.run_until_complete(self.driver.run(flow))
+        async def run():
+            return await self.driver.run(flow)
+
+        return self._loop.run_until_complete(run())
 
     def close(self):
         self._loop.run_until_complete(self.driver.close())
@@ -217,7 +220,7 @@ def test_no_server_can_stretch_the_time_limit(serve, answer, stage):
 
 def test_a_connection_that_was_idle_for_long_is_not_trusted(serve, monkeypatch):
     monkeypatch.setattr(transport, "KEEPALIVE_EXPIRY", 0.05)
-    monkeypatch.setattr(async_client, "KEEPALIVE_EXPIRY", 0.05)
+    monkeypatch.setattr(connection, "KEEPALIVE_EXPIRY", 0.05)
     server, driver = serve(GOOD)
     driver.run(call(server))
     time.sleep(0.1)
@@ -352,7 +355,10 @@ def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
     def interrupt(asked):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(getattr(driver, "driver", driver), "_exchange", interrupt)
+    if isinstance(driver, Awaited):
+        monkeypatch.setattr(driver.driver, "connection", interrupt)
+    else:
+        monkeypatch.setattr(driver, "_exchange", interrupt)
     with pytest.raises(KeyboardInterrupt):
         driver.run(flow())
     assert closed

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from agentgym_gym.delivery import Limits
+from agentgym_gym.testing import KINDS, SEEN_AS
+from agentgym_gym.testing.faults import ARRIVES
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -68,6 +70,18 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     )
     limits = dict(re.findall(r"^\| `(\w+)` \| .* \| (\d+) \|$", page, re.MULTILINE))
     assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
+
+
+def test_the_page_on_testing_runs(tmp_path):
+    page = (ROOT / "docs" / "testing.md").read_text("utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == "True True 0\nServerTimeout\nscripted 2 None\nfunction 1 None\n"
+    table = re.findall(r"^\| `(\w+)` \| .* \| (yes|no) \| `(\w+)`", page, re.MULTILINE)
+    assert table == [(kind, "yes" if kind in ARRIVES else "no", SEEN_AS[kind]) for kind in KINDS]
 
 
 def test_the_commands_run(tmp_path):

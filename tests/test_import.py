@@ -115,6 +115,24 @@ def test_the_core_works_where_nothing_else_is_installed():
     assert "agentgym-gym[testing]" in no_hypothesis
 
 
+def test_the_tools_for_tests_need_nothing_but_the_core():
+    """Nor does the core need them."""
+    output = run(
+        BLOCK.format(blocked=HEAVY)
+        + """
+    import agentgym_gym
+    assert not any(name.startswith("agentgym_gym.testing") for name in sys.modules)
+    import agentgym_gym.testing, agentgym_gym.testing.__main__
+    from agentgym_gym.testing import strategies
+    try:
+        strategies.replies("TextCraft")
+    except agentgym_gym.errors.MissingExtra as error:
+        print(error)
+    """
+    )
+    assert "agentgym-gym[testing]" in output
+
+
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "textcraft"])
 def test_a_server_that_cannot_be_started_is_an_error_that_helps(missing):
     output = run(

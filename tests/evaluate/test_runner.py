@@ -17,21 +17,7 @@ from agentgym_gym.evaluate import (
     play_episode,
     summarise,
 )
-
-
-class Scripted:
-    """Says the same words in every episode, then gives up."""
-
-    name = "scripted"
-
-    def __init__(self, *replies):
-        self.replies = replies
-
-    def reset(self, env, observation, info):
-        self.left = iter(self.replies)
-
-    def act(self, observation, info):
-        return next(self.left, None)
+from agentgym_gym.testing import ScriptedAgent
 
 
 class Then:
@@ -71,19 +57,19 @@ def test_a_record_holds_the_episode(env):
 
 
 def test_what_is_recorded_is_what_was_played(env):
-    record = play_episode(env, Scripted(Inventory(), "Action: inventory"), 0)
+    record = play_episode(env, ScriptedAgent(Inventory(), "Action: inventory"), 0)
     assert record.replies == (env.action_space.action_format.render(Inventory()), "Action: inventory")
     assert record.messages[2] == record.messages[4]
 
 
 def test_unreadable_replies_are_counted_by_kind(env):
-    record = play_episode(env, Scripted("hm", "Action: get some", "Action: inventory", "\ud800"), 0)
+    record = play_episode(env, ScriptedAgent("hm", "Action: get some", "Action: inventory", "\ud800"), 0)
     assert record.parse_errors == {"NoAction": 2, "BadArguments": 1}
     assert record.replies[-1] == "?"
 
 
 def test_who_gives_up_has_failed(env):
-    record = play_episode(env, Scripted("Action: inventory"), 0)
+    record = play_episode(env, ScriptedAgent("Action: inventory"), 0)
     assert (record.score, record.success, record.turns) == (0.0, False, 1)
     assert (record.terminated, record.truncated) == (False, False)
 
@@ -149,7 +135,7 @@ def test_random_plays_a_task_alike_whatever_came_before(env):
 def test_replay_of_a_run_gives_the_same_scores(env, tmp_path):
     with RunFolder(tmp_path, {}) as folder:
         evaluate(env, oracle(env), range(40, 50), on_episode=folder.add)
-        evaluate(env, Scripted("Action: inventory"), [50], on_episode=folder.add)
+        evaluate(env, ScriptedAgent("Action: inventory"), [50], on_episode=folder.add)
     again = evaluate(env, ReplayAgent(tmp_path / "episodes.jsonl"), range(40, 51))
     assert [(r.score, r.rewards, r.messages) for r in again] == [
         (r.score, r.rewards, r.messages) for r in folder.records

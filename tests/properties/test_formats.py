@@ -21,6 +21,7 @@ import agentgym_gym
 from agentgym_gym import FORMATS, AgentGymEnv, ReplySpace, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS, Thought
 from agentgym_gym.envs import textcraft
+from agentgym_gym.testing.strategies import broken_replies, mixtures, thoughts
 
 ENVIRONMENTS = agentgym_gym.environments()
 THOROUGH = settings.default.max_examples >= 100
@@ -41,56 +42,6 @@ each_timed_pair = pytest.mark.parametrize(
         if THOROUGH or e is ENVIRONMENTS[0] or f.name in ("react", "function_calling")
     ],
 )
-
-# What the formats look for, what chat templates add, what separates lines somewhere, and what breaks tools.
-MARKS = [
-    *("Action:", "\nAction:\n", "Action：", "**Action:**", "\n> Action :", "Thought:", "Observation:"),
-    *("<action>", "</action>", "<ACTION>", "<think>", "</think>", "<tool_call>", "</tool_call>"),
-    *("> ", "\n> ", "> think:", "think: ", ">", "```", "```python\n", "\n```\n", "```json\n", "`"),
-    *('{"function_name": "', '"arguments": {', '{"name": "', '{"function": ', "{}", "{", "}", "[", "]"),
-    *('"', "'", "“", "”", "*", "**", "#", "_", "\\", "\\u", "\\ud800", "(", ")", ", ", "=", ":", ":="),
-    *("</s>", "<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<｜end▁of▁sentence｜>"),
-    *("\n", "\r\n", "\r", "\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\xa0", "\u2028", "\u3000"),
-    *("\ud800", "\udfff", "\N{KELVIN SIGN}", "ß", "İ", "٣", "\uff11", "\u202e", "\ufeff", "\U0001f600"),
-    *("0", "1", "-1", "1.0", "1e9", "0x", "9**9**9", "NaN", "None", "True", "lambda:", "f'{", "await "),
-]
-
-
-def words_of(environment) -> list[str]:
-    """Pieces from which something near to an action can be put together."""
-    examples = [str(example) for example in environment.grammar.examples]
-    calls = [
-        f"{e.name()}({', '.join(map(repr, e.to_json().values()))})" for e in environment.grammar.examples
-    ]
-    objects = [
-        json.dumps({"function_name": e.name(), "arguments": e.to_json()})
-        for e in environment.grammar.examples
-    ]
-    return [*examples, *calls, *objects, *{word for example in examples for word in example.split()}]
-
-
-def soups(environment):
-    """Text made of the marks and words that the parsers look for."""
-    piece = st.sampled_from(MARKS + words_of(environment)) | st.text(max_size=4)
-    return st.lists(piece, max_size=24).map("".join)
-
-
-@st.composite
-def spoilt(draw, environment, action_format):
-    """A good reply with pieces cut out, put in, doubled or swapped."""
-    thought = draw(st.sampled_from(["", "I think.", "so: (1)"]))
-    reply = action_format.render(draw(environment.grammar.strategy()), thought)
-    for _ in range(draw(st.integers(1, 4))):
-        start, end = sorted((draw(st.integers(0, len(reply))), draw(st.integers(0, len(reply)))))
-        put = draw(
-            st.sampled_from(["", reply[start:end] * 2, reply[start:end].swapcase(), reply])
-            | st.sampled_from(MARKS)
-            | st.text(max_size=3)
-        )
-        end = draw(st.sampled_from([start, min(start + 1, len(reply)), end]))
-        reply = reply[:start] + put + reply[end:]
-    return reply
-
 
 # Strategies of text leave out lone surrogates unless asked; what a model writes can hold them.
 ANY_TEXT = st.text(st.characters(codec=None))
@@ -124,7 +75,7 @@ def check_refusal(error):
 def test_what_is_rendered_is_read(environment, action_format):
     first, last = environment.grammar.examples[0], environment.grammar.examples[-1]
 
-    @given(environment.grammar.strategy(), soups(environment) | ANY_TEXT)
+    @given(environment.grammar.strategy(), mixtures(environment) | ANY_TEXT)
     @example(first, f"</think>{last}")
     @example(first, f"</think>\n{last}\n")
     @example(first, f"{action_format.render(last)}")
@@ -142,9 +93,7 @@ def test_what_is_rendered_is_read(environment, action_format):
 
 @each_pair
 def test_an_ordinary_thought_hides_nothing(environment, action_format):
-    ordinary = st.text(st.characters(categories=["Lu", "Ll", "Nd", "Zs"], include_characters=".,!?'-()\n"))
-
-    @given(environment.grammar.strategy(), ordinary)
+    @given(environment.grammar.strategy(), thoughts())
     def check(action, thought):
         assert action_format.parse(action_format.render(action, thought), environment.grammar) == action
 
@@ -258,7 +207,7 @@ def test_samples_are_members_and_readable(environment, action_format):
 @each_pair
 def test_any_text_is_read_or_refused(environment, action_format):
     @settings(max_examples=2 * settings.default.max_examples)
-    @given(ANY_TEXT | soups(environment))
+    @given(ANY_TEXT | mixtures(environment))
     def check(text):
         read(action_format, text, environment.grammar)
 
@@ -267,7 +216,7 @@ def test_any_text_is_read_or_refused(environment, action_format):
 
 @each_pair
 def test_a_spoilt_reply_is_read_or_refused(environment, action_format):
-    @given(spoilt(environment, action_format))
+    @given(broken_replies(environment, action_format))
     def check(text):
         read(action_format, text, environment.grammar)
 

@@ -7,10 +7,10 @@ import json
 import gymnasium
 import httpx
 import pytest
-from faulty_proxy import FaultyProxy
 from verl_worker import ScriptedModel
 
 from agentgym_gym import oracles
+from agentgym_gym.testing import FaultyProxy
 from verl_bridge.episodes import close_all
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
@@ -112,23 +112,27 @@ def test_nothing_is_left_open_on_the_server_after_many_episodes_with_faults(
     play, textcraft_url, report_at_end
 ):
     replies = ["Thought: a.\n\nAction: inventory"] * 3
-    proxy = FaultyProxy(textcraft_url, share=0.08, seed=5)
-    with proxy as url:
-        rows = [row(url, task) for task in range(200)]
+    proxy = FaultyProxy(
+        textcraft_url, share=0.08, kinds=["error", "lost", "garble"], stages=["reset", "step"], seed=5
+    )
+    with proxy:
+        rows = [row(proxy.url, task) for task in range(200)]
         options = {"max_turns": 3, "fault_retries": 0, **LENGTHS}
         played = play(lambda made: ScriptedModel(made, replies), rows, **options)
         close_all()
     faults = [played.record(i)["fault"] for i in range(200)]
     assert sum(faults) >= 10
-    assert proxy.failed >= sum(faults)
+    failed = sum(proxy.injected.values())
+    assert failed >= sum(faults)
+    assert proxy.unplanned == 0
     for i, fault in enumerate(faults):
         assert (sum(played.mask(i)) == 0) == bool(fault)
         assert played.record(i)["turns"] == 3 or fault
-    assert len(proxy.created) >= 10
-    for number in proxy.created:
-        answer = httpx.get(f"{textcraft_url}/observation", params={"id": number})
-        assert answer.json() == {"error": f"The id {number} is not valid."}
-    made, failed = len(proxy.created), proxy.failed
+    made = len(proxy.journal.created)
+    assert made >= 10
+    for each in proxy.journal.created:
+        answer = httpx.get(f"{textcraft_url}/observation", params={"id": each.id})
+        assert answer.json() == {"error": f"The id {each.id} is not valid."}
     report_at_end(
         f"verl: 200 episodes, {failed} failed requests, {sum(faults):.0f} faults, {made} made, 0 left"
     )

@@ -1,0 +1,231 @@
+"""One kept-alive connection in an event loop, with one request under way at a time.
+
+asyncio moves the bytes and httptools reads them. A client library does more for each request than a rollout
+has time for: with 64 environments on a server that takes 50 ms for a step, in lock-step, raw aiohttp reaches
+.81 of the ideal (``benchmarks/side_by_side.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import weakref
+from collections.abc import AsyncGenerator, Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.client import nobody_was_there
+from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
+from agentgym_gym.http1 import Incoming, origin_of, request_of
+from agentgym_gym.transport import KEEPALIVE_EXPIRY, tls_context
+
+if TYPE_CHECKING:
+    from agentgym_gym.calls import Call, Reply
+    from agentgym_gym.delivery import Send
+
+__all__ = ["Connection"]
+
+
+class Connection(asyncio.Protocol):
+    """A connection to one server; made by `open`.
+
+    It is closed once anything has gone wrong, the server has said more than it was asked, or will close it
+    itself: a late reply must not be taken for that of the next request.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
+        self._transport: asyncio.Transport | None = None
+        self._incoming: Incoming | None = None
+        self._call: Call | None = None
+        self._answer: Callable[[Reply | Fault], None] | None = None
+        self._deadline = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
+        self._used = time.monotonic()
+
+    @classmethod
+    async def open(cls, asked: Send) -> Connection:
+        """Connect to the server of a call.
+
+        Raises:
+            ServerUnreachable: Nobody was there, or nobody answered in time.
+            BadOption: The server's URL cannot be used.
+        """
+        call, seconds = asked.call, min(asked.left, asked.connect)
+        origin = origin_of(call.server)
+        # No context is made for plain HTTP, where none is needed.
+        tls = tls_context() if origin.tls else None
+        connecting = asyncio.get_running_loop().create_connection(cls, origin.host, origin.port, ssl=tls)
+        try:
+            _, connection = await asyncio.wait_for(connecting, seconds)
+        except asyncio.TimeoutError:
+            raise ServerUnreachable(f"{call} could not connect in {seconds:.3g} seconds") from None
+        except UnicodeError as error:
+            raise BadOption(f"{call} is not a request that can be made: {_reason(error)}") from error
+        except OSError as error:
+            refused = nobody_was_there(error)
+            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}", refused=refused) from error
+        (await _connections_of_this_loop()).add(connection)
+        return connection
+
+    @property
+    def usable(self) -> bool:
+        """Whether another request can be sent on it, in this process and event loop."""
+        return (
+            self._transport is not None
+            and time.monotonic() - self._used < KEEPALIVE_EXPIRY
+            and self._loop is _running_loop()
+            and self._pid == os.getpid()
+        )
+
+    def ask(self, asked: Send, answer: Callable[[Reply | Fault], None]) -> None:
+        """Send a request.
+
+        Args:
+            asked: The request.
+            answer: Called with the reply to it, or else with `ConnectionLost` where the connection broke or
+                what came was not HTTP, `ServerTimeout` where not all of it was there by the deadline, or
+                `BadReply` where it is too large, cannot be decoded or leads elsewhere. Not called where
+                `close` comes first.
+
+        Raises:
+            BadOption: The request cannot be made.
+        """
+        request = request_of(asked.call)
+        assert self._transport is not None  # noqa: S101 - see `usable`
+        self._call, self._answer, self._incoming = asked.call, answer, Incoming(asked.call)
+        self._wake_at(asked.deadline)
+        self._transport.write(request)
+
+    def close(self) -> None:
+        """Close at once, without a word to the server; in its own event loop, or where that stands still."""
+        transport, self._transport = self._transport, None
+        self._answer = self._incoming = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if transport is not None:
+            transport.abort()
+
+    def abandon(self) -> None:
+        """Close from whichever thread, process or event loop."""
+        if self._pid != os.getpid():
+            _inherited.append(self)
+        elif self._loop.is_running() and self._loop is not _running_loop():
+            self._loop.call_soon_threadsafe(self.close)
+        elif not self._loop.is_closed():
+            self.close()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = transport  # type: ignore[assignment]  # that of a stream
+
+    def data_received(self, data: bytes) -> None:
+        """Read what has come."""
+        if self._incoming is None:
+            self.close()  # nobody asked for it
+            return
+        try:
+            self._incoming.feed(data)
+        except Fault as fault:
+            self._settle(fault)
+        else:
+            if self._incoming.complete:
+                self._finish(self._incoming)
+
+    def eof_received(self) -> None:
+        """Take the end of the stream for that of a reply whose length was not told."""
+        if self._incoming is not None:
+            self._incoming.end()
+            if self._incoming.complete:
+                self._finish(self._incoming)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell whoever waits."""
+        self._transport = None
+        why = "the server closed it" if error is None else _reason(error)
+        self._settle(ConnectionLost(f"{self._call} lost its connection: {why}"))
+
+    def _finish(self, incoming: Incoming) -> None:
+        try:
+            reply = incoming.reply()
+        except Fault as fault:
+            self._settle(fault)
+        else:
+            # After an error of its own a server of this kind closes the connection without a word.
+            self._settle(reply, last=incoming.last or reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
+        """Tell whoever asked, once there is nothing left to be done here."""
+        answer, self._answer, self._incoming = self._answer, None, None
+        self._used = time.monotonic()
+        if last or isinstance(how, Fault):
+            self.close()
+        if answer is not None:
+            answer(how)
+
+    def _wake_at(self, deadline: float) -> None:
+        """See to it that the deadline is not missed: by one timer that is set again only when it rings.
+
+        A timer for each request would cost as much as the reading of its reply.
+        """
+        self._deadline = deadline
+        if self._alarm is not None and self._alarm_at <= deadline:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = deadline
+        self._alarm = self._loop.call_later(max(0.001, deadline - time.monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._answer is None:
+            return
+        if time.monotonic() < self._deadline:
+            self._wake_at(self._deadline)
+        else:
+            self._settle(ServerTimeout(f"{self._call} had no whole reply in the time allowed"))
+
+
+_inherited: list[Connection] = []  # held for ever, or else the garbage collector would close them
+
+_guards: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, weakref.WeakSet[Connection]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+async def _connections_of_this_loop() -> weakref.WeakSet[Connection]:
+    """Return the connections that are closed with this event loop, as ``asyncio.run`` closes it."""
+    loop = asyncio.get_running_loop()
+    if loop not in _guards:
+        connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+        guard = _guard(connections)
+        await guard.__anext__()
+        _guards[loop] = guard, connections
+    return _guards[loop][1]
+
+
+async def _guard(connections: weakref.WeakSet[Connection]) -> AsyncGenerator[None, None]:
+    """Wait, as an asynchronous generator does, for the event loop to finish all of them."""
+    try:
+        yield
+    finally:
+        for connection in list(connections):
+            connection.close()
+        await asyncio.sleep(0)  # asyncio closes sockets when it comes round
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

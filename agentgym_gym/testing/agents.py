@@ -1,0 +1,58 @@
+"""Agents that do as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from agentgym_gym.actions import Action
+
+__all__ = ["FunctionAgent", "ScriptedAgent"]
+
+
+class ScriptedAgent:
+    """Says the same in every episode, from the first reply to the last, and then gives up.
+
+    An `agentgym_gym.evaluate.Agent`, as all agents here. One that draws its replies by a seed is
+    `agentgym_gym.evaluate.RandomAgent`.
+
+    Args:
+        *replies: What it says: text, or typed actions.
+        name: What to call it in a log.
+    """
+
+    def __init__(self, *replies: str | Action, name: str = "scripted") -> None:
+        self.name = name
+        self.replies = replies
+        self._left: Iterator[str | Action] = iter(replies)
+
+    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+        """Begin anew."""
+        self._left = iter(self.replies)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
+        """Return the next reply, None when there is none."""
+        return next(self._left, None)
+
+
+class FunctionAgent:
+    """Says what a function makes of the last observation.
+
+    Args:
+        function: Takes an observation; returns text, a typed action, or None to give up.
+        name: What to call it in a log.
+    """
+
+    def __init__(self, function: Callable[[str], str | Action | None], name: str = "function") -> None:
+        self.name = name
+        self.function = function
+
+    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+        """Do nothing: it remembers nothing."""
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
+        """Return the function's answer."""
+        return self.function(observation)

@@ -1,0 +1,168 @@
+"""Hypothesis strategies of what agents write and play. They need the extra ``testing``.
+
+Typed actions have strategies of their own: ``st.from_type(Get)``, :meth:`Grammar.strategy`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.arguments import strategies
+from agentgym_gym.catalogue import Environment, find
+from agentgym_gym.errors import BadOption
+from agentgym_gym.formats import Format, get_format
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+    from agentgym_gym.actions import Grammar
+
+__all__ = ["MARKS", "broken_replies", "episodes", "mixtures", "replies", "tasks", "thoughts"]
+
+MARKS: tuple[str, ...] = (
+    # What the formats look for, what chat templates add, what separates lines somewhere, what breaks tools.
+    *("Action:", "\nAction:\n", "Action：", "**Action:**", "\n> Action :", "Thought:", "Observation:"),
+    *("<action>", "</action>", "<ACTION>", "<think>", "</think>", "<tool_call>", "</tool_call>"),
+    *("> ", "\n> ", "> think:", "think: ", ">", "```", "```python\n", "\n```\n", "```json\n", "`"),
+    *('{"function_name": "', '"arguments": {', '{"name": "', '{"function": ', "{}", "{", "}", "[", "]"),
+    *('"', "'", "“", "”", "*", "**", "#", "_", "\\", "\\u", "\\ud800", "(", ")", ", ", "=", ":", ":="),
+    *("</s>", "<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<｜end▁of▁sentence｜>"),
+    *("\n", "\r\n", "\r", "\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\xa0", "\u2028", "\u3000"),
+    *("\ud800", "\udfff", "\N{KELVIN SIGN}", "ß", "İ", "٣", "\uff11", "\u202e", "\ufeff", "\U0001f600"),
+    *("0", "1", "-1", "1.0", "1e9", "0x", "9**9**9", "NaN", "None", "True", "lambda:", "f'{", "await "),
+)
+"""Pieces of text that mean something to a parser of replies."""
+
+
+def thoughts() -> SearchStrategy[str]:
+    """Return ordinary text, as a model may write it before an action, or none: it hides no action."""
+    st = strategies()
+    letters = st.characters(categories=["Lu", "Ll", "Nd", "Zs"], include_characters=".,!?'-()\n")
+    return st.text(letters)  # type: ignore[no-any-return]
+
+
+def replies(environment: str | Environment, action_format: str | Format = "react") -> SearchStrategy[str]:
+    """Return replies that hold exactly one action, wrapped as the format has it.
+
+    Args:
+        environment: The environment, or its name.
+        action_format: The format, or its name.
+
+    Raises:
+        UnknownEnvironment: There is no such environment.
+        BadOption: There is no such format.
+    """
+    grammar, wrapped = _grammar(environment), _format(action_format)
+    drawn = strategies().tuples(grammar.strategy(), thoughts())
+    return drawn.map(lambda drawn: wrapped.render(*drawn))  # type: ignore[no-any-return]
+
+
+def mixtures(environment: str | Environment) -> SearchStrategy[str]:
+    """Return text made of `MARKS` and of pieces of the environment's actions, in any order.
+
+    Args:
+        environment: The environment, or its name.
+
+    Raises:
+        UnknownEnvironment: There is no such environment.
+    """
+    st = strategies()
+    piece = st.sampled_from([*MARKS, *_pieces(_grammar(environment))]) | st.text(max_size=4)
+    return st.lists(piece, max_size=24).map("".join)  # type: ignore[no-any-return]
+
+
+def broken_replies(
+    environment: str | Environment, action_format: str | Format = "react"
+) -> SearchStrategy[str]:
+    """Return what a model may write that goes astray.
+
+    That is good replies with pieces cut out, put in or doubled; `mixtures`; and any text at all. Most cannot
+    be read, and the others can: a cut may have gone through a thought. Lone surrogates are among them, which
+    models do write and UTF-8 has no place for.
+
+    Args:
+        environment: The environment, or its name.
+        action_format: The format, or its name.
+
+    Raises:
+        UnknownEnvironment: There is no such environment.
+        BadOption: There is no such format.
+    """
+    st = strategies()
+    good = replies(environment, action_format)
+
+    @st.composite  # type: ignore[untyped-decorator]
+    def spoilt(draw: Any) -> str:
+        reply: str = draw(good)
+        for _ in range(draw(st.integers(1, 4))):
+            start, end = sorted(draw(st.tuples(*[st.integers(0, len(reply))] * 2)))
+            pieces = st.sampled_from(["", reply[start:end] * 2, reply[start:end].swapcase(), reply])
+            put = draw(pieces | st.sampled_from(MARKS) | st.text(max_size=3))
+            end = draw(st.sampled_from([start, min(start + 1, len(reply)), end]))
+            reply = reply[:start] + put + reply[end:]
+        return reply
+
+    anything = st.text(st.characters(codec=None))
+    return spoilt() | mixtures(environment) | anything  # type: ignore[no-any-return]
+
+
+def tasks(environment: str | Environment, split: str | None = None) -> SearchStrategy[int]:
+    """Return ids of tasks.
+
+    Args:
+        environment: The environment, or its name.
+        split: The split they are of; the environment's first by default.
+
+    Raises:
+        UnknownEnvironment: There is no such environment.
+        BadOption: It has no such split.
+    """
+    return strategies().sampled_from(_environment(environment).split(split))  # type: ignore[no-any-return]
+
+
+def episodes(
+    environment: str | Environment, action_format: str | Format = "react", *, max_turns: int = 8
+) -> SearchStrategy[tuple[int, list[str]]]:
+    """Return episodes: a task, and what is said in it turn by turn, most of it well formed.
+
+    Args:
+        environment: The environment, or its name.
+        action_format: The format, or its name.
+        max_turns: The most that is said.
+
+    Raises:
+        UnknownEnvironment: There is no such environment.
+        BadOption: There is no such format, or the number of turns is below 1.
+    """
+    if max_turns < 1:
+        raise BadOption(f"max_turns={max_turns} should be 1 or more")
+    st = strategies()
+    good = replies(environment, action_format)
+    said = st.one_of(good, good, broken_replies(environment, action_format))
+    return st.tuples(  # type: ignore[no-any-return]
+        tasks(environment), st.lists(said, min_size=1, max_size=max_turns)
+    )
+
+
+def _environment(given: str | Environment) -> Environment:
+    return find(given) if isinstance(given, str) else given
+
+
+def _grammar(given: str | Environment) -> Grammar:
+    return _environment(given).grammar
+
+
+def _format(given: str | Format) -> Format:
+    return get_format(given) if isinstance(given, str) else given
+
+
+def _pieces(grammar: Grammar) -> list[str]:
+    """Return actions in each way that they are written in, and their words."""
+    found = []
+    for example in grammar.examples:
+        text, arguments = str(example), example.to_json()
+        call = f"{example.name()}({', '.join(map(repr, arguments.values()))})"
+        found += [text, call, json.dumps({"function_name": example.name(), "arguments": arguments})]
+        found += text.split()
+    return sorted(set(found))

@@ -1,0 +1,95 @@
+"""The proxy in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "agentgym_gym.testing", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.parametrize("way", ["end of input", signal.SIGINT, signal.SIGTERM])
+def test_it_says_where_it_listens_and_at_its_end_what_it_counted(textcraft_url, way):
+    options = ("--share", "1", "--seed", "3", "--kinds", "error", "lost", "--stages", "step", "--delay", "2")
+    with start(textcraft_url, *options, stdin=subprocess.PIPE) as process:
+        url = json.loads(process.stdout.readline())["url"]
+        made = httpx.post(f"{url}/create", json={}).json()["id"]
+        for _ in range(20):
+            with contextlib.suppress(httpx.ReadError):
+                assert httpx.post(f"{url}/step", json={"id": made, "action": "inventory"}).status_code == 500
+        httpx.post(f"{url}/close", json={"id": made})
+        if way == "end of input":
+            process.stdin.close()
+        else:
+            process.send_signal(way)
+        counted = json.loads(process.stdout.readline())
+        assert process.wait(10) == 0
+    assert counted["calls"] == {"create": 1, "step": 20, "close": 1}
+    assert set(counted["injected"]) == {"error", "lost"}
+    assert sum(counted["injected"].values()) == 20
+    assert counted["created"] == [
+        {"id": made, "path": "/create", "life": 0, "told": True, "asked": True, "closed": True}
+    ]
+
+
+def test_an_input_that_was_never_open_does_not_end_it(textcraft_url):
+    with start(textcraft_url, "--share", "0", stdin=subprocess.DEVNULL) as process:
+        url = json.loads(process.stdout.readline())["url"]
+        assert httpx.get(url).json() == "This is environment TextCraft."
+        process.terminate()
+        assert json.loads(process.stdout.readline())["calls"] == {"identify": 1}
+
+
+@pytest.mark.parametrize("arguments", [["--share", "2"], ["--kinds", "rest"], ["--port", "70000"]])
+def test_a_mistake_ends_it_by_status_2(arguments):
+    with start("http://127.0.0.1:1", *arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        said, error = process.communicate(timeout=10)
+    assert (process.returncode, said) == (2, "")
+    assert "error: " in error
+
+
+def test_hundreds_of_connections_at_once(textcraft_url):
+    """Three hundred open at the same time, each of which is answered twice."""
+
+    async def talk(port, all_open):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        replies = []
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length:")[2].split()[0])
+            replies.append(await reader.readexactly(length))
+            await all_open(len(replies))
+        writer.close()
+        await writer.wait_closed()
+        return replies
+
+    async def everybody(port):
+        arrived, full = 0, asyncio.Event()
+
+        async def all_open(times):
+            nonlocal arrived
+            arrived += times == 1
+            if arrived == 300:
+                full.set()
+            await full.wait()
+
+        return await asyncio.gather(*(talk(port, all_open) for _ in range(300)))
+
+    with start(textcraft_url, "--share", "0", stdin=subprocess.PIPE) as process:
+        url = json.loads(process.stdout.readline())["url"]
+        replies = asyncio.run(everybody(int(url.rpartition(":")[2])))
+        process.stdin.close()
+        counted = json.loads(process.stdout.readline())
+    assert replies == [[b'"This is environment TextCraft."'] * 2] * 300
+    assert (counted["calls"], counted["unplanned"]) == ({"identify": 600}, 0)

@@ -1,0 +1,320 @@
+"""The proxy over real sockets, before the real local TextCraft server and before one that says anything."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+
+import httpx
+import pytest
+
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.testing import KINDS, SEEN_AS, FaultyProxy, forwarding
+from agentgym_gym.testing.faults import ARRIVES
+
+JSON = b'{"observation": "\xc3\xb8", "reward": 0, "done": false}'
+GET = "Action: get 1 oak logs"
+
+
+def soon(true, seconds=5.0):
+    """Wait for what another thread will bring about."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.005)
+    return True
+
+
+def refuses(url):
+    try:
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 1).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def talk(url, request):
+    """Send bytes, and return all that comes back until the connection ends."""
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 5) as connection:
+        connection.sendall(request)
+        came = []
+        while chunk := connection.recv(1 << 16):
+            came.append(chunk)
+        return b"".join(came)
+
+
+def post(path, body=b"{}", *headers):
+    lines = [f"POST {path} HTTP/1.1", "Host: here", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+# ------------------------------------------------------------------------------------------ faults as seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_the_fault_it_is_said_to_be(make_env, textcraft_url, kind):
+    with FaultyProxy(textcraft_url, 0, kinds=[kind], stages=["step"], delay=30) as proxy:
+        env = make_env(server=proxy.url, timeout={"step": 0.4})
+        env.reset(options={"task_id": 0})
+        assert "fault" not in env.step("Action: inventory")[4]
+        proxy.faults.share = 1
+        _, reward, terminated, truncated, info = env.step(GET)
+        assert (info["fault"]["kind"], reward) == (SEEN_AS[kind], 0.0)
+        assert (terminated, truncated) == (False, True)
+        assert proxy.injected == {kind: 1}
+        assert proxy.faults.calls["step"] == 2, "a step is sent once"
+        [made] = proxy.journal.created
+        said = httpx.post(f"{textcraft_url}/step", json={"id": made.id, "action": "inventory"}).json()
+        assert ("oak logs" in said["observation"]) == (kind in ARRIVES)
+        env.reset(options={"task_id": 1})
+        assert (made.told, made.asked, made.closed) == (True, True, True)
+    assert proxy.unplanned == 0
+
+
+def test_a_reply_that_is_late_and_in_time_is_a_reply(make_env, textcraft_url):
+    with FaultyProxy(textcraft_url, 1, kinds=["delay"], delay=0.05) as proxy:
+        env = make_env(server=proxy.url)
+        env.reset(options={"task_id": 0})
+        began = time.monotonic()
+        assert "fault" not in env.step(GET)[4]
+        assert time.monotonic() - began >= 0.05
+        assert proxy.injected["delay"] == sum(proxy.faults.calls.values()) >= 4
+
+
+def test_a_reset_connection_is_reset_and_a_cut_reply_ends(scripted):
+    scripted.reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(JSON), JSON)
+    for kind in ("reset", "lost"):
+        with (
+            FaultyProxy(scripted.url, 1, kinds=[kind]) as proxy,
+            pytest.raises(ConnectionResetError),
+        ):
+            talk(proxy.url, post("/step"))
+    assert len(scripted.requests) == 1  # of the one that was lost
+    with FaultyProxy(scripted.url, 1, kinds=["truncate"]) as proxy:
+        assert talk(proxy.url, post("/step")) == scripted.reply[: -(len(JSON) - len(JSON) // 2)]
+
+
+def test_only_the_stages_that_were_named_are_hit(textcraft_url):
+    with FaultyProxy(textcraft_url, 1, kinds=["error"], stages=["reset"]) as proxy:
+        env = AgentGymEnv("TextCraft", server=proxy.url)
+        with contextlib.closing(env), pytest.raises(errors.ServerError):
+            env.reset(options={"task_id": 0})
+        assert set(proxy.faults.calls) == {"identify", "create", "reset", "close"}
+        assert proxy.injected == {"error": proxy.faults.calls["reset"]}
+
+
+# ---------------------------------------------------------------------------------- what is not to be seen
+
+CHUNKED = b'6\r\n{"a": \r\n3;x=y\r\n 1}\r\n0\r\nTrailer: t\r\n\r\n'
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\ndate: today\r\nX-Odd:  two  \r\nContent-Length: %d\r\n\r\n%s"
+        % (len(JSON), JSON),
+        b"HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKED,
+        b"HTTP/1.1 204 No Content\r\nserver: x\r\n\r\n",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /elsewhere\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nwait",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n" + b"ab\n" * 3_000_000,
+    ],
+    ids=["plain", "chunked", "204", "404", "307", "503", "9MB"],
+)
+def test_what_no_fault_hits_is_passed_on_byte_for_byte(scripted, reply):
+    scripted.reply = reply
+    bodies = [b"", b'{"action": "\\ud800"}', bytes(range(256)) * 4_000]
+    requests = [post("/a/step?x=%20y&z", body, "X-Own: \xff") for body in bodies]
+    requests[-1] = requests[-1].replace(b"X-Own", b"Connection: close\r\nX-Own", 1)
+    with FaultyProxy(scripted.url, 0) as proxy:
+        came = talk(proxy.url, b"".join(requests))
+    assert came == reply * 3
+    host = scripted.url.removeprefix("http://").encode()
+    assert scripted.requests == [request.replace(b"Host: here", b"Host: " + host) for request in requests]
+
+
+def test_odd_ways_to_say_a_reply(scripted):
+    with FaultyProxy(f"{scripted.url}/below/", 0) as proxy:
+        scripted.reply = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        assert httpx.put(f"{proxy.url}/x").text == "ok"
+        assert scripted.requests[-1].startswith(b"PUT /below/x HTTP/1.1\r\n")
+        scripted.reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+        assert httpx.head(f"{proxy.url}/x").headers["content-length"] == "2"
+        scripted.reply, scripted.ends = b"HTTP/1.0 200 OK\r\n\r\nto the end", True
+        assert httpx.get(f"{proxy.url}/x").text == "to the end"
+        assert proxy.unplanned == 0
+        scripted.reply = b"no HTTP\r\n\r\n"
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"{proxy.url}/x")
+        assert proxy.unplanned == 1
+        assert talk(proxy.url, b"nonsense\r\n\r\n") == b""
+
+
+def test_connections_are_kept_on_both_sides(scripted):
+    scripted.reply = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    accepted = []
+    scripted.verify_request = lambda request, address: accepted.append(address) or True
+    with FaultyProxy(scripted.url, 0) as proxy, httpx.Client(base_url=proxy.url) as client:
+        for _ in range(20):
+            client.post("/step")
+    assert len(accepted) == 2  # one for the client, and one by which the proxy sees that there is a server
+
+
+# ------------------------------------------------------------------------------------------- the journal
+
+
+def test_what_was_made_and_never_told_is_in_the_journal(textcraft_url):
+    with FaultyProxy(textcraft_url, 1, kinds=["lost"], stages=["create"]) as proxy, httpx.Client() as client:
+        with pytest.raises(httpx.ReadError):
+            client.post(f"{proxy.url}/create", json={})
+        for kind in ("truncate", "garble"):
+            proxy.faults.kinds = (kind,)
+            with contextlib.suppress(httpx.RemoteProtocolError):
+                client.post(f"{proxy.url}/create", json={})
+        proxy.faults.share = 0
+        told = client.post(f"{proxy.url}/create", json={}).json()["id"]
+        soon(lambda: proxy.journal.created[-1].told)
+        lost, cut, garbled, well = proxy.journal.created
+        assert [made.told for made in proxy.journal.created] == [False, False, False, True]
+        assert (well.id, well.path, well.life) == (told, "/create", 0)
+        for made in (lost, cut, garbled):  # they are there, and nobody knows
+            assert client.post(f"{textcraft_url}/close", json={"id": made.id}).json() is True
+        proxy.faults.share, proxy.faults.stages, proxy.faults.kinds = 1, ("close",), ("error",)
+        client.post(f"{proxy.url}/close", json={"id": told})
+        assert (well.asked, well.closed) == (True, False)
+        proxy.faults.share = 0
+        client.post(f"{proxy.url}/close", json={"id": told})
+        assert (well.asked, well.closed) == (True, True)
+    assert json.loads(json.dumps(proxy.report())) == {
+        "calls": {"create": 4, "close": 2},
+        "injected": {"lost": 1, "truncate": 1, "garble": 1, "error": 1},
+        "unplanned": 0,
+        "created": [vars(made) for made in proxy.journal.created],
+    }
+
+
+def test_a_client_that_gave_up_was_not_told(textcraft_url):
+    with FaultyProxy(textcraft_url, 1, kinds=["delay"], delay=30) as proxy:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{proxy.url}/create", json={}, timeout=0.2)
+        soon(lambda: proxy.journal.created)
+        assert not proxy.journal.created[0].told
+        httpx.post(f"{textcraft_url}/close", json={"id": proxy.journal.created[0].id})
+
+
+@pytest.mark.parametrize(("reply", "made"), [(b"7", [7]), (b'{"env_idx": 7}', [7]), (b'{"error": "7"}', [])])
+def test_ids_are_read_as_each_server_says_them(scripted, reply, made):
+    scripted.reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(reply), reply)
+    with FaultyProxy(scripted.url, 0) as proxy:
+        httpx.post(f"{proxy.url}/maze/create")
+        httpx.post(f"{proxy.url}/wordle/close", json={"env_idx": 7})
+        assert [(each.id, each.asked) for each in proxy.journal.created] == [(each, False) for each in made]
+        httpx.post(f"{proxy.url}/maze/close", json={"env_idx": 7})
+        assert [(each.id, each.closed) for each in proxy.journal.created] == [(each, True) for each in made]
+
+
+# ------------------------------------------------------------------------------- servers that come and go
+
+
+@pytest.fixture
+def mortal():
+    """A server to be stopped and started on one port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = LocalServer("textcraft", port=port)
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_the_proxy_goes_and_comes_with_its_server(make_env, mortal):
+    with FaultyProxy(mortal.url, 0) as proxy:
+        env = make_env(server=proxy.url)
+        env.reset(options={"task_id": 0})
+        mortal.stop()
+        assert env.step(GET)[4]["fault"]["kind"] in {"ConnectionLost", "ServerUnreachable"}
+        soon(lambda: refuses(proxy.url))
+        with pytest.raises(errors.ServerUnreachable) as caught:
+            env.reset(options={"task_id": 0})
+        assert caught.value.refused
+        mortal.start()
+        soon(lambda: not refuses(proxy.url))
+        env.reset(options={"task_id": 0})
+        assert "fault" not in env.step(GET)[4]
+        first, second = proxy.journal.created
+        assert (first.life, second.life) == (0, 1)
+        assert not first.asked  # it may be another's now
+
+
+def test_a_proxy_may_be_there_before_its_server(mortal):
+    url = mortal.url
+    mortal.stop()
+    with FaultyProxy(url, 0) as proxy:
+        assert refuses(proxy.url)
+        mortal.start()
+        soon(lambda: not refuses(proxy.url))
+        assert httpx.get(proxy.url).json() == "This is environment TextCraft."
+        assert proxy.journal.life == 0
+
+
+def test_down_is_as_if_the_server_were_gone(make_env, textcraft_url):
+    with FaultyProxy(textcraft_url, 0) as proxy:
+        env = make_env(server=proxy.url)
+        env.reset(options={"task_id": 0})
+        with proxy.down():
+            assert refuses(proxy.url)
+            assert env.step(GET)[4]["fault"]["kind"] in {"ConnectionLost", "ServerUnreachable"}
+        env.reset(options={"task_id": 0})
+        assert proxy.journal.life == 0
+        for made in proxy.journal.created[:1]:  # the client cannot know that this server remembers
+            httpx.post(f"{textcraft_url}/close", json={"id": made.id})
+
+
+def test_what_hangs_keeps_no_proxy_from_ending(textcraft_url):
+    with FaultyProxy(textcraft_url, 1, kinds=["silent"]) as proxy:
+        connection = socket.create_connection(("127.0.0.1", int(proxy.url.rpartition(":")[2])))
+        connection.sendall(post("/step"))
+        soon(lambda: proxy.injected["silent"])
+    with connection:
+        assert connection.recv(1) == b""
+
+
+# ---------------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"share": 1.5}, "share"),
+        ({"delay": -1}, "delay"),
+        ({"kinds": ["rest"]}, "kinds"),
+        ({"kinds": "reset"}, "kinds"),
+        ({"stages": []}, "stages"),
+        ({"stages": ["/step"]}, "stages"),
+        ({"port": 70_000}, "port"),
+        ({"server": "127.0.0.1:80"}, "URL"),
+        ({"server": "http://127.0.0.1:x"}, "URL"),
+    ],
+)
+def test_a_mistake_is_named(arguments, said):
+    with pytest.raises(errors.BadOption, match=said):
+        FaultyProxy(**{"server": "http://127.0.0.1:1", **arguments})
+
+
+def test_what_ends_its_thread_is_raised(textcraft_url, monkeypatch):
+    async def fail(self):
+        raise ValueError("odd")
+
+    monkeypatch.setattr(forwarding.Address, "connect", fail)
+    with pytest.raises(ValueError, match="odd"), FaultyProxy(textcraft_url):
+        pytest.fail("it serves")
+
+
+def test_a_port_that_is_taken_is_named(textcraft_url):
+    port = int(textcraft_url.rpartition(":")[2])
+    with pytest.raises(errors.BadOption, match=str(port)), FaultyProxy(textcraft_url, port=port):
+        pass

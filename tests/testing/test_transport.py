@@ -1,0 +1,120 @@
+"""The transport, in an environment and in httpx's own client."""
+
+from __future__ import annotations
+
+import contextlib
+
+import httpx
+import pytest
+
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym.testing import KINDS, SEEN_AS, FaultyTransport
+from agentgym_gym.testing.faults import ARRIVES, Faults, stage_of
+
+GET = "Action: get 1 oak logs"
+
+
+@pytest.fixture
+def through(textcraft_url):
+    """Makes a transport to the real server, and an environment that goes through it."""
+    with contextlib.ExitStack() as stack:
+
+        def make(share=0.0, timeout=300, **faults):
+            transport = stack.enter_context(FaultyTransport(httpx.HTTPTransport(), share, **faults))
+            env = AgentGymEnv("TextCraft", server=textcraft_url, transport=transport, timeout=timeout)
+            stack.callback(env.close)
+            return transport, env
+
+        yield make
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_the_fault_it_is_said_to_be(through, kind):
+    transport, env = through(kinds=[kind], stages=["step"], delay=1_000)
+    env.reset(options={"task_id": 0})
+    env_id = env._episode.lease.env_id
+    transport.faults.share = 1
+    assert env.step(GET)[4]["fault"]["kind"] == SEEN_AS[kind]
+    assert transport.injected == {kind: 1}
+    said = httpx.post(f"{env.servers[0]}/step", json={"id": env_id, "action": "inventory"}).json()
+    assert ("oak logs" in said["observation"]) == (kind in ARRIVES)
+    transport.faults.share = 0
+    env.reset(options={"task_id": 0})
+    assert "fault" not in env.step(GET)[4]
+
+
+def test_a_reply_that_is_late_and_in_time_is_a_reply(through):
+    transport, env = through(1, kinds=["delay"], delay=0.01)
+    observation, _ = env.reset(options={"task_id": 0})
+    transport.faults.share = 0
+    assert env.reset(options={"task_id": 0})[0] == observation
+
+
+def test_down_is_as_if_the_server_were_gone(through):
+    transport, env = through()
+    with transport.down(), pytest.raises(errors.ServerUnreachable) as caught:
+        env.reset(options={"task_id": 0})
+    assert caught.value.refused
+    env.reset(options={"task_id": 0})
+
+
+def test_it_is_a_transport_of_httpx():
+    def answer(request):
+        headers = {"X-Own": "yes", "Content-Encoding": "gzip"}
+        return httpx.Response(200, headers=headers, content=b"\x1f\x8b\x08" + bytes(7) + b"\x03" + bytes(9))
+
+    transport = FaultyTransport(httpx.MockTransport(answer), 1, kinds=["delay"], delay=0)
+    with httpx.Client(transport=transport) as client:
+        response = client.get("http://elsewhere.test/observation")
+        assert (response.headers["x-own"], response.content) == ("yes", b"")
+        transport.faults.kinds = ("error",)
+        assert client.get("http://elsewhere.test/").status_code == 500
+
+
+# ------------------------------------------------------------------------------------------------- draws
+
+
+def drawn(calls=2_000, **options):
+    faults = Faults(0.2, **options)
+    return [faults.draw("step") for _ in range(calls)], faults
+
+
+def test_a_seed_and_a_sequence_of_calls_make_the_faults():
+    one, _ = drawn(seed=3)
+    assert one == drawn(seed=3)[0]
+    assert one != drawn(seed=4)[0]
+
+
+def test_the_share_is_the_share_and_all_kinds_come():
+    kinds, faults = drawn(kinds=[*KINDS, "lost"])
+    assert 300 < sum(faults.injected.values()) < 500
+    assert set(faults.injected) == set(KINDS)
+    assert faults.injected["lost"] == max(faults.injected.values())
+    assert sum(kind is not None for kind in kinds) == sum(faults.injected.values())
+    assert set(drawn(kinds=["reset"])[0]) == {None, "reset"}
+    assert faults.calls == {"step": 2_000}
+
+
+def test_calls_of_other_stages_leave_the_draws_as_they_are():
+    faults = Faults(0.5, stages=["step"])
+    alone = Faults(0.5, stages=["step"])
+    for _ in range(100):
+        assert faults.draw("close") is None
+        assert faults.draw("step") == alone.draw("step")
+
+
+@pytest.mark.parametrize(
+    ("path", "stage"),
+    [
+        ("/", "identify"),
+        ("/openapi.json", "identify"),
+        ("/create", "create"),
+        ("/maze/reset", "reset"),
+        ("/step?id=3", "step"),
+        ("/close", "close"),
+        ("/observation?env_idx=1", "observe"),
+        ("/list_envs", "observe"),
+    ],
+)
+def test_a_path_tells_the_stage(path, stage):
+    assert stage_of(path) == stage
