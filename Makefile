@@ -37,10 +37,8 @@ format: $(VENV)/.dev ## format the code and repair what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.all ## print what a step costs beside bare http.client, among 64 episodes, and side by side
-	$(BIN)/python benchmarks/step_latency.py
-	$(BIN)/python benchmarks/concurrent_episodes.py
-	$(BIN)/python benchmarks/side_by_side.py
+bench: $(VENV)/.dev ## print the figures of benchmarks/README.md as they are on this machine
+	@for each in benchmarks/[a-z]*.py; do echo $$each; $(BIN)/python $$each || exit 1; done
 
 docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
 	$(BIN)/python docs/generate.py

@@ -51,6 +51,7 @@ class Style:
         pieces: Pattern of an action within a block of text, where it can be told from what surrounds it. It
             must take time that grows with the length of the text and no faster.
         marked: Whether such a piece shows what it is, so that a reply needs no ``Action:`` before it.
+        opening: Pattern of an action up to its first word, which is the group ``name``.
     """
 
     lines: bool = True
@@ -58,6 +59,7 @@ class Style:
     fence: str | None = None
     pieces: re.Pattern[str] | None = None
     marked: bool = False
+    opening: re.Pattern[str] = re.compile(r"(?P<name>\w*)")
 
     def write(self, action: str) -> str:
         """Return the text of an action as it stands in a reply."""
@@ -71,6 +73,11 @@ class Style:
         if found or not self.lines:
             return found or [block]
         return block.split("\n") if self.verbatim else block.splitlines()
+
+    def first_word(self, action: str) -> str:
+        """Return the word that the text of an action begins with, in lower case; may be empty."""
+        found = self.opening.match(action)
+        return found["name"].lower() if found else ""
 
     def shows_in(self, block: str) -> bool:
         """Return whether a block of text holds a piece that shows by itself that it is an action."""
@@ -135,6 +142,12 @@ class Grammar:
         self.style = self.actions[0].style
         if any(action.style != self.style for action in self.actions):
             raise ValueError("the actions of a grammar must be of one style")
+        # Which actions a text may be, by its first word: those of that word before those of any.
+        self._of_any = tuple(action for action in self.actions if not action.openings())
+        self._by_opening: dict[str, tuple[type[Action], ...]] = {
+            word: (*(action for action in self.actions if word in action.openings()), *self._of_any)
+            for word in frozenset().union(*(action.openings() for action in self.actions))
+        }
 
     def parse(self, text: str) -> Action:
         """Read one action.
@@ -153,11 +166,11 @@ class Grammar:
             )
         text = text.strip() if self.style.verbatim else " ".join(text.split())
         problems: dict[type[Action], BadArguments] = {}
-        for action in self.actions:
-            if action.begins(text):
-                try:
-                    return action.parse(text)
-                except BadArguments as error:
+        for action in self._by_opening.get(self.style.first_word(text), self._of_any):
+            try:
+                return action.parse(text)
+            except BadArguments as error:
+                if action.begins(text):
                     problems[action] = error
         if not problems:
             raise UnknownAction(f"{shown(text)} is not one of the actions: {self._names}", text=text)

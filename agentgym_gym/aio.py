@@ -78,7 +78,7 @@ class AsyncAgentGymEnv(Seat):
         return self._driver.run(self._turn(action), self._until)
 
     def forsake(self) -> None:
-        """End the episode: a turn that was begun will not be waited for, and its reply may be there already."""
+        """End the episode: nobody waits for the turn that was begun, and its reply may be there already."""
         self._episode.forsake()
 
     async def close(self) -> None:  # type: ignore[override]

@@ -43,6 +43,8 @@ def strategies() -> Any:
 class Argument(ABC, Generic[T]):
     """One kind of argument: a value, the text it is written as, and the JSON it is passed as.
 
+    Reading says what value is meant; whether it is allowed is checked once, when the phrase is made.
+
     Class attributes:
         greedy: Whether its text runs to the *last* place where what follows it in a template is found, as
             that of ``click[a [b]]`` does; else to the first. One argument of a phrase can be greedy.
@@ -125,9 +127,7 @@ class Integer(Argument[int]):
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
             raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
-        value = int(text)
-        self.check(value)
-        return value
+        return int(text)
 
     def check(self, value: Any) -> None:
         """Accept integers in the range, but not True and False."""
@@ -140,11 +140,8 @@ class Integer(Argument[int]):
         """Accept integers, whole floats and strings of digits."""
         if isinstance(value, str):
             return self.read(value.strip())
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        self.check(value)
-        result: int = value
-        return result
+        number: int = int(value) if isinstance(value, float) and value.is_integer() else value
+        return number
 
     def describe(self) -> str:
         """Name the range."""
@@ -197,9 +194,7 @@ class Name(Argument[str]):
 
     def read(self, text: str) -> str:
         """Read a name as forgivingly as the class says."""
-        value = text.strip().lower().removeprefix(self.namespace).replace("_", " ").rstrip(" .")
-        self.check(value)
-        return value
+        return text.strip().lower().removeprefix(self.namespace).replace("_", " ").rstrip(" .")
 
     def check(self, value: Any) -> None:
         """Accept lower-case words and numbers that are not reserved."""
@@ -245,9 +240,7 @@ class Choice(Argument[str]):
 
     def read(self, text: str) -> str:
         """Read one of the words, whatever its capitals."""
-        value = " ".join(text.lower().split())
-        self.check(value)
-        return value
+        return " ".join(text.lower().split())
 
     def check(self, value: Any) -> None:
         """Accept the words."""
@@ -298,9 +291,7 @@ class Text(Argument[str]):
 
     def read(self, text: str) -> str:
         """Read text as it stands, without the white space around it."""
-        value = text.strip()
-        self.check(value)
-        return value
+        return text.strip()
 
     def check(self, value: Any) -> None:
         """Accept text that can be printed, sent and read again."""

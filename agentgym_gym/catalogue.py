@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
     from agentgym_gym.wire import Wire
 
-__all__ = ["NAMESPACE", "Environment", "OnUnknown", "add", "environments", "find"]
+__all__ = ["NAMESPACE", "Environment", "OnUnknown", "Place", "add", "environments", "find"]
 
 NAMESPACE = "agentgym"
 
@@ -78,7 +79,7 @@ class Environment:
     @property
     def ids(self) -> tuple[str, ...]:
         """All ids under which gymnasium makes it, its own first."""
-        return tuple(f"{NAMESPACE}/{name}-v0" for name in (self.name, *self.aliases))
+        return _ids(self.name, *self.aliases)
 
     def wire_with(self, options: Mapping[str, Any]) -> Wire:
         """Return the wire with some of its options set.
@@ -112,17 +113,47 @@ class Environment:
         return any(task_id in tasks for tasks in self.splits.values())
 
 
-_known: dict[str, Environment] = {}
+@dataclass(frozen=True)
+class Place:
+    """Where an environment is found once it is asked for, so that those that are not played cost nothing.
+
+    Attributes:
+        name: The environment's name.
+        where: The environment, as ``"module:CONSTANT"``.
+        aliases: Its other names.
+    """
+
+    name: str
+    where: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All ids under which gymnasium makes it, its own first."""
+        return _ids(self.name, *self.aliases)
+
+    def environment(self) -> Environment:
+        """Return the environment, importing its module if that is yet to be done."""
+        module, _, constant = self.where.partition(":")
+        found: Environment = getattr(importlib.import_module(module), constant)
+        return found
 
 
-def add(environment: Environment) -> None:
+def _ids(*names: str) -> tuple[str, ...]:
+    return tuple(f"{NAMESPACE}/{name}-v0" for name in names)
+
+
+_known: dict[str, Environment | Place] = {}
+
+
+def add(environment: Environment | Place) -> None:
     """Put an environment in the catalogue, or replace the one of its name."""
     _known[environment.name] = environment
 
 
 def environments() -> tuple[Environment, ...]:
     """Return all environments in the order they were added."""
-    return tuple(_known.values())
+    return tuple(map(_environment, _known.values()))
 
 
 def find(name: str) -> Environment:
@@ -134,5 +165,9 @@ def find(name: str) -> Environment:
     wanted = name.rpartition(":")[2].removeprefix(f"{NAMESPACE}/").removesuffix("-v0").lower()
     for environment in _known.values():
         if wanted in map(str.lower, (environment.name, *environment.aliases)):
-            return environment
+            return _environment(environment)
     raise UnknownEnvironment(f"there is no environment {name!r}; there are: {', '.join(_known)}")
+
+
+def _environment(known: Environment | Place) -> Environment:
+    return known.environment() if isinstance(known, Place) else known

@@ -43,22 +43,29 @@ class Field:
 class _Template:
     """A template such as ``get {count} {item}``, taken apart once per class.
 
+    Args:
+        template: The template.
+        arguments: The kinds of the fields, by name.
+
     Reading never goes back on a decision: a field ends at the first place where the text that follows it in
     the template is found, a greedy one at the last, so the time taken grows with the length of the text and
     no faster.
     """
 
-    def __init__(self, template: str, greedy: frozenset[str] = frozenset()) -> None:
+    def __init__(self, template: str, arguments: Mapping[str, Argument[Any]]) -> None:
         self.source = template
         pieces = list(Formatter().parse(template))
         self.names = [name for _, name, _, _ in pieces if name is not None]
+        self._arguments = [arguments[name] for name in self.names]
         # The gaps from this one on are looked for from the end.
-        self._turn = next((i for i, name in enumerate(self.names) if name in greedy), len(self.names))
+        greedy = (i for i, argument in enumerate(self._arguments) if argument.greedy)
+        self._turn = next(greedy, len(self.names))
         literals = [literal for literal, name, _, _ in pieces if name is not None]
         self.head = literals[0] if literals else template
-        self._stem = self.head.rstrip(" [(:").lower()
+        self.stem = self.head.rstrip(" [(:").lower()
         self._literals = literals
         self.tail = pieces[-1][0] if pieces[-1][1] is None and literals else ""
+        self._folded_head, self._folded_tail = self.head.lower(), self.tail.lower()
         self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
 
     def join(self, written: Sequence[str]) -> str:
@@ -70,9 +77,9 @@ class _Template:
     def split(self, text: str) -> list[str] | None:
         """Return the text of each field in order, or None where the template does not fit."""
         head, tail = len(self.head), len(self.tail)
-        if len(text) < head + tail or text[:head].lower() != self.head.lower():
+        if len(text) < head + tail or text[:head].lower() != self._folded_head:
             return None
-        if tail and text[-tail:].lower() != self.tail.lower():
+        if tail and text[-tail:].lower() != self._folded_tail:
             return None
         if not self.names:
             return [] if len(text) == head else None
@@ -97,12 +104,24 @@ class _Template:
             end = match.start()
         return [*before, text[start:end], *reversed(after)]
 
+    def read(self, text: str) -> dict[str, Any] | None:
+        """Return the values of the fields by name, or None where the template does not fit.
+
+        Raises:
+            BadArguments: It fits, and the text of a field writes no value.
+        """
+        found = self.split(text)
+        if found is None:
+            return None
+        read = (argument.read(written) for argument, written in zip(self._arguments, found, strict=True))
+        return dict(zip(self.names, read, strict=True))
+
     def begins(self, text: str) -> bool:
         """Return whether text begins with the words before the first field."""
-        size = len(self._stem)
-        if not size or text[:size].lower() != self._stem:
+        size = len(self.stem)
+        if not size or text[:size].lower() != self.stem:
             return False
-        return not (_is_word(self._stem[-1]) and _is_word(text[size : size + 1]))
+        return not (_is_word(self.stem[-1]) and _is_word(text[size : size + 1]))
 
 
 class Phrase:
@@ -152,6 +171,18 @@ class Phrase:
         return _templates(cls)[0].head
 
     @classmethod
+    def openings(cls) -> frozenset[str]:
+        """Return the words, in lower case, one of which begins such a phrase; none where any text may.
+
+        The word of a phrase that begins with something else, as ``<search>`` does, is the empty one. A class
+        that reads more than its templates, and so has its own :meth:`begins`, has its own openings, too.
+        """
+        if not cls.head():
+            return frozenset()
+        stems = (template.stem for template in _templates(cls) if template.stem)
+        return frozenset(re.split(r"\W", stem, maxsplit=1)[0] for stem in stems)
+
+    @classmethod
     def begins(cls, text: str) -> bool:
         """Return whether text begins as such a phrase does; one without a head begins it by being one."""
         templates = _templates(cls)
@@ -172,15 +203,10 @@ class Phrase:
         """
         problem: BadArguments | None = None
         for template in _templates(cls):
-            found = template.split(text)
-            if found is None:
-                continue
-            arguments = {f.name: f.argument for f in fields_of(cls)}
-            values = dict(cls.accepts.get(template.source, {}))
             try:
-                for name, written in zip(template.names, found, strict=True):
-                    values[name] = arguments[name].read(written)
-                return cls(**values)
+                values = template.read(text)
+                if values is not None:
+                    return cls(**cls.accepts.get(template.source, {}), **values)
             except BadArguments as error:
                 problem = problem or error
         because = f": {problem}" if problem else ""
@@ -196,13 +222,14 @@ class Phrase:
         if not isinstance(value, Mapping):
             raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
         known = fields_of(cls)
-        unknown = [str(name) for name in value if name not in {f.name for f in known}]
+        names = {f.name for f in known}
+        unknown = [str(name) for name in value if name not in names]
         missing = [f.name for f in known if f.required and f.name not in value]
         if unknown or missing:
-            names = ", ".join(f.name for f in known) or "none"
+            listed = ", ".join(f.name for f in known) or "none"
             lacking = f"; missing: {', '.join(missing)}" if missing else ""
             strange = f"; not known: {shown(', '.join(unknown))}" if unknown else ""
-            raise BadArguments(f"the arguments are: {names}{lacking}{strange}")
+            raise BadArguments(f"the arguments are: {listed}{lacking}{strange}")
         return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known if f.name in value})
 
     def to_json(self) -> dict[str, Any]:
@@ -292,9 +319,12 @@ def _register(cls: type[Phrase]) -> None:
 def _templates(cls: type[Phrase]) -> tuple[_Template, ...]:
     if cls in _templates_of:
         return _templates_of[cls]
-    greedy = frozenset(f.name for f in fields_of(cls) if f.argument.greedy)
-    made = tuple(_Template(template, greedy) for template in (cls.template, *cls.accepts))
-    if made[0].names != [f.name for f in fields_of(cls)]:
+    arguments = {field.name: field.argument for field in fields_of(cls)}
+    try:
+        made = tuple(_Template(template, arguments) for template in (cls.template, *cls.accepts))
+    except KeyError as name:
+        raise TypeError(f"{cls.__name__}: a template names {name}, which is no field") from None
+    if made[0].names != list(arguments):
         raise TypeError(f"{cls.__name__}: the template must name every field once, in order")
     _templates_of[cls] = made
     return made

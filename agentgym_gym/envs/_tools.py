@@ -41,7 +41,7 @@ __all__ = [
 
 _WRAPPING = r"[ \t>*`\"'\[(-]*(?:action[ \t]*[:：][ \t*]*)?"
 _BEGINNING = rf"^{_WRAPPING}\w+[ \t]+with[ \t]+action[ \t]+input\b"
-_PIECES = re.compile(rf"{_BEGINNING}(?s:(?!{_BEGINNING}).)*", re.IGNORECASE | re.MULTILINE)
+_PIECES = re.compile(rf"{_BEGINNING}.*(?:\n(?!{_BEGINNING}).*)*\n?", re.IGNORECASE | re.MULTILINE)
 _HEAD = re.compile(
     r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
     r"(?P<input>[\s*`]*(?:with\s+)?action[\s_]+input\s*[:：]?)?[\s*`]*",
@@ -67,7 +67,7 @@ class Tool(Action):
         function: The function's name; by default that of the class, with underscores.
     """
 
-    style: ClassVar[Style] = Style(lines=False, verbatim=True, pieces=_PIECES)
+    style: ClassVar[Style] = Style(lines=False, verbatim=True, pieces=_PIECES, opening=_HEAD)
     function: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
@@ -96,6 +96,11 @@ class Tool(Action):
         return cls.function
 
     @classmethod
+    def openings(cls) -> frozenset[str]:
+        """Return the function's name, in lower case."""
+        return frozenset({cls.function.lower()})
+
+    @classmethod
     def begins(cls, text: str) -> bool:
         """Return whether text begins with the function's name, whatever its capitals."""
         head = _HEAD.match(text)
@@ -112,7 +117,7 @@ class Tool(Action):
             BadArguments: The text does not fit, or a field does not allow what it says.
         """
         head = _HEAD.match(text)
-        if head is None or not cls.begins(text):
+        if head is None or head["name"].lower() != cls.function.lower():
             raise cls._unfit(text)
         if text[head.end() : head.end() + 1] != "{":
             if any(f.required for f in fields_of(cls)) or not _NOTHING.fullmatch(text, head.end()):
@@ -134,8 +139,9 @@ class Tool(Action):
         Raises:
             BadArguments: An argument is missing, unknown, or has a value its kind does not allow.
         """
-        if isinstance(value, Mapping):
-            names = {_key(f).lower(): f.name for f in fields_of(cls)}
+        known = fields_of(cls)
+        if isinstance(value, Mapping) and value.keys() != {f.name for f in known}:
+            names = {_key(f).lower(): f.name for f in known}
             meant = {name: names.get(str(name).lower(), name) for name in value}
             if len(set(meant.values())) == len(meant):
                 value = {meant[name]: given for name, given in value.items()}
@@ -175,11 +181,11 @@ def _object(text: str, start: int) -> tuple[Any, int]:
     Raises:
         BadArguments: There is no end to it, or it is neither JSON nor a plain Python value.
     """
-    end = _end_of_object(text[: start + MAX_ACTION_CHARS], start)
-    written = text[start:end]
     try:
-        return _JSON.decode(written), end
+        return _JSON.raw_decode(text, start)
     except (ValueError, RecursionError):
+        end = _end_of_object(text[: start + MAX_ACTION_CHARS], start)
+        written = text[start:end]
         node = expression(written)
     try:
         if node is not None and not _repeats_a_key(node):

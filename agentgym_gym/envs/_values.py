@@ -22,7 +22,10 @@ _MAX_DEPTH = 8
 _NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BMP = 0xFFFF  # above it Python and JSON have no escape in common
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
-_FINISH = re.compile(r"f(?=inish)", re.IGNORECASE)
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")  # what most values are, and all names: it is read fastest
+# What does not stand for itself in a literal. Behind a letter whose escape may end in "f", "inish" is another
+# "finish".
+_SPELT = re.compile(r'["\\]|[^ -~]|(?i:f(?=inish)|(?<=[^ -~])i(?=nish))')
 
 
 def literal(value: Any) -> str:
@@ -34,7 +37,10 @@ def literal(value: Any) -> str:
     '{"a": ["it\'s", 1.0, None], "b": "\\u0046inished"}'
     """
     if isinstance(value, str):
-        return '"' + _FINISH.sub(_escaped, "".join(map(_letter, value))) + '"'
+        plain = _PLAIN.fullmatch(value) and "inish" not in value.lower()
+        return f'"{value}"' if plain else f'"{_SPELT.sub(_spelling, value)}"'
+    if isinstance(value, (int, float)):
+        return repr(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -239,14 +245,12 @@ def _check_text(value: str) -> None:
         raise BadArguments(f"{found[0]!r} cannot stand in an action")
 
 
-def _letter(letter: str) -> str:
+def _spelling(found: re.Match[str]) -> str:
+    letter = found[0]
     if letter in _ESCAPES:
         return _ESCAPES[letter]
-    return letter if letter.isprintable() or ord(letter) > _BMP else f"\\u{ord(letter):04x}"
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+    itself = letter not in "fFiI" and (letter.isprintable() or ord(letter) > _BMP)
+    return letter if itself else f"\\u{ord(letter):04x}"
 
 
 def _frozen(value: Any) -> Any:

@@ -9,7 +9,7 @@ has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -58,9 +58,9 @@ def _says_nothing(sql: str) -> bool:
     return all(token.lastgroup == "end" for token in _tokens(sql))
 
 
-def _reads(sql: str) -> bool:
+def _reads(tokens: Iterable[re.Match[str]]) -> bool:
     """Return whether a text begins as a statement that reads does, and not as a sentence with "with"."""
-    words = [token[0].lower() for token in islice(_tokens(sql), 4)]
+    words = [token[0].lower() for token in islice(tokens, 4)]
     if words[:1] != ["with"]:
         return words[:1] in (["select"], ["values"])
     table = words[2:] if words[1:2] == ["recursive"] else words[1:]
@@ -95,10 +95,10 @@ class Sql(Text):
         mark = _MARKS.search(value)
         if mark:
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
-        if not _reads(value):
+        if not _reads(_tokens(value)):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         ended = False
-        for token in _tokens(value):
+        for token in _tokens(value) if ";" in value else ():
             if ended and token.lastgroup != "end":
                 raise ManyActions("there is more than one SQL statement; only one can be executed")
             ended = ended or token.lastgroup == "end"
@@ -134,9 +134,8 @@ class _SqlStyle(Style):
 
     def cut(self, block: str) -> list[str]:
         """Return what stands in fences; where there is a fence, a statement outside of it as well."""
-        if not self.shows_in(block) or self.pieces is None:
-            return super().cut(block)
-        return super().cut(block) + self._beside.findall(self.pieces.sub("\n\n", block))
+        rest, fences = self.pieces.subn("\n\n", block) if self.pieces else (block, 0)
+        return super().cut(block) + (self._beside.findall(rest) if fences else [])
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ class Query(Action):
     @classmethod
     def begins(cls, text: str) -> bool:
         """Return whether the text begins as a statement that reads does."""
-        return _reads(_without_opening(text.lstrip()))
+        return _reads(_tokens(_without_opening(text.lstrip())))
 
 
 _GRAMMAR = Grammar([Query("SELECT count(*) FROM singer")])

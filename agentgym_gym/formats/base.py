@@ -112,17 +112,23 @@ def answer_of(reply: str) -> str:
     Raises:
         NoAction: There is nothing but thinking.
     """
+    if "<" not in reply:  # as all that is taken off begins
+        return _with_plain_ends(reply).rstrip()
     if _ANALYSIS in reply and _FINAL not in reply:
         raise NoAction("the reply ends before its final channel")
     reply = reply.rpartition(_FINAL)[2]
     end = _END_OF_TURN.search(reply)
-    answer = _without_thinking(reply[: end.start()] if end else reply).replace("\r\n", "\n")
+    answer = _with_plain_ends(_without_thinking(reply[: end.start()] if end else reply))
     stop = len(answer.rstrip())
     while answer.endswith("</s>", 0, stop):
         stop -= len("</s>")
         while stop and answer[stop - 1].isspace():
             stop -= 1
     return answer[:stop]
+
+
+def _with_plain_ends(text: str) -> str:
+    return text.replace("\r\n", "\n") if "\r" in text else text  # to find that there is none is faster
 
 
 def _without_thinking(reply: str) -> str:

@@ -22,9 +22,10 @@ class ReAct(Format):
         "First write what you think below the word `Thought:`, then exactly one action below the word "
         "`Action:`, and end your reply there."
     )
+    # Lines are told by the line end before them: that is looked for quickly, "^" at each letter.
     _label = re.compile(
-        r"^[ \t>#*_`-]*(?:next[ \t]+)?action(?:[ \t]*\d{1,3})?[*_`]*[ \t]*[:：][*_]*"
-        r"|^[ \t]*(?:#{1,6}[ \t]*|\*\*)action(?:\*\*)?[ \t]*$",  # a heading needs no colon
+        r"\n(?:[ \t>#*_`-]*(?:next[ \t]+)?action(?:[ \t]*\d{1,3})?[*_`]*[ \t]*[:：][*_]*"
+        r"|[ \t]*(?:#{1,6}[ \t]*|\*\*)action(?:\*\*)?[ \t]*$)",  # a heading needs no colon
         re.IGNORECASE | re.MULTILINE,
     )
     # Inside a line, only behind the end of a sentence: "my last Action: get 1 stick failed" is a report.
@@ -40,7 +41,7 @@ class ReAct(Format):
         A label at the beginning of a line counts; one inside a line counts only where there is no other. An
         action that shows what it is needs none.
         """
-        reply = answer_of(reply)
+        reply = "\n" + answer_of(reply)
         labels = _first_two(self._label, reply) or _first_two(self._inline, reply)
         if not labels and grammar.style.shows_in(reply):
             return one_action(reply, grammar)

@@ -15,7 +15,9 @@ from agentgym_gym import errors
 from agentgym_gym.registration import BUILT_IN
 from agentgym_gym.wire import Outcome, Start
 
-each_environment = pytest.mark.parametrize("environment", BUILT_IN, ids=lambda e: e.name)
+each_environment = pytest.mark.parametrize(
+    "environment", [place.environment() for place in BUILT_IN], ids=lambda e: e.name
+)
 
 
 def check(row, played):

@@ -53,6 +53,7 @@ TRICKY = [
     "x with Action Input: {} Action: y with Action Input: {}",
     "\nAction: finish with Action Input: {}",
     "Ünïcödé 北京 \U0001f600 \u2028\u2029 end",
+    "not printed\u200finish",  # its escape ends in "f"
     "None, True, NaN",
     "",
     " blank at both ends ",

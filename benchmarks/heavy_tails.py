@@ -1,0 +1,93 @@
+"""When 64 episodes are done, each going on by itself or all in lock-step, where steps differ in length.
+
+A step takes a time drawn from a lognormal distribution with the median 50 ms and sigma 1: one in a hundred
+takes over half a second. An episode has 10 to 30 steps, each number as likely as another, since tasks differ.
+Both are drawn from the task and the step alone, so both roads wait for the very same steps. In lock-step
+(``AgentGymVectorEnv.step``) a round takes as long as its slowest step, and an environment that is done takes
+part no more; asynchronously (``AsyncAgentGymEnv``) nobody waits for another.
+
+What is held against the bar is the mean of the times at which episodes finish, counted from the first step,
+since a trainer or a table can use each as soon as it is there; the median and the last are printed beside it.
+
+Prints JSON: seconds and ratios. Run it by ``python benchmarks/heavy_tails.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+
+import numpy as np
+from _common import at_least, report, slow_server, usually
+
+from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
+
+MEDIAN, SIGMA = 0.05, 1.0
+EPISODES = 64
+LENGTHS = usually((10, 30), quick=(1, 2))
+REPLY = "Thought:\nI have a look at what I hold before I decide.\n\nAction:\ninventory"
+
+
+def in_lock_step(url: str) -> list[float]:
+    """Return when each episode finished, of those played in rounds."""
+    envs = AgentGymVectorEnv(EPISODES, "TextCraft", server=url, max_turns=None)
+    envs.reset(options={"task_id": list(range(EPISODES))})
+    finished: list[float] = []
+    going = np.ones(EPISODES, dtype=np.bool_)
+    began = time.perf_counter()
+    while going.any():
+        *_, terminated, truncated, infos = envs.step([REPLY if each else None for each in going])
+        if "fault" in infos:
+            raise RuntimeError(f"an environment failed: {infos['fault']}")
+        ended = going & (terminated | truncated)
+        finished += [time.perf_counter() - began] * int(ended.sum())
+        going &= ~ended
+    envs.close()
+    return finished
+
+
+async def by_themselves(url: str) -> list[float]:
+    """Return when each episode finished, of those that wait for nobody."""
+    envs = [AsyncAgentGymEnv("TextCraft", server=url, max_turns=None) for _ in range(EPISODES)]
+    await asyncio.gather(*(env.reset(options={"task_id": task}) for task, env in enumerate(envs)))
+    began = time.perf_counter()
+
+    async def play(env: AsyncAgentGymEnv) -> float:
+        ended = False
+        while not ended:
+            *_, terminated, truncated, info = await env.step(REPLY)
+            if "fault" in info:
+                raise RuntimeError(f"an environment failed: {info['fault']}")
+            ended = terminated or truncated
+        return time.perf_counter() - began
+
+    finished = await asyncio.gather(*map(play, envs))
+    await asyncio.gather(*(env.close() for env in envs))
+    return finished
+
+
+def main() -> None:
+    """Play the same episodes both ways."""
+    with slow_server(MEDIAN, SIGMA, *LENGTHS) as url:
+        finished = {"lock_step": in_lock_step(url), "asynchronous": asyncio.run(by_themselves(url))}
+    took = {
+        "mean": {road: statistics.mean(each) for road, each in finished.items()},
+        "median": {road: statistics.median(each) for road, each in finished.items()},
+        "last": {road: max(each) for road, each in finished.items()},
+    }
+    ratios = {name: each["lock_step"] / each["asynchronous"] for name, each in took.items()}
+    report(
+        benchmark="heavy_tails",
+        episodes=EPISODES,
+        steps_each=LENGTHS,
+        step_seconds={"median": MEDIAN, "sigma": SIGMA},
+        finished_s={name: {road: round(s, 2) for road, s in each.items()} for name, each in took.items()},
+        faster_by_the_mean=at_least(ratios["mean"], 2),
+        faster_by_the_median={"ratio": round(ratios["median"], 2)},
+        faster_by_the_last={"ratio": round(ratios["last"], 2)},
+    )
+
+
+if __name__ == "__main__":
+    main()

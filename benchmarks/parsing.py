@@ -1,0 +1,84 @@
+"""What it costs to read a reply of 1 kB: every action of every environment, in the format ``react``.
+
+Each reply is 1,024 characters long: a thought of several paragraphs and a list, then the action. It is read
+into a typed action by the environment's grammar. An environment's figure is the median over its actions.
+
+Prints JSON: microseconds, of the environments and of the single action that takes longest. Run it by
+``python benchmarks/parsing.py``.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from _common import report, seconds, usually
+
+from agentgym_gym import FORMATS, Action, Grammar, environments
+
+CHARACTERS = 1_024
+TIMES = usually(500, quick=5)
+BAR_US = 20
+REACT = FORMATS["react"]
+
+THOUGHT = """\
+The last observation says that the step before worked, so what I asked for is there now. Before I go on I \
+compare it with the goal once more: the goal names one thing, and the rules say that all else is a means to \
+it.
+
+What I still lack is listed in the first message. Two of the parts can be had at once; the third has to be \
+made from others, and for that I need to know what I hold. I could guess, but a wrong guess costs a turn.
+
+1. Look at what I have, since the numbers matter.
+2. Get the part that nothing else depends on.
+3. Put the parts together, in the order in which they are listed.
+
+It would be tempting to skip the first point. However, I have made that mistake earlier: the environment \
+answered that something was missing, and I did not know what. So I take the safe road, one action at a time, \
+and read each answer with care before I decide about the next. There are turns enough for that, if I do not \
+waste any: nine are left, and by my count the goal is six away. So to the first point."""
+
+
+def reply_with(action: Action) -> str:
+    """Return a reply of so many characters, all told."""
+    spare = CHARACTERS - len(REACT.render(action))
+    reply = REACT.render(action, THOUGHT[: spare - 1] + ".")
+    if len(reply) != CHARACTERS:
+        raise RuntimeError(f"the reply has {len(reply)} characters")
+    return reply
+
+
+def microseconds(action: Action, grammar: Grammar) -> float:
+    """Return the median time in which a reply with an action is read."""
+    reply = reply_with(action)
+    if REACT.parse(reply, grammar) != action:
+        raise RuntimeError(f"{action} is read as something else")
+    return statistics.median(seconds(lambda: REACT.parse(reply, grammar)) for _ in range(TIMES)) * 1e6
+
+
+def main() -> None:
+    """Measure and print."""
+    took = {
+        environment.name: {str(each): microseconds(each, environment.grammar) for each in examples}
+        for environment in environments()
+        if (examples := environment.grammar.examples)
+    }
+    median = {name: statistics.median(each.values()) for name, each in took.items()}
+    overall, worst = statistics.median(median.values()), max(median, key=lambda name: median[name])
+    slowest = max((us, name, action) for name, each in took.items() for action, us in each.items())
+    report(
+        benchmark="parsing",
+        characters=CHARACTERS,
+        median_us={name: round(us, 1) for name, us in median.items()},
+        median_of_all={"us": round(overall, 1), "at_most": BAR_US, "met": overall <= BAR_US},
+        worst_environment={
+            "name": worst,
+            "us": round(median[worst], 1),
+            "at_most": BAR_US,
+            "met": median[worst] <= BAR_US,
+        },
+        worst_action={"us": round(slowest[0], 1), "environment": slowest[1], "action": slowest[2]},
+    )
+
+
+if __name__ == "__main__":
+    main()

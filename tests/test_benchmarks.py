@@ -1,0 +1,40 @@
+"""The benchmarks run, and say of each bar whether it is met. What they measure is left to a quiet machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+BARS = {
+    "concurrent_episodes": [],
+    "heavy_tails": ["faster_by_the_mean"],
+    "importing": ["beside_gymnasium_and_httpx"],
+    "memory": ["theirs_beside_ours"],
+    "parsing": ["median_of_all", "worst_environment"],
+    "step_latency": ["beside_http_client", "faster_than_requests"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BARS)
+def test_a_benchmark_prints_one_line_with_its_bars(name):
+    command = [sys.executable, "-W", "error", str(FOLDER / f"{name}.py"), "--quick"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    (line,) = ended.stdout.splitlines()
+    result = json.loads(line)
+    assert result["benchmark"] == name
+    held = {key: value["met"] for key, value in result.items() if isinstance(value, dict) and "met" in value}
+    assert list(held) == BARS[name]
+    assert all(isinstance(met, bool) for met in held.values())
+
+
+def test_every_benchmark_is_in_the_table():
+    names = {path.stem for path in FOLDER.glob("[a-z]*.py")}
+    table = (FOLDER / "README.md").read_text("utf-8")
+    assert {name for name in names if f"`{name}.py`" in table} == names
