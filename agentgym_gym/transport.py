@@ -103,17 +103,26 @@ class _Line:
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose waits end at the deadline."""
+    """A connection whose waits end at the deadline.
+
+    httpcore writes the head of a request and its body one after the other. They are sent as one when the reply
+    is to be read: each time, the server would be woken up.
+    """
 
     def __init__(self, inner: httpcore.NetworkStream, line: _Line) -> None:
         self._inner = line.stream = inner
         self._line = line
+        self._unsent: list[bytes] = []
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._unsent:
+            request = b"".join(self._unsent)
+            self._unsent.clear()
+            self._inner.write(request, self._line.left(timeout, httpcore.WriteTimeout))
         return self._inner.read(max_bytes, self._line.left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, self._line.left(timeout, httpcore.WriteTimeout))
+        self._unsent.append(buffer)
 
     def close(self) -> None:
         self._inner.close()
