@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Generator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
@@ -32,6 +32,10 @@ __all__ = ["Body", "Call", "Flow", "Reply", "Stage", "Wait", "WaitingFlow", "at"
 T = TypeVar("T")
 
 Stage: TypeAlias = Literal["identify", "create", "reset", "observe", "step", "close"]
+
+# What `json.dumps` and `json.loads` would make anew for each call.
+_encode = json.JSONEncoder(allow_nan=False).encode
+_decode = json.JSONDecoder(parse_constant=no_constant).decode
 
 _SHOWN = 200  # characters of an unexpected reply that go into an error message
 
@@ -66,17 +70,25 @@ class Call:
         return self.stage in _REPEATABLE
 
     @property
+    def target(self) -> str:
+        """The path and the query."""
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+    @property
     def url(self) -> str:
         """The whole URL, query included."""
-        query = "?" + urlencode(self.query) if self.query else ""
-        return f"{self.server}{self.path}{query}"
+        return self.server + self.target
 
     @property
     def content(self) -> bytes | None:
         """The body as JSON in ASCII, so that text which is not valid Unicode still travels."""
         if self.body is None:
             return None
-        return json.dumps(self.body, allow_nan=False).encode("ascii")
+        return _encode(self.body).encode("ascii")
+
+    def on(self, server: str) -> Call:
+        """Return the same call of a server."""
+        return Call(self.stage, self.method, self.path, self.body, self.query, server)
 
     def __str__(self) -> str:
         """Say what was asked of whom, for error messages: never the body, never a password."""
@@ -104,7 +116,7 @@ class Reply:
             BadReply: It is not JSON, or holds the numbers NaN or Infinity, which JSON does not have.
         """
         try:
-            return json.loads(self.content, parse_constant=no_constant)
+            return _decode(self.content.decode(json.detect_encoding(self.content), "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise BadReply(f"{self.call} answered something that is not JSON: {self.excerpt}") from error
 
@@ -150,7 +162,7 @@ def at(server: str, flow: Flow[T]) -> Flow[T]:
         call = next(flow)
         while True:
             try:
-                reply = yield replace(call, server=server)
+                reply = yield call.on(server)
             except Exception as error:  # noqa: BLE001 - whatever the driver throws belongs to the inner flow
                 call = flow.throw(error)
             else:

@@ -67,7 +67,7 @@ def request_of(call: Call) -> bytes:
         BadOption: Its path is not one that can be asked for.
     """
     origin, content = origin_of(call.server), call.content
-    target = call.url[len(call.server) :]
+    target = call.target
     if not (target.isascii() and target.isprintable()) or " " in target:
         raise BadOption(f"{call} is not a request that can be made")
     size = f"Content-Length: {len(content)}\r\n" if content is not None else ""

@@ -17,7 +17,6 @@ import logging
 import os
 import shutil
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,30 +190,28 @@ def _tidy(process: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-_processes: dict[Path, _Process] = {}  # one, unless the folder is changed, as tests do
-_processes_lock = threading.RLock()
+# One, unless the folder is changed, as tests do. Without a lock: were Ctrl-C to come just before a lock is given
+# back, all other threads would wait for ever.
+_processes: dict[Path, _Process] = {}
 
 
 def _this_process() -> _Process:
-    with _processes_lock:
-        if slots.FOLDER not in _processes:
-            _processes[slots.FOLDER] = _Process()
-        return _processes[slots.FOLDER]
+    process = _processes.get(slots.FOLDER)
+    if process is None:
+        made = _Process()
+        process = _processes.setdefault(slots.FOLDER, made)
+        if process is not made:
+            made.leave()  # another thread was faster
+    return process
 
 
 # Registered before the environments give back what they hold at the end (see seat.py), and so run after it.
 @atexit.register
 def _leave_all() -> None:
-    with _processes_lock:
+    with contextlib.suppress(KeyError):  # another thread has taken the last
         while _processes:
             _processes.popitem()[1].leave()
 
 
-def _forget_the_parents() -> None:
-    global _processes_lock  # noqa: PLW0603 - the parent may have held it while forking
-    _processes_lock = threading.RLock()
-    _processes.clear()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_the_parents)
+    os.register_at_fork(after_in_child=_processes.clear)

@@ -105,8 +105,8 @@ class _Line:
 class _Stream(httpcore.NetworkStream):
     """A connection whose waits end at the deadline.
 
-    httpcore writes the head of a request and its body one after the other. They are sent as one when the reply
-    is to be read: each time, the server would be woken up.
+    httpcore writes the head of a request and its body one after the other. They are sent as one, when the
+    reply is to be read: the server is woken up once.
     """
 
     def __init__(self, inner: httpcore.NetworkStream, line: _Line) -> None:

@@ -11,12 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["SERVER", "at_least", "at_most", "report", "seconds", "slow_server", "usually"]
+__all__ = ["at_least", "at_most", "report", "seconds", "slow_server", "usually"]
 
 T = TypeVar("T")
-
-SERVER = Path(__file__).with_name("_server.py").read_text("utf-8")
-"""The program of the slow server, for ``python -c``."""
 
 
 def usually(number: T, *, quick: T) -> T:
@@ -27,7 +24,7 @@ def usually(number: T, *, quick: T) -> T:
 @contextmanager
 def slow_server(median: float, *more: float) -> Iterator[str]:
     """Run the server of ``_server.py`` with these arguments; yields its URL."""
-    command = [sys.executable, "-c", SERVER, *map(str, (median, *more))]
+    command = [sys.executable, str(Path(__file__).with_name("_server.py")), *map(str, (median, *more))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         if server.stdout is None or server.stdin is None:
             raise RuntimeError("the server has no pipes")

@@ -1,4 +1,4 @@
-"""A server of TextCraft's wire whose steps take their time: on asyncio alone, so that it is not what is slow.
+"""A server of TextCraft's wire whose steps take their time. It does little else, not to be what is slow.
 
 Arguments: the median seconds of a step, and, where steps are not all alike, the sigma of their lognormal
 distribution with the fewest and the most steps of an episode. Draws are made from the task's id and the
@@ -12,7 +12,9 @@ import itertools
 import json
 import math
 import random
+import selectors
 import sys
+from typing import Any
 
 _ids = itertools.count()
 _median = float(sys.argv[1])
@@ -23,48 +25,57 @@ _tasks: dict[int, int] = {}  # by environment
 _steps: dict[int, int] = {}
 
 
-async def _step(content: bytes) -> bool:
-    """Take as long as a step takes; return whether it was the episode's last."""
-    if not _sigma:
-        await asyncio.sleep(_median)
-        return False
-    env_id = json.loads(content)["id"]
-    _steps[env_id] += 1
-    task, step = _tasks[env_id], _steps[env_id]
-    seconds = random.Random(f"{task} {step}").lognormvariate(math.log(_median), _sigma)  # noqa: S311
-    await asyncio.sleep(seconds)
-    return step >= random.Random(f"{task}").randint(_fewest, _most)  # noqa: S311
-
-
-async def _answer(path: bytes, content: bytes) -> object:
+def _answer(path: bytes, content: bytes) -> tuple[float, object]:
+    """Return after how many seconds what is answered."""
     if path == b"/":
-        return "This is environment TextCraft."
+        return 0.0, "This is environment TextCraft."
+    if path == b"/create":
+        return 0.0, {"id": next(_ids)}
+    asked: dict[str, Any] = json.loads(content)
+    said = {"id": asked["id"], "observation": "Goal: craft a.", "reward": 0, "done": False}
     if path == b"/reset":
-        asked = json.loads(content)
         _tasks[asked["id"]], _steps[asked["id"]] = asked["data_idx"], 0
-    done = path == b"/step" and await _step(content)
-    return {"id": next(_ids), "observation": "Goal: craft a.", "reward": 0, "done": done}
+    if path != b"/step":
+        return 0.0, said
+    if not _sigma:
+        return _median, said
+    _steps[asked["id"]] += 1
+    task, step = _tasks[asked["id"]], _steps[asked["id"]]
+    taken = random.Random(f"{task} {step}").lognormvariate(math.log(_median), _sigma)  # noqa: S311
+    last = random.Random(f"{task}").randint(_fewest, _most)  # noqa: S311
+    return taken, {**said, "done": step >= last}
 
 
-async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while True:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-            return
+class _Connection(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+        self._loop = asyncio.get_running_loop()
+        self._data = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head, there, content = self._data.partition(b"\r\n\r\n")
         lines = head.lower().split(b"\r\n")
         size = sum(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
-        content = await reader.readexactly(size)
-        body = json.dumps(await _answer(head.split()[1], content)).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        if not there or len(content) < size:
+            return
+        self._data = b""
+        seconds, said = _answer(head.split()[1], content)
+        body = json.dumps(said).encode()
+        reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        if seconds:
+            self._loop.call_later(seconds, self._transport.write, reply)
+        else:
+            self._transport.write(reply)
 
 
 async def _main() -> None:
-    server = await asyncio.start_server(_serve, "127.0.0.1", 0, backlog=512)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(_Connection, "127.0.0.1", 0, backlog=512)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await loop.run_in_executor(None, sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    # Of all selectors only this one does not round its waits up to milliseconds.
+    asyncio.SelectorEventLoop(selectors.SelectSelector()).run_until_complete(_main())

@@ -15,11 +15,9 @@ import random
 import statistics
 import time
 
-from _common import SERVER, report, slow_server, usually
+from _common import report, slow_server, usually
 
 from verl_bridge.episodes import Episode, Task, close_all
-
-__all__ = ["DELAY", "SERVER"]  # for side_by_side.py
 
 DELAY = 0.05  # seconds the server takes for a step
 GENERATING = 0.2  # mean seconds a model takes for a reply, which is little
