@@ -190,7 +190,7 @@ def _tidy(process: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-# One, unless the folder is changed, as tests do. Without a lock: were Ctrl-C to come just before a lock is given
+# One, unless the folder is changed, as tests do. Without a lock: were Ctrl-C to come just before it is given
 # back, all other threads would wait for ever.
 _processes: dict[Path, _Process] = {}
 
