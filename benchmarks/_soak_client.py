@@ -1,7 +1,7 @@
 """The soak's client, in a process of its own: many workers in one event loop, each with an environment.
 
-Prints a line of JSON each time that another twentieth of the episodes is over, and one at its end. What became
-of each episode goes to a file, so that the memory of this process is that of the library.
+Prints a line of JSON each time that another twentieth of the episodes is over, and one at its end. What
+became of each episode goes to a file, so that the memory of this process is that of the library.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Client:
             before = env.stats.copy()
             turn = await env.step(reply)
             player.hear(reply, *turn)
-            self.check("step", env, before, player.fault and player.fault["kind"])
+            self.check("step", env, before, player.fault["kind"] if player.fault else None)
         if player.fault:
             return {"episode": number, "fault": player.fault["kind"], "at": "step"}
         return player.outcome()
@@ -142,16 +142,16 @@ def say(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
-async def main(server: str, episodes: int, concurrent: int, seed: int, file: str) -> None:
+async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes: TextIO) -> None:
     """Play all episodes, close all environments when told to, and print what was counted."""
     retries = Retries()
     logger = logging.getLogger("agentgym_gym.delivery")
     logger.setLevel(logging.INFO)
     logger.addHandler(retries)
     logger.propagate = False
-    with Path(file).open("w", encoding="ascii") as outcomes:
-        client = Client(server, episodes, seed, outcomes)
-        await asyncio.gather(*(client.work(number) for number in range(concurrent)))
+    client = Client(server, episodes, seed, outcomes)
+    await asyncio.gather(*(client.work(number) for number in range(concurrent)))
+    outcomes.flush()
     say(played=True)
     await asyncio.to_thread(sys.stdin.readline)  # until the proxy is quiet
     await client.close_all()
@@ -164,4 +164,7 @@ async def main(server: str, episodes: int, concurrent: int, seed: int, file: str
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]))
+    _, url, *numbers, file = sys.argv
+    count, many, chosen = map(int, numbers)
+    with Path(file).open("w", encoding="ascii") as lines:
+        asyncio.run(main(url, count, many, chosen, lines))

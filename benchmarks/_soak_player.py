@@ -36,8 +36,8 @@ _MOST_REPLIES = {"oracle": 50, "careless": 50, "lost": 50, "fickle": 2}
 class Player:
     """Plays one episode; its replies follow from the seed, the number and what it is told.
 
-    By its number it follows the oracle, does so with one reply in four from elsewhere, knows no way at all, or
-    gives up after two replies.
+    By its number it follows the oracle, does so with one reply in four from elsewhere, knows no way at all,
+    or gives up after two replies.
 
     Args:
         env: The environment.
@@ -78,7 +78,13 @@ class Player:
         return None if action is None else f"Thought: so be it.\nAction: {action}"
 
     def hear(
-        self, reply: str, observation: str, reward: float, terminated: bool, truncated: bool, info: dict[str, Any]
+        self,
+        reply: str,
+        observation: str,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        info: dict[str, Any],
     ) -> None:
         """Take note of a turn."""
         self.over = terminated or truncated

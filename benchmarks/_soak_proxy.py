@@ -10,9 +10,9 @@ import random
 import selectors
 import sys
 
-from agentgym_gym.testing import FaultyProxy
+from agentgym_gym.testing import FaultyProxy, Kind
 
-KINDS = ("reset", "lost", "truncate", "error", "delay")
+KINDS: tuple[Kind, ...] = ("reset", "lost", "truncate", "error", "delay")
 IN_TIME, TOO_LATE = 0.2, 3.0  # seconds of a delay: the client waits for two
 TOO_LATE_SHARE = 0.25
 SHARE = 0.05

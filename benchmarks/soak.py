@@ -1,12 +1,12 @@
 """The soak: thousands of episodes at once, on a server that dies, behind a proxy that makes calls go wrong.
 
-TextCraft's local server, the proxy (``_soak_proxy.py``) and the client (``_soak_client.py``) run in a process
-each. One call in twenty is reset, lost, truncated, answered by HTTP 500 or delayed, and the server is killed a
-few times and started again. What an episode says follows from its number (``_soak_player.py``), so that
-afterwards each one that no fault ended is played again, alone, on a new server without a proxy.
+TextCraft's local server, the proxy (``_soak_proxy.py``) and the client (``_soak_client.py``) run in a
+process each. One call in twenty is reset, lost, truncated, answered by HTTP 500 or delayed, and the server
+is killed a few times and started again. What an episode says follows from its number (``_soak_player.py``),
+so that afterwards each one that no fault ended is played again, alone, on a new server without a proxy.
 
-Prints one JSON object: what was claimed, each claim with its figures and whether it held, and ends by status 1
-where one did not. Run it by ``python benchmarks/soak.py``; docs/reliability.md says what it showed.
+Prints one JSON object: what was claimed, each claim with its figures and whether it held, and ends by status
+1 where one did not. Run it by ``python benchmarks/soak.py``; docs/reliability.md says what it showed.
 """
 
 from __future__ import annotations
@@ -49,9 +49,14 @@ def main() -> int:
     parser.add_argument(
         "--kills", type=int, default=3, help="how often the server is killed (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the replies and faults (default: %(default)s)")
     parser.add_argument(
-        "--limit", type=float, default=1800, help="seconds after which it counts as hung (default: %(default)s)"
+        "--seed", type=int, default=0, help="of the replies and faults (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=1800,
+        help="seconds after which it counts as hung (default: %(default)s)",
     )
     parser.add_argument("--out", type=Path, help="a file to write the figures to, too")
     asked = parser.parse_args()
@@ -97,7 +102,7 @@ class Soak:
             server.stop()
 
     def _run(self, server: LocalServer) -> dict[str, Any]:
-        # What clients write down of what they hold lies in the temporary folder, and is found there by `leases`.
+        # Where clients write down what they hold, for `agentgym leases`.
         here = {**os.environ, "TMPDIR": str(self.folder), "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
         with process("_soak_proxy.py", server.url, self.seed, env=here) as proxy:
             url = heard(proxy)
@@ -143,7 +148,7 @@ class Soak:
     def _play(
         self, server: LocalServer, proxy: subprocess.Popen[str], url: str, env: dict[str, str]
     ) -> dict[str, Any] | None:
-        """Have all episodes played, and kill the server meanwhile; return what the client says, if anything."""
+        """Have all episodes played, and kill the server meanwhile; return what the client counted."""
         kills = [self.episodes * (n + 1) // (self.kills + 1) for n in range(self.kills)]
         arguments = (url, self.episodes, self.concurrent, self.seed, self.folder / "outcomes")
         with process("_soak_client.py", *arguments, env=env) as client:
