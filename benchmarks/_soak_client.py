@@ -28,19 +28,26 @@ ANEW = 16  # every so many-th worker makes an environment for each episode
 SAMPLES = 20
 
 
-class Retries(logging.Handler):
-    """Counts what was tried again, by why; the library's own counter says only how often."""
+class Tries(logging.Handler):
+    """Counts by the log why something was tried again, which the library's own counters do not say.
+
+    Attributes:
+        retried: What was tried again, by the kind of fault.
+        unreached: Tries that found nobody there.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self.counted: Counter[str] = Counter()
+        self.retried: Counter[str] = Counter()
+        self.unreached = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Count."""
         facts = vars(record)["agentgym"]
+        unreached = "could not connect" in facts["message"]
+        self.unreached += unreached
         if facts["event"] == "retry":
-            unreachable = "could not connect" in facts["message"]
-            self.counted["ServerUnreachable" if unreachable else "ConnectionLost"] += 1
+            self.retried["ServerUnreachable" if unreached else "ConnectionLost"] += 1
 
 
 class Client:
@@ -144,10 +151,10 @@ def say(**what: Any) -> None:
 
 async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes: TextIO) -> None:
     """Play all episodes, close all environments when told to, and print what was counted."""
-    retries = Retries()
+    tries = Tries()
     logger = logging.getLogger("agentgym_gym.delivery")
     logger.setLevel(logging.INFO)
-    logger.addHandler(retries)
+    logger.addHandler(tries)
     logger.propagate = False
     client = Client(server, episodes, seed, outcomes)
     await asyncio.gather(*(client.work(number) for number in range(concurrent)))
@@ -159,7 +166,8 @@ async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes:
         stats=client.stats.as_dict(),
         seen=client.seen,
         uncounted=client.uncounted,
-        retries=retries.counted,
+        retried=tries.retried,
+        unreached=tries.unreached,
     )
 
 

@@ -216,9 +216,11 @@ class Soak:
         counted, injected = Counter(client["stats"]["faults"]), Counter(report["injected"])
         seen = {where: Counter(kinds) for where, kinds in client["seen"].items()}
         faulted = Counter(each["fault"] for each in outcomes if "fault" in each)
-        lost = counted["ConnectionLost"] + client["retries"].get("ConnectionLost", 0)
+        lost = counted["ConnectionLost"] + client["retried"].get("ConnectionLost", 0)
         cut = lost - injected["reset"] - injected["lost"] - injected["truncate"]
-        no_error = injected["error"] - counted["ServerError"]
+        never_arrived = client["stats"]["requests"] - client["unreached"] - sum(report["calls"].values())
+        replies_cut = cut - never_arrived - report["unplanned"]
+        errors_cut = injected["error"] - counted["ServerError"]
         in_time = injected["delay"] - counted["ServerTimeout"]
         return {
             "by_kind": counted,
@@ -226,19 +228,24 @@ class Soak:
             "kept_one_from_beginning": seen["reset"],
             "got_over_by_a_new_environment": seen["got_over"],
             "at_closing": seen["close"],
-            "retried": client["retries"],
+            "retried": client["retried"],
             "delays_in_time": in_time,
-            "connections_cut_by_kills": cut,
-            "errors_cut_off_by_kills": no_error,
+            "cut_by_kills": {
+                "before_they_arrived": never_arrived,
+                "without_an_answer": report["unplanned"],
+                "on_the_way_back": replies_cut,
+                "injected_errors": errors_cut,
+            },
             "calls_that_counted_otherwise": client["uncounted"],
             "held": not client["uncounted"]
             and counted == sum(seen.values(), Counter())
             and faulted == seen["step"] + seen["reset"]
-            and sum(client["retries"].values()) == client["stats"]["retries"]
+            and sum(client["retried"].values()) == client["stats"]["retries"]
             and in_time >= 0
-            # A kill cuts off each worker's one call at most.
-            and 0 <= cut <= self.concurrent * self.kills
-            and 0 <= no_error <= self.concurrent * self.kills,
+            and never_arrived >= 0
+            # A kill finds one reply on its way to each worker at most.
+            and 0 <= replies_cut <= self.concurrent * self.kills
+            and 0 <= errors_cut <= self.kills,
         }
 
     def _memory(self) -> dict[str, Any]:
