@@ -248,7 +248,7 @@ class Soak:
         }
 
     def _memory(self) -> dict[str, Any]:
-        """Return what the client's memory did once it was warm: when it had met all that goes wrong, a kill too.
+        """Return what the client's memory did once it had met all that goes wrong, a kill too.
 
         Where everybody fails at once Python takes some memory that it does not give back.
         """
