@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl train-demo format bench docs clean
+.PHONY: help demo test check cov verl train-demo format bench soak docs clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,7 +38,11 @@ format: $(VENV)/.dev ## format the code and repair what ruff can
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.dev ## print the figures of benchmarks/README.md as they are on this machine
-	@for each in benchmarks/[a-z]*.py; do echo $$each; $(BIN)/python $$each || exit 1; done
+	@for each in $(filter-out benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py)); do \
+		echo $$each; $(BIN)/python $$each || exit 1; done
+
+soak: $(VENV)/.dev ## 10,000 episodes at 128 at once on a server that fails: docs/reliability.md
+	$(BIN)/python benchmarks/soak.py
 
 docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
 	$(BIN)/python docs/generate.py

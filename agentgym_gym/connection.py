@@ -93,9 +93,11 @@ class Connection(asyncio.Protocol):
 
         Raises:
             BadOption: The request cannot be made.
+            ConnectionLost: The connection, just opened, is gone: a server that dies still takes some.
         """
         request = request_of(asked.call)
-        assert self._transport is not None  # noqa: S101 - see `usable`
+        if self._transport is None:
+            raise ConnectionLost(f"{asked.call} lost its connection before it was sent")
         self._call, self._answer, self._incoming = asked.call, answer, Incoming(asked.call)
         self._wake_at(asked.deadline)
         self._transport.write(request)

@@ -247,7 +247,7 @@ class Episode:
 
     def _give_back(self) -> Flow[bool]:
         lease, self.lease = self.lease, None
-        return True if lease is None else (yield from lease.pool.release(lease))
+        return True if lease is None else (yield from lease.pool.release(lease, self.stats))
 
     def _read(self, reply: str | Action | Verbatim) -> Reading:
         try:

@@ -32,6 +32,7 @@ from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.delivery import Stats
 
 __all__ = ["REST_SECONDS", "LeasePool", "pool_of"]
 
@@ -225,13 +226,14 @@ class LeasePool:
                 "and has no room left; use another server, or restart this one"
             )
 
-    def release(self, lease: Lease) -> Flow[bool]:
+    def release(self, lease: Lease, stats: Stats | None = None) -> Flow[bool]:
         """Give a remote environment back: close it where the server can, else keep its id for later.
 
         Never raises a fault: there is nobody left to whom it would matter.
 
         Args:
             lease: The lease; must not be used afterwards.
+            stats: Where a fault is counted.
 
         Returns:
             Whether the server did its part, if it had one.
@@ -247,11 +249,11 @@ class LeasePool:
                 with self._lock:  # and the slot with it
                     self._resting.append((time.monotonic() + REST_SECONDS, lease))
                 return True
-            return (yield from self._hand_in(lease, current=current))
+            return (yield from self._hand_in(lease, stats, current=current))
         finally:
             self.unreserve()
 
-    def _hand_in(self, lease: Lease, *, current: bool) -> Flow[bool]:
+    def _hand_in(self, lease: Lease, stats: Stats | None, *, current: bool) -> Flow[bool]:
         try:
             if not current:
                 return True  # the id may be someone else's by now
@@ -260,6 +262,8 @@ class LeasePool:
                 return True
             yield from at(self.server, self.environment.wire.close(lease.env_id))
         except Fault as error:
+            if stats is not None:
+                stats.fault(error, server=self.server, stage="close")
             self._tell("lease not closed", lease.env_id, message=str(error))
             return False
         else:

@@ -58,7 +58,7 @@ def acquire(
         if isinstance(place, Lease):
             if not fresh:
                 return place
-            yield from place.pool.release(place)
+            yield from place.pool.release(place, stats)
             continue
         pools.remove(place)
         try:

@@ -1,0 +1,356 @@
+"""The soak: thousands of episodes at once, on a server that dies, behind a proxy that makes calls go wrong.
+
+TextCraft's local server, the proxy (``_soak_proxy.py``) and the client (``_soak_client.py``) run in a
+process each. One call in twenty is reset, lost, truncated, answered by HTTP 500 or delayed, and the server
+is killed a few times and started again. What an episode says follows from its number (``_soak_player.py``),
+so that afterwards each one that no fault ended is played again, alone, on a new server without a proxy.
+
+Prints one JSON object: what was claimed, each claim with its figures and whether it held, and ends by status
+1 where one did not. Run it by ``python benchmarks/soak.py``; docs/reliability.md says what it showed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from _soak_player import Player
+
+from agentgym_gym import AgentGymEnv
+from agentgym_gym.servers.local import LocalServer
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+AWAY = 2.0  # seconds that a killed server is not there
+GROWTH = 2 * 1024  # kilobytes that the client's memory may grow by
+BEYOND = 100  # ids asked about above the last one that is known of
+
+
+def main() -> int:
+    """Run it; return the exit status."""
+    parser = argparse.ArgumentParser(description="Many episodes on a server that fails; see the file.")
+    parser.add_argument("--episodes", type=int, default=10_000, help="how many (default: %(default)s)")
+    parser.add_argument("--concurrent", type=int, default=128, help="how many at once (default: %(default)s)")
+    parser.add_argument(
+        "--kills", type=int, default=3, help="how often the server is killed (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the replies and faults (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=1800,
+        help="seconds after which it counts as hung (default: %(default)s)",
+    )
+    parser.add_argument("--out", type=Path, help="a file to write the figures to, too")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        soak = Soak(asked.episodes, asked.concurrent, asked.kills, asked.seed, asked.limit, Path(folder))
+        result = {"benchmark": "soak", **soak.run()}
+    written = json.dumps(result, indent=2)
+    print(written)
+    if asked.out:
+        asked.out.write_text(written + "\n", "utf-8")
+    return 0 if result["held"] else 1
+
+
+@dataclass
+class Soak:
+    """One soak.
+
+    Attributes:
+        episodes: How many.
+        concurrent: How many at once.
+        kills: How often the server is killed.
+        seed: Of replies and faults.
+        limit: Seconds after which the client counts as hung.
+        folder: For what is written on the way.
+        memory: Episodes that were over, and the client's kilobytes then.
+    """
+
+    episodes: int
+    concurrent: int
+    kills: int
+    seed: int
+    limit: float
+    folder: Path
+    memory: list[tuple[int, int]] = field(default_factory=list)
+
+    def run(self) -> dict[str, Any]:
+        """Play, look at what is left, replay; return the figures."""
+        server = LocalServer("textcraft", port=free_port())
+        server.start()
+        try:
+            return self._run(server)
+        finally:
+            server.stop()
+
+    def _run(self, server: LocalServer) -> dict[str, Any]:
+        # Where clients write down what they hold, for `agentgym leases`.
+        here = {**os.environ, "TMPDIR": str(self.folder), "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
+        with process("_soak_proxy.py", server.url, self.seed, env=here) as proxy:
+            url = heard(proxy)
+            began = time.perf_counter()
+            client = self._play(server, proxy, url, here)
+            seconds = time.perf_counter() - began
+            if client is None:
+                return {"no_hang": {"held": False, "last": self.memory[-1:]}, "held": False}
+            report = tell(proxy, "report")
+            before = held_by(server.url, report)
+            clear = [sys.executable, "-m", "agentgym_gym", "leases", url, "--clear", "--yes"]
+            cleared = subprocess.run(clear, env=here, check=False, capture_output=True, text=True).returncode  # noqa: S603
+            after = held_by(server.url, report)
+        outcomes = self._outcomes()
+        played = [each for each in outcomes if "fault" not in each]
+        server.stop()
+        began = time.perf_counter()
+        server.start()
+        wrong = self._replay(server.url, played)
+        claims = {
+            "no_hang": {"seconds": round(seconds), "held": True},
+            "every_episode_once": self._episodes(outcomes, played),
+            "no_wrong_score": {
+                "replayed": len(played),
+                "otherwise": wrong[:20],
+                "seconds": round(time.perf_counter() - began),
+                "held": not wrong,
+            },
+            "every_fault_counted": self._faults(client, report, outcomes),
+            "nothing_left": left(report, before, after, cleared),
+            "memory_flat": self._memory(),
+        }
+        settings = {"episodes": self.episodes, "concurrent": self.concurrent, "kills": self.kills}
+        held = all(claim["held"] for claim in claims.values())
+        counted = {
+            "calls": report["calls"],
+            "injected": report["injected"],
+            "unplanned": report["unplanned"],
+            "client": client["stats"],
+        }
+        return {**settings, "seed": self.seed, "counted": counted, **claims, "held": held}
+
+    def _play(
+        self, server: LocalServer, proxy: subprocess.Popen[str], url: str, env: dict[str, str]
+    ) -> dict[str, Any] | None:
+        """Have all episodes played, and kill the server meanwhile; return what the client counted."""
+        kills = [self.episodes * (n + 1) // (self.kills + 1) for n in range(self.kills)]
+        arguments = (url, self.episodes, self.concurrent, self.seed, self.folder / "outcomes")
+        with process("_soak_client.py", *arguments, env=env) as client:
+            watchdog = threading.Timer(self.limit, client.kill)
+            watchdog.start()
+            try:
+                while "played" not in (line := heard(client)):
+                    self.memory.append((line["over"], line["rss"]))
+                    sys.stderr.write(f"{line}\n")
+                    if kills and line["over"] >= kills[0]:
+                        kills.pop(0)
+                        self._kill(server)
+                tell(proxy, "quiet")
+                _say(client, "close")
+                said: dict[str, Any] = heard(client)
+            except EOFError:
+                return None
+            finally:
+                watchdog.cancel()
+            if kills or client.wait(10):
+                return None
+            return said
+
+    @staticmethod
+    def _kill(server: LocalServer) -> None:
+        server.stop()  # by SIGKILL
+        time.sleep(AWAY)
+        server.start()
+
+    def _outcomes(self) -> list[dict[str, Any]]:
+        lines = (self.folder / "outcomes").read_text("ascii").splitlines()
+        return sorted(map(json.loads, lines), key=lambda outcome: outcome["episode"])
+
+    def _replay(self, url: str, played: list[dict[str, Any]]) -> list[int]:
+        """Play each episode again, alone; return the numbers of those that went otherwise."""
+        env = AgentGymEnv("TextCraft", server=url)
+        wrong = []
+        for outcome in played:
+            player = Player(env, self.seed, outcome["episode"])
+            player.begin(*env.reset(options={"task_id": player.task_id}))
+            while not player.over and (reply := player.say()) is not None:
+                player.hear(reply, *env.step(reply))
+            if player.fault or player.outcome() != outcome:
+                wrong.append(player.number)
+        env.close()
+        return wrong
+
+    def _episodes(self, outcomes: list[dict[str, Any]], played: list[dict[str, Any]]) -> dict[str, Any]:
+        once = [outcome["episode"] for outcome in outcomes] == list(range(self.episodes))
+        return {
+            "finished": len(played),
+            "terminated": sum(each["terminated"] for each in played),
+            "truncated": sum(each["truncated"] for each in played),
+            "given_up": sum(not (each["terminated"] or each["truncated"]) for each in played),
+            "of_score_1": sum(each["score"] == 1 for each in played),
+            "faulted_at_reset": sum(each.get("at") == "reset" for each in outcomes),
+            "faulted_at_a_step": sum(each.get("at") == "step" for each in outcomes),
+            "held": once,
+        }
+
+    def _faults(
+        self, client: dict[str, Any], report: dict[str, Any], outcomes: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Hold what the client counted against what its episodes saw, and that against what the proxy did."""
+        counted, injected = Counter(client["stats"]["faults"]), Counter(report["injected"])
+        seen = {where: Counter(kinds) for where, kinds in client["seen"].items()}
+        faulted = Counter(each["fault"] for each in outcomes if "fault" in each)
+        lost = counted["ConnectionLost"] + client["retried"].get("ConnectionLost", 0)
+        cut = lost - injected["reset"] - injected["lost"] - injected["truncate"]
+        never_arrived = client["stats"]["requests"] - client["unreached"] - sum(report["calls"].values())
+        replies_cut = cut - never_arrived - report["unplanned"]
+        errors_cut = injected["error"] - counted["ServerError"]
+        in_time = injected["delay"] - counted["ServerTimeout"]
+        return {
+            "by_kind": counted,
+            "ended_an_episode": seen["step"],
+            "kept_one_from_beginning": seen["reset"],
+            "got_over_by_a_new_environment": seen["got_over"],
+            "at_closing": seen["close"],
+            "retried": client["retried"],
+            "delays_in_time": in_time,
+            "cut_by_kills": {
+                "before_they_arrived": never_arrived,
+                "without_an_answer": report["unplanned"],
+                "on_the_way_back": replies_cut,
+                "injected_errors": errors_cut,
+            },
+            "calls_that_counted_otherwise": client["uncounted"],
+            "held": not client["uncounted"]
+            and counted == sum(seen.values(), Counter())
+            and faulted == seen["step"] + seen["reset"]
+            and sum(client["retried"].values()) == client["stats"]["retries"]
+            and in_time >= 0
+            and never_arrived >= 0
+            # A kill finds one reply on its way to each worker at most.
+            and 0 <= replies_cut <= self.concurrent * self.kills
+            and 0 <= errors_cut <= self.kills,
+        }
+
+    def _memory(self) -> dict[str, Any]:
+        """Return what the client's memory did once it had met all that goes wrong, a kill too.
+
+        Where everybody fails at once Python takes some memory that it does not give back.
+        """
+        warm = [(over, rss) for over, rss in self.memory if over > self.episodes / max(2, self.kills + 1)]
+        over_mean = sum(over for over, _ in warm) / len(warm)
+        rss_mean = sum(rss for _, rss in warm) / len(warm)
+        spread = sum((over - over_mean) ** 2 for over, _ in warm)
+        slope = sum((over - over_mean) * (rss - rss_mean) for over, rss in warm) / spread
+        growth = max(rss for _, rss in warm) - warm[0][1]
+        return {
+            "kilobytes": dict(self.memory),
+            "warm_at": warm[0][0],
+            "slope_per_1000_episodes": round(slope * 1000, 1),
+            "growth": growth,
+            "at_most": GROWTH,
+            "held": growth <= GROWTH,
+        }
+
+
+def free_port() -> int:
+    """Return a port that is free now: the server must be back at its own."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def held_by(url: str, report: dict[str, Any]) -> set[int]:
+    """Return the ids of the environments that a server itself says it has."""
+    life = max((made["life"] for made in report["created"]), default=0)
+    last = max((made["id"] for made in report["created"] if made["life"] == life), default=0)
+    with httpx.Client(base_url=url) as http:
+        return {
+            env_id
+            for env_id in range(last + BEYOND)
+            if "error" not in http.get("/observation", params={"id": env_id}).json()
+        }
+
+
+def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int) -> dict[str, Any]:
+    """Return what is left on the server in its last life, and why.
+
+    Args:
+        report: What the proxy saw until the client had ended.
+        before: What the server held then.
+        after: What it held once ``agentgym leases --clear`` had run.
+        cleared: The exit status of that.
+    """
+    lives = Counter(made["life"] for made in report["created"])
+    life = max(lives, default=0)
+    made = [each for each in report["created"] if each["life"] == life]
+    forgotten = {each["id"] for each in made if each["told"] and not each["asked"]}
+    kept_away = {each["id"] for each in made if each["told"] and each["asked"] and not each["closed"]}
+    untold = {each["id"] for each in made if not each["told"]}
+    return {
+        "created_in_each_life": [lives[each] for each in sorted(lives)],
+        "created_in_the_last": len(made),
+        "told_and_forgotten": len(forgotten),
+        "left_by_the_client": len(before),
+        "of_these_the_request_to_close_was_kept_away": len(before & kept_away),
+        "of_these_nobody_was_told_the_id": len(before & untold),
+        "left_after_leases_clear": len(after),
+        "of_these_nobody_was_told_of_them": len(after & untold),
+        "held": not cleared and not forgotten and before == kept_away | untold and after == untold,
+    }
+
+
+@contextmanager
+def process(file: str, *arguments: object, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a file beside this one; it is ended where this is left before it has."""
+    command = [sys.executable, str(HERE / file), *map(str, arguments)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env) as started:  # noqa: S603
+        try:
+            yield started
+        except BaseException:
+            started.kill()
+            raise
+
+
+def heard(process: subprocess.Popen[str]) -> Any:
+    """Return the next thing that a process says.
+
+    Raises:
+        EOFError: It has ended.
+    """
+    line = process.stdout.readline() if process.stdout else ""
+    if not line:
+        raise EOFError("the process has ended")
+    return json.loads(line)
+
+
+def tell(process: subprocess.Popen[str], word: str) -> Any:
+    """Tell a process something, and return what it answers."""
+    _say(process, word)
+    return heard(process)
+
+
+def _say(process: subprocess.Popen[str], word: str) -> None:
+    if process.stdin:
+        process.stdin.write(word + "\n")
+        process.stdin.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
