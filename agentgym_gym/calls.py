@@ -39,9 +39,10 @@ _decode = json.JSONDecoder(parse_constant=no_constant).decode
 
 _SHOWN = 200  # characters of an unexpected reply that go into an error message
 
-# Sending these again can do no harm. A create would leak the first environment, and a step could be
-# played twice, so those two are repeated only when the first certainly did not arrive.
-_REPEATABLE: frozenset[Stage] = frozenset({"identify", "reset", "observe"})
+# Sending these again can do no harm; ids that were closed stay so. A create would leak the first environment,
+# and a step could be played twice, so those two are repeated only when the first certainly did
+# not arrive.
+_REPEATABLE: frozenset[Stage] = frozenset({"identify", "reset", "observe", "close"})
 
 
 @dataclass(frozen=True)

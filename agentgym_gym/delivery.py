@@ -279,22 +279,21 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> Work[Rep
     if began >= until:
         raise ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
     deadline = min(began + limits.seconds(call.stage), until)
-    retries = 0 if call.stage == "close" else _RETRIES
     try:
-        for attempt in range(retries + 1):
+        for attempt in range(_RETRIES + 1):
             stats.requests += 1
             before = stats.connections
             try:
                 reply = yield Send(call, deadline, limits.connect)
             except Fault as fault:
-                if attempt == retries or not may_repeat(call, fault):
+                if attempt == _RETRIES or not may_repeat(call, fault):
                     raise
                 reason = str(fault)
             else:
                 assert reply is not None  # noqa: S101 - what a driver owes
-                if reply.status != HTTPStatus.SERVICE_UNAVAILABLE or attempt == retries:
+                if attempt == _RETRIES or not _was_refused(reply):
                     return reply
-                reason = f"{call} answered HTTP {HTTPStatus.SERVICE_UNAVAILABLE:d}"
+                reason = f"{call} answered HTTP {reply.status}"
             finally:
                 if before < stats.connections and stats.connections > 1:
                     _reconnected(call, stats, before)
@@ -314,6 +313,13 @@ def _reconnected(call: Call, stats: Stats, before: int) -> None:
     stats.reconnects += opened
     told = {"stage": call.stage, "server": redact(call.server)}
     log(_log, logging.DEBUG, "reconnect", **told, connections=stats.connections)
+
+
+def _was_refused(reply: Reply) -> bool:
+    """Return whether a reply says that nothing was done; of a request to close, that it may not have been."""
+    if reply.call.stage == "close":
+        return reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return reply.status == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def may_repeat(call: Call, fault: Fault) -> bool:

@@ -294,6 +294,13 @@ def test_a_lost_reset_is_sent_again(serve):
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize("first", [say(then="close"), say(http(b"", "500 Oops"))])
+def test_a_close_that_failed_is_sent_again_or_the_environment_would_stay(serve, first):
+    server, driver = serve(first, GOOD)
+    driver.run(call(server, "close"))
+    assert len(server.requests) == 2
+
+
 def test_a_lost_create_is_not(serve):
     server, driver = serve(say(then="close"), GOOD)
     with pytest.raises(errors.ConnectionLost):
