@@ -47,7 +47,9 @@ class Tries(logging.Handler):
         unreached = "could not connect" in facts["message"]
         self.unreached += unreached
         if facts["event"] == "retry":
-            self.retried["ServerUnreachable" if unreached else "ConnectionLost"] += 1
+            refused = "answered HTTP" in facts["message"]
+            kind = "ServerUnreachable" if unreached else "ServerError" if refused else "ConnectionLost"
+            self.retried[kind] += 1
 
 
 class Client:

@@ -219,7 +219,7 @@ class Soak:
         cut = lost - injected["reset"] - injected["lost"] - injected["truncate"]
         never_arrived = client["stats"]["requests"] - client["unreached"] - sum(report["calls"].values())
         replies_cut = cut - never_arrived - report["unplanned"]
-        errors_cut = injected["error"] - counted["ServerError"]
+        errors_cut = injected["error"] - counted["ServerError"] - client["retried"].get("ServerError", 0)
         in_time = injected["delay"] - counted["ServerTimeout"]
         return {
             "by_kind": counted,
