@@ -81,6 +81,7 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
 
 
+@pytest.mark.slow
 def test_the_page_on_testing_runs(tmp_path):
     page = (ROOT / "docs" / "testing.md").read_text("utf-8")
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow  # programs of their own
+
 BEGIN = """
     import asyncio, signal, sys
     import gymnasium

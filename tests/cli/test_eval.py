@@ -75,6 +75,7 @@ def test_eval_of_a_mistyped_address_leaves_nothing_behind(run, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
     server = LocalServer("textcraft")
 

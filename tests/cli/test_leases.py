@@ -123,6 +123,7 @@ def test_nothing_is_closed_before_it_was_agreed_to(run, textcraft_url):
     assert not exists(url, left[0])
 
 
+@pytest.mark.slow
 def test_after_a_restart_of_the_server_nothing_is_closed_that_is_another_s(run, server):
     _, left = dead_client(server.url)
     again = restarted(server)
@@ -137,6 +138,7 @@ def test_after_a_restart_of_the_server_nothing_is_closed_that_is_another_s(run, 
         again.stop()
 
 
+@pytest.mark.slow
 def test_after_a_restart_what_is_held_here_is_not_closed_even_if_ids_have_grown_on(run, server):
     """Nobody can tell of what the dead left but that a living process has it now."""
     _, left = dead_client(server.url)
@@ -161,6 +163,7 @@ def AgentGymEnvs(url, number):  # noqa: N802 - it is one
         env.close()
 
 
+@pytest.mark.slow
 def test_another_environment_s_server_has_nothing_of_it(run, server):
     dead_client(server.url)
     server.stop()
@@ -174,6 +177,7 @@ def test_another_environment_s_server_has_nothing_of_it(run, server):
         maze.stop()
 
 
+@pytest.mark.slow
 def test_where_nobody_answers_it_is_shown_and_kept(run, server):
     dead, _ = dead_client(server.url)
     server.stop()
@@ -206,6 +210,7 @@ def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, textcraft_u
         assert f"{pid} (ended)" in run("leases", textcraft_url).stdout
 
 
+@pytest.mark.slow
 def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
     server = counted({"/": "ok", "/list_envs": [501, 502, 503], "/create": 504, "/openapi.json": OPENAPI})
     places = slots.Slots(server.url, 8)
@@ -232,6 +237,7 @@ def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
     held.release()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", [True, False])
 def test_what_the_server_refuses_is_given_up_and_what_it_does_not_answer_is_kept(run, counted, fails):
     server = counted()

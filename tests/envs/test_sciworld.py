@@ -115,7 +115,7 @@ def test_a_double_close_is_a_fault_of_the_close_alone():
     env.reset(options={"task_id": 0})
     env.close()
     env.close()
-    assert server.closed == 1
+    assert server.closed == 3  # by the first, which is tried three times
 
 
 @pytest.mark.parametrize(

@@ -467,6 +467,7 @@ def evil_replies(environment):
             yield f"Action: {str(action).partition('{')[0]}{{{code}}}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("third", range(3))
 def test_no_reply_makes_anything_happen(third, tmp_path):
     """Every way of asking for it, read in a process that would tell of any import, file, call of exec…"""
@@ -605,6 +606,7 @@ def assert_linear(function, make, name, *, sizes=(1 << 12, 1 << 14, 1 << 16, 1 <
         before = spent
 
 
+@pytest.mark.slow
 @each_timed_pair
 @untraced
 def test_reading_takes_linear_time(environment, action_format):

@@ -168,6 +168,7 @@ def test_without_a_python_none_can_be_started(monkeypatch, executable):
 # --- the command ---
 
 
+@pytest.mark.slow
 @posix
 def test_a_signal_ends_it_cleanly_after_one_line(run):
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -244,6 +245,7 @@ def test_all_of_a_process_share_one_server(registry):
     assert answers(urls.pop())
 
 
+@pytest.mark.slow
 def test_one_that_died_is_replaced_elsewhere(registry):
     url = local_server_url("textcraft")
     registry["textcraft"].process.kill()
@@ -275,6 +277,7 @@ def test_a_parent_killed_outright_leaves_no_orphan(run):
     assert within(3, lambda: not answers(url))
 
 
+@pytest.mark.slow
 def test_a_parent_that_ends_stops_its_server(run):
     parent = run("-c", START)
     out, err = parent.communicate(timeout=10)
@@ -304,6 +307,7 @@ print("status", status)
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_forked_child_starts_its_own_and_leaves_its_parents(run):
     assert run("-c", FORK).communicate(timeout=20) == ("status 0\n", "")

@@ -347,6 +347,7 @@ def test_games_played_at_once_do_not_meet(shared):
     assert len(set(told)) == 25
 
 
+@pytest.mark.slow
 def test_several_servers_run_side_by_side():
     servers = [LocalServer("maze") for _ in range(3)]
     try:

@@ -12,6 +12,8 @@ import sys
 import httpx
 import pytest
 
+pytestmark = pytest.mark.slow  # programs of their own
+
 
 def start(*arguments, **options):
     command = [sys.executable, "-m", "agentgym_gym.testing", *arguments]

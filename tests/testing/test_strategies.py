@@ -44,6 +44,7 @@ def test_replies_hold_an_action(action_format):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action_format", FORMATS.values(), ids=FORMATS)
 def test_broken_replies_are_broken_in_many_ways(action_format):
     environment = agentgym_gym.find("TextCraft")
