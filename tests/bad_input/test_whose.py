@@ -52,7 +52,7 @@ def test_a_late_reply_to_an_earlier_request(make, server):
             handler.wfile.write(told(observation="late"))
         sent.set()
 
-    play = make(timeout={"step": 1})
+    play = make(timeout={"step": 0.4})
     ends_by(errors.ServerTimeout, "no whole reply in the time allowed", play, server, late)
     released.set()
     assert sent.wait(30)
@@ -113,6 +113,6 @@ def test_redirect_at_a_reset(play, server, elsewhere):
 
 
 def test_a_server_that_never_answers(make, server):
-    play = make(timeout={"step": 1})
+    play = make(timeout={"step": 0.4})
     never = lambda handler: server.over.wait(30)  # noqa: E731
     ends_by(errors.ServerTimeout, "no whole reply in the time allowed", play, server, never)
