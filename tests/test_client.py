@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import os
 import socket
 import ssl
 import threading
 import time
 import warnings
+import zlib
 
 import pytest
 import trustme
@@ -199,6 +201,39 @@ def test_each_way_to_fail_is_a_fault_and_a_step_is_sent_once(serve, answer, faul
     assert "/it" in str(caught.value)
     assert len(server.requests) == 1
     assert driver.run(call(server)).text("observation") == "x"  # and the next call is not disturbed
+
+
+SAID = b'{"observation": "x"}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        say(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + SAID, then="close"),
+        say(b"HTTP/1.0 200 OK\r\n\r\n" + SAID, then="close"),
+        say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n" + SAID + b"\r\n0\r\n\r\n"),
+        say(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", http(SAID)),
+        say(http(gzip.compress(SAID), "200 OK", "Content-Encoding: gzip")),
+        say(http(zlib.compress(SAID), "200 OK", "Content-Encoding: Deflate")),
+        say(http(SAID, "200 OK", "Content-Encoding: identity")),
+        say(*(bytes([byte]) for byte in http(SAID))),
+    ],
+    ids=["to the end", "1.0", "chunked", "interim", "gzip", "deflate", "identity", "byte by byte"],
+)
+def test_each_way_in_which_a_reply_may_come(serve, answer):
+    server, driver = serve(answer, GOOD)
+    assert driver.run(call(server)).text("observation") == "x"
+    assert driver.run(call(server)).text("observation") == "x"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br, gzip"])
+def test_what_unfolds_to_too_much_or_not_at_all_is_a_bad_reply(serve, monkeypatch, encoding):
+    monkeypatch.setattr(delivery, "MAX_REPLY_BYTES", 1000)
+    packed = (gzip if encoding == "gzip" else zlib).compress(b" " * 100_000)
+    server, driver = serve(say(http(packed, "200 OK", f"Content-Encoding: {encoding}")))
+    with pytest.raises(errors.BadReply, match=r"1000 bytes|encoding"):
+        driver.run(call(server))
 
 
 @pytest.mark.parametrize("answer", [drip, drip_headers, continue_for_ever])
