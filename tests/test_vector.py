@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
@@ -231,3 +232,28 @@ def test_rendering(make):
     envs.step([LOOK, LOOK])
     assert all("[agent]\nAction: inventory" in each for each in envs.render())
     assert make(2).unwrapped.render() is None
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_interrupted_step_ends_the_episodes_that_took_part(make, late):
+    """As Ctrl-C does it, before a reply is there and when all of them just are."""
+    envs = make(3)
+    envs.reset(options={"task_id": 0})
+
+    async def interrupt():
+        step = asyncio.ensure_future(envs._step_all([LOOK, None, LOOK]))
+        await asyncio.sleep(0)
+        played = [envs.envs[number]._driver._errand for number in (0, 2)]
+        while late and not all(errand.done() for errand in played):  # noqa: ASYNC110 - in that very moment
+            await asyncio.sleep(0)
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+
+    envs._loop.run(interrupt())
+    assert [env.playing for env in envs.envs] == [False, True, False]
+    with pytest.raises(ResetNeeded):
+        envs.step([LOOK] * 3)
+    envs.reset(options={"reset_mask": np.array([True, False, True])})
+    *_, infos = envs.step([LOOK] * 3)
+    assert infos["turn"].tolist() == [1, 1, 1]
