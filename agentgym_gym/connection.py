@@ -1,8 +1,8 @@
 """One kept-alive connection in an event loop, with one request under way at a time.
 
 asyncio moves the bytes and httptools reads them. A client library does more for each request than a rollout
-has time for: with 64 environments on a server that takes 50 ms for a step, in rounds, aiohttp alone reaches .8 of
-the ideal (``benchmarks/side_by_side.py``).
+has time for: with 64 environments in rounds, on a server that takes 50 ms for a step, aiohttp alone reaches
+.8 of the ideal (``benchmarks/side_by_side.py``).
 """
 
 from __future__ import annotations
