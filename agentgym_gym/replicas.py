@@ -7,6 +7,7 @@ What an episode that is over still holds, for its environment's next one, is han
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -16,12 +17,16 @@ from agentgym_gym.calls import Wait, WaitingFlow
 from agentgym_gym.errors import Fault, ServerFull
 from agentgym_gym.lease import Lease, Turn
 from agentgym_gym.leases import LeasePool, pool_of
+from agentgym_gym.logs import log
+from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.delivery import Stats
 
 __all__ = ["acquire"]
+
+_log = logging.getLogger(__name__)
 
 
 def acquire(
@@ -85,6 +90,7 @@ def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePoo
 def _in_line(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
     """Wait in all pools for the first place there is."""
     turn = Turn(most or 0, Future())
+    log(_log, logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
     began = time.monotonic()
     try:
         for pool in pools:

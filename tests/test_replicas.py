@@ -244,7 +244,8 @@ def test_threads_wait_for_threads_and_event_loops_for_both(counted):
     assert server.most == 1
 
 
-def test_first_come_first_served(counted):
+def test_first_come_first_served(counted, caplog):
+    caplog.set_level("INFO", "agentgym_gym.replicas")
     server = counted()
     order = []
 
@@ -259,6 +260,8 @@ def test_first_come_first_served(counted):
 
     asyncio.run(all_of_them())
     assert order == list(range(8))
+    waited = {"event": "waiting", "servers": [server.url], "most": 1}
+    assert [record.agentgym for record in caplog.records] == [waited] * 7
 
 
 @pytest.mark.parametrize("given_already", [False, True])
