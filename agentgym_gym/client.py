@@ -21,7 +21,7 @@ import httpx
 from agentgym_gym.calls import Call, Reply, WaitingFlow
 from agentgym_gym.delivery import Limits, Pause, Send, Stats, check_size, delivered
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
-from agentgym_gym.text import shown
+from agentgym_gym.text import reason, shown
 from agentgym_gym.transport import DeadlineTransport, authorization
 
 if TYPE_CHECKING:
@@ -131,18 +131,18 @@ class SyncDriver:
                 raise
             response.close()
         except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}") from error
+            raise ServerUnreachable(f"{call} could not connect: {reason(error)}") from error
         except httpx.ConnectError as error:
             refused = nobody_was_there(error)
-            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}", refused=refused) from error
+            raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
         except httpx.TimeoutException as error:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except httpx.DecodingError as error:
-            raise BadReply(f"{call} answered in an encoding that cannot be read: {_reason(error)}") from error
+            raise BadReply(f"{call} answered in an encoding that cannot be read: {reason(error)}") from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
-            raise BadOption(f"{call} is not a request that can be made: {_reason(error)}") from error
+            raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise ConnectionLost(f"{call} lost its connection: {_reason(error)}") from error
+            raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
         if response.is_redirect:
             raise redirected(call, response.headers.get("location"))
         return Reply(call, response.status_code, content)
@@ -214,7 +214,3 @@ def nobody_was_there(error: BaseException | None) -> bool:
 
 # A step has the same URL each time, and to read one takes httpx a tenth of all that it does for a request.
 _url = lru_cache(maxsize=1024)(httpx.URL)
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

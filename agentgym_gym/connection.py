@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.client import nobody_was_there
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 from agentgym_gym.http1 import Incoming, origin_of, request_of
+from agentgym_gym.text import reason
 from agentgym_gym.transport import KEEPALIVE_EXPIRY, tls_context
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ class Connection(asyncio.Protocol):
         except asyncio.TimeoutError:
             raise ServerUnreachable(f"{call} could not connect in {seconds:.3g} seconds") from None
         except UnicodeError as error:
-            raise BadOption(f"{call} is not a request that can be made: {_reason(error)}") from error
+            raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             refused = nobody_was_there(error)
-            raise ServerUnreachable(f"{call} could not connect: {_reason(error)}", refused=refused) from error
+            raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
         (await _connections_of_this_loop()).add(connection)
         return connection
 
@@ -150,7 +151,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Tell whoever waits."""
         self._transport = None
-        why = "the server closed it" if error is None else _reason(error)
+        why = "the server closed it" if error is None else reason(error)
         self._settle(ConnectionLost(f"{self._call} lost its connection: {why}"))
 
     def _finish(self, incoming: Incoming) -> None:
@@ -227,7 +228,3 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

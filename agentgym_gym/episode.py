@@ -300,10 +300,8 @@ class Episode:
         self.fault = fault
         observation = f"The environment failed and the episode ends here ({fault.kind})."
         self.transcript.append(Message("environment", observation))
-        told = {"kind": fault.kind, "message": str(fault)}
-        return Turn(
-            observation, 0.0, terminated=False, truncated=True, info=self._info(action=action, fault=told)
-        )
+        info = self._info(action=action, fault=fault.as_dict())
+        return Turn(observation, 0.0, terminated=False, truncated=True, info=info)
 
     def _info(self, **told: Unpack[_Told]) -> dict[str, Any]:
         info: dict[str, Any] = {

@@ -154,6 +154,10 @@ class Fault(AgentGymError):
     was_sent: ClassVar[bool] = True
     counted: bool = False
 
+    def as_dict(self) -> dict[str, str]:
+        """Return its kind and message, as ``info["fault"]`` and records hold them."""
+        return {"kind": self.kind, "message": str(self)}
+
 
 class ServerUnreachable(Fault):
     """No connection could be made, so the request never reached the server.

@@ -6,7 +6,7 @@ import re
 import reprlib
 from typing import NoReturn
 
-__all__ = ["no_constant", "redact", "scrub", "shown"]
+__all__ = ["no_constant", "reason", "redact", "scrub", "shown"]
 
 _USER = re.compile(r"^(\s*[a-z]*://)?[^/?#]*@", re.IGNORECASE)
 
@@ -23,6 +23,11 @@ def shown(value: object) -> str:
         return _repr.repr(value)
     except (ValueError, RecursionError):
         return f"<{type(value).__name__} too large to show>"
+
+
+def reason(error: Exception) -> str:
+    """Return what an error says, or of which kind it is where it says nothing."""
+    return str(error) or type(error).__name__
 
 
 def no_constant(name: str) -> NoReturn:

@@ -225,13 +225,12 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
                 raise
             self._unset[number] = fault
             said = f"The environment failed and could not be reset ({fault.kind})."
-            info = {"fault": {"kind": fault.kind, "message": str(fault)}}
+            info = {"fault": fault.as_dict()}
         self._said[number] = said
         return info
 
     async def _end_unset(self, number: int) -> Turn:
-        fault = self._unset.pop(number)
-        told = {"fault": {"kind": fault.kind, "message": str(fault)}}
+        told = {"fault": self._unset.pop(number).as_dict()}
         turn = Turn(self._said[number], 0.0, terminated=False, truncated=True, info=told)
         return await self._next_episode(number, turn)
 

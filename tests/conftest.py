@@ -24,6 +24,15 @@ from agentgym_gym import journal, slots
 from agentgym_gym.servers.local import LocalServer
 
 
+@pytest.fixture
+def server() -> Iterator[LocalServer]:
+    """A TextCraft server of one test's own, which may be killed."""
+    server = LocalServer("textcraft")
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def textcraft_url() -> Iterator[str]:
     """Base URL of the TextCraft server that all tests share.

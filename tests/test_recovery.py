@@ -16,14 +16,6 @@ from agentgym_gym.servers import local
 from agentgym_gym.servers.local import LocalServer
 
 
-@pytest.fixture
-def server():
-    started = LocalServer("textcraft")
-    started.start()
-    yield started
-    started.stop()
-
-
 def restart(server: LocalServer) -> LocalServer:
     again = LocalServer("textcraft", port=int(server.url.rpartition(":")[2]))
     again.start()

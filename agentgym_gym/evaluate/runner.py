@@ -72,7 +72,7 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
     try:
         episode.play(env, agent, task_id)
     except Fault as fault:
-        episode.fault = {"kind": fault.kind, "message": str(fault)}
+        episode.fault = fault.as_dict()
         episode.truncated = True
     whole = episode.fault is None
     return EpisodeRecord(

@@ -9,10 +9,13 @@ import struct
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
+from agentgym_gym.addresses import parse_urls
 from agentgym_gym.errors import BadOption
+from agentgym_gym.http1 import origin_of
 from agentgym_gym.testing.faults import ARRIVES, ERROR, PAGE, Faults, stage_of
 from agentgym_gym.testing.journal import Created, Journal
 from agentgym_gym.testing.messages import Message, read_reply, read_request, redirected_to
+from agentgym_gym.text import redact
 from agentgym_gym.transport import KEEPALIVE_EXPIRY, tls_context
 
 __all__ = ["MAX_HEAD_BYTES", "Address", "Forwarder"]
@@ -42,17 +45,14 @@ class Address:
     """
 
     def __init__(self, server: str) -> None:
-        parts = urlsplit(server)
-        try:
-            port = parts.port
-        except ValueError:
-            port = 0
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or parts.username:
-            raise BadOption(f"{server!r:.200} should be the URL of a server, such as http://127.0.0.1:36001")
-        self.host = parts.netloc.encode("latin-1")
-        self.prefix = parts.path.rstrip("/").encode("latin-1")
-        self._to = (parts.hostname, port or (443 if parts.scheme == "https" else 80))
-        self._context = tls_context() if parts.scheme == "https" else None
+        url, *more = parse_urls(server, "server")
+        if more or "@" in url:
+            raise BadOption(f"server={redact(server)!r} should be one URL, without a user name")
+        origin = origin_of(url)
+        self.host = urlsplit(url).netloc.encode("latin-1")
+        self.prefix = origin.path.encode("latin-1")
+        self._to = (origin.host, origin.port)
+        self._context = tls_context() if origin.tls else None
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Open a connection.

@@ -69,14 +69,6 @@ def dead_client(url):
     return pid, ids
 
 
-@pytest.fixture
-def server():
-    server = LocalServer("textcraft")
-    server.start()
-    yield server
-    server.stop()
-
-
 def restarted(server):
     server.stop()
     again = LocalServer("textcraft", port=int(server.url.rpartition(":")[2]))
