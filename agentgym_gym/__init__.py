@@ -12,15 +12,12 @@ Importing this package registers every ``agentgym/*`` id::
 
 from __future__ import annotations
 
-import logging
-
 from agentgym_gym import errors
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.aio import AsyncAgentGymEnv
-from agentgym_gym.catalogue import Environment, environments, find
+from agentgym_gym.catalogue import BUILT_IN, Environment, environments, find, register
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.formats import FORMATS, Format
-from agentgym_gym.registration import BUILT_IN, register
 from agentgym_gym.spaces import ReplySpace, TextSpace
 from agentgym_gym.vector import AgentGymVectorEnv
 from agentgym_gym.wire import Wire
@@ -45,8 +42,6 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
-
-logging.getLogger(__name__).addHandler(logging.NullHandler())  # who wants to read the log, says where
 
 for _environment in BUILT_IN:
     register(_environment)

@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from agentgym_gym._templates import Phrase, fields_of
+from agentgym_gym._text import shown
 from agentgym_gym.arguments import strategies
 from agentgym_gym.errors import ActionError, BadArguments, UnknownAction
-from agentgym_gym.phrases import Phrase, fields_of
-from agentgym_gym.text import shown
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,16 +7,16 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym.addresses import configured
-from agentgym_gym.delivery import Limits
+from agentgym_gym._addresses import configured
+from agentgym_gym._base_env import Seat, give_back
+from agentgym_gym._http.retry import Limits
 from agentgym_gym.errors import BadOption
-from agentgym_gym.seat import Seat, give_back
 
 if TYPE_CHECKING:
+    from agentgym_gym._episode import Episode, Turn
+    from agentgym_gym._http.async_driver import AsyncDriver, Errand
+    from agentgym_gym._http.retry import Stats
     from agentgym_gym.actions import Action, Verbatim
-    from agentgym_gym.async_client import AsyncDriver, Errand
-    from agentgym_gym.delivery import Stats
-    from agentgym_gym.episode import Episode, Turn
 
 __all__ = ["AsyncAgentGymEnv"]
 
@@ -41,7 +41,7 @@ class AsyncAgentGymEnv(Seat):
     def _attach(self) -> None:
         if self._transport is not None:
             raise BadOption("transport= is for AgentGymEnv alone")
-        from agentgym_gym.async_client import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
+        from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
         self._driver = AsyncDriver(limits=self._limits)
         self._episode.stats = self._driver.stats

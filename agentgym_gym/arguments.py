@@ -8,16 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from agentgym_gym._text import shown
 from agentgym_gym.errors import BadArguments, MissingExtra
-from agentgym_gym.text import shown
 
 if TYPE_CHECKING:
     import numpy as np
     from hypothesis.strategies import SearchStrategy
 
-    from agentgym_gym.phrases import Phrase
-
-__all__ = ["Argument", "Choice", "Integer", "ListOf", "Name", "Text", "strategies"]
+__all__ = ["Argument", "Choice", "Integer", "Name", "Text", "strategies"]
 
 T = TypeVar("T")
 
@@ -332,71 +330,3 @@ class Text(Argument[str]):
     def sample(self, rng: np.random.Generator) -> str:
         """Draw one of the likely texts."""
         return self.samples[int(rng.integers(len(self.samples)))]
-
-
-class ListOf(Argument[tuple[Any, ...]]):
-    """One or more phrases of one type, written with commas between them.
-
-    Args:
-        phrase: The type of the parts; no part may be written with a comma.
-        max_items: Greatest number of parts.
-    """
-
-    def __init__(self, phrase: type[Phrase], *, max_items: int = 9) -> None:
-        self.phrase = phrase
-        self.max_items = max_items
-
-    def read(self, text: str) -> tuple[Any, ...]:
-        """Read the parts between the commas."""
-        if text.count(",") >= self.max_items:
-            raise BadArguments(f"expected {self.describe()}, got more")
-        return tuple(self.phrase.parse(part.strip()) for part in text.split(","))
-
-    def write(self, value: tuple[Any, ...]) -> str:
-        """Join the parts with commas."""
-        return ", ".join(map(str, value))
-
-    def check(self, value: Any) -> None:
-        """Accept a tuple of phrases of the right type."""
-        if not isinstance(value, tuple) or not all(type(part) is self.phrase for part in value):
-            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        if not 1 <= len(value) <= self.max_items:
-            raise BadArguments(f"expected {self.describe()}, got {len(value)}")
-
-    def from_json(self, value: Any) -> tuple[Any, ...]:
-        """Accept a list of objects, a list of strings, or one string with commas."""
-        if isinstance(value, str):
-            return self.read(value)
-        if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= self.max_items:
-            raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        return tuple(
-            self.phrase.parse(part.strip()) if isinstance(part, str) else self.phrase.from_json(part)
-            for part in value
-        )
-
-    def to_json(self, value: tuple[Any, ...]) -> Any:
-        """Return a list of objects."""
-        return [part.to_json() for part in value]
-
-    def describe(self) -> str:
-        """Show the form of a part."""
-        return f"1 to {self.max_items} of {self.phrase.usage()!r} with commas between them"
-
-    def schema(self) -> dict[str, Any]:
-        """Return an array schema."""
-        return {
-            "type": "array",
-            "items": self.phrase.schema(),
-            "minItems": 1,
-            "maxItems": self.max_items,
-        }
-
-    def strategy(self) -> SearchStrategy[tuple[Any, ...]]:
-        """Draw up to four parts."""
-        st = strategies()
-        drawn = st.lists(self.phrase.strategy(), min_size=1, max_size=min(4, self.max_items))
-        return drawn.map(tuple)  # type: ignore[no-any-return]
-
-    def sample(self, rng: np.random.Generator) -> tuple[Any, ...]:
-        """Draw one or two parts."""
-        return tuple(self.phrase.sample(rng) for _ in range(int(rng.integers(1, 2, endpoint=True))))

@@ -24,8 +24,8 @@ from http import HTTPStatus
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
+from agentgym_gym._text import no_constant, redact, scrub, shown
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
-from agentgym_gym.text import no_constant, redact, scrub, shown
 
 __all__ = ["Body", "Call", "Flow", "Reply", "Stage", "Wait", "WaitingFlow", "at", "exchange"]
 

@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import gymnasium
+
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
     from agentgym_gym.wire import Wire
 
-__all__ = ["NAMESPACE", "Environment", "OnUnknown", "Place", "add", "environments", "find"]
+__all__ = ["BUILT_IN", "NAMESPACE", "Environment", "OnUnknown", "Place", "environments", "find", "register"]
 
 NAMESPACE = "agentgym"
 
@@ -146,11 +148,6 @@ def _ids(*names: str) -> tuple[str, ...]:
 _known: dict[str, Environment | Place] = {}
 
 
-def add(environment: Environment | Place) -> None:
-    """Put an environment in the catalogue, or replace the one of its name."""
-    _known[environment.name] = environment
-
-
 def environments() -> tuple[Environment, ...]:
     """Return all environments in the order they were added."""
     return tuple(map(_environment, _known.values()))
@@ -171,3 +168,41 @@ def find(name: str) -> Environment:
 
 def _environment(known: Environment | Place) -> Environment:
     return known.environment() if isinstance(known, Place) else known
+
+
+BUILT_IN: tuple[Place, ...] = (
+    Place("TextCraft", "agentgym_gym.envs.textcraft:TEXTCRAFT"),
+    Place("Maze", "agentgym_gym.envs.maze:MAZE"),
+    Place("Wordle", "agentgym_gym.envs.wordle:WORDLE"),
+    Place("BabyAI", "agentgym_gym.envs.babyai:BABYAI"),
+    Place("ALFWorld", "agentgym_gym.envs.alfworld:ALFWORLD"),
+    Place("SciWorld", "agentgym_gym.envs.sciworld:SCIWORLD"),
+    Place("WebShop", "agentgym_gym.envs.webshop:WEBSHOP"),
+    Place("WebArena", "agentgym_gym.envs.webarena:WEBARENA"),
+    Place("SQLGym", "agentgym_gym.envs.sqlgym:SQLGYM", aliases=("BIRD",)),
+    Place("SearchQA", "agentgym_gym.envs.searchqa:SEARCHQA"),
+    Place("Weather", "agentgym_gym.envs.weather:WEATHER"),
+    Place("Movie", "agentgym_gym.envs.movie:MOVIE"),
+    Place("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
+    Place("Sheet", "agentgym_gym.envs.sheet:SHEET"),
+    Place("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
+)
+"""Where the environments of this library are found."""
+
+
+def register(environment: Environment | Place) -> None:
+    """Make an environment known to this library and to ``gymnasium.make``.
+
+    Args:
+        environment: The environment, or where it is found; one of the same name is replaced.
+    """
+    _known[environment.name] = environment
+    for each in environment.ids:
+        gymnasium.registry.pop(each, None)
+        # No max_episode_steps: the turn limit belongs to the episode, so that all drivers truncate alike.
+        gymnasium.register(
+            id=each,
+            entry_point="agentgym_gym.env:AgentGymEnv",
+            vector_entry_point="agentgym_gym.vector:AgentGymVectorEnv",
+            kwargs={"environment": environment.name},
+        )

@@ -8,15 +8,15 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from agentgym_gym._base_env import Seat, seats
 from agentgym_gym.errors import InUse
-from agentgym_gym.seat import Seat, seats
 
 if TYPE_CHECKING:
+    from agentgym_gym._episode import Episode
+    from agentgym_gym._http.retry import Stats
+    from agentgym_gym._http.sync_driver import SyncDriver
     from agentgym_gym.actions import Action, Verbatim
     from agentgym_gym.calls import WaitingFlow
-    from agentgym_gym.client import SyncDriver
-    from agentgym_gym.delivery import Stats
-    from agentgym_gym.episode import Episode
 
 __all__ = ["AgentGymEnv"]
 
@@ -69,7 +69,7 @@ class AgentGymEnv(Seat):
     def _attach(self) -> None:
         # Not before it is needed, because httpx imports its own command line, and with it rich and click,
         # wherever these are installed.
-        from agentgym_gym.client import SyncDriver  # noqa: PLC0415
+        from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415
 
         self._driver = SyncDriver(limits=self._limits, transport=self._transport)
         self._episode.stats = self._driver.stats

@@ -12,9 +12,9 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from agentgym_gym._episode import Turn
+from agentgym_gym._http.retry import Stats
 from agentgym_gym.aio import AsyncAgentGymEnv
-from agentgym_gym.delivery import Stats
-from agentgym_gym.episode import Turn
 from agentgym_gym.errors import BadOption, Fault
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from _soak_player import Player
 
 from agentgym_gym import AsyncAgentGymEnv
-from agentgym_gym.delivery import Stats
+from agentgym_gym._http.retry import Stats
 from agentgym_gym.errors import Fault
 
 LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0}
@@ -154,7 +154,7 @@ def say(**what: Any) -> None:
 async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes: TextIO) -> None:
     """Play all episodes, close all environments when told to, and print what was counted."""
     tries = Tries()
-    logger = logging.getLogger("agentgym_gym.delivery")
+    logger = logging.getLogger("agentgym_gym._http.retry")
     logger.setLevel(logging.INFO)
     logger.addHandler(tries)
     logger.propagate = False

@@ -7,7 +7,8 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym import find, oracles
+from agentgym_gym import find
+from agentgym_gym.evaluate import load_oracle
 
 if TYPE_CHECKING:
     import gymnasium
@@ -49,7 +50,7 @@ class Player:
         self._env = env
         self._draw = random.Random(f"{seed}:{number}")  # noqa: S311 - no secret
         (self._style,) = self._draw.choices(list(_STYLES), list(_STYLES.values()))
-        self._oracle = oracles.load(find("TextCraft"))
+        self._oracle = load_oracle(find("TextCraft"))
         self._digest = hashlib.sha256()
         self._planned = False  # whether the oracle is to be told what its last action has done
         self._said = 0

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import agentgym_gym
 from agentgym_gym import FORMATS, Environment
+from agentgym_gym._templates import fields_of
 from agentgym_gym.cli import app
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
-from agentgym_gym.phrases import fields_of
 
 DOCS = Path(__file__).resolve().parent
 COMMANDS = (

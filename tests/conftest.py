@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import agentgym_gym
-from agentgym_gym import journal, slots
+from agentgym_gym._leasing import capacity, held
 from agentgym_gym.servers.local import LocalServer
 
 
@@ -219,9 +219,9 @@ def _slots_of_their_own(
 ) -> Iterator[None]:
     """Keep the slots of servers apart, as those of different tests may have one address."""
     folder = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]  # not `tmp_path`, which is made
-    monkeypatch.setattr(slots, "FOLDER", tmp_path_factory.getbasetemp() / "slots" / folder)
+    monkeypatch.setattr(capacity, "FOLDER", tmp_path_factory.getbasetemp() / "slots" / folder)
     yield
-    journal._leave_all()
+    held._leave_all()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentgym_gym import AgentGymEnv, catalogue, errors
-from agentgym_gym.addresses import addresses, configured, parse_urls
+from agentgym_gym._addresses import addresses, configured, parse_urls
 from agentgym_gym.servers import local
 
 TEXTCRAFT = catalogue.find("TextCraft")

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym.connection import Connection
+from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym.envs.textcraft import Inventory
 from agentgym_gym.testing import FaultyProxy
 

@@ -16,11 +16,12 @@ import zlib
 import pytest
 import trustme
 
-from agentgym_gym import connection, delivery, errors, transport
-from agentgym_gym.async_client import AsyncDriver
+from agentgym_gym import errors
+from agentgym_gym._http import asyncio_connection, retry, transport
+from agentgym_gym._http.async_driver import AsyncDriver
+from agentgym_gym._http.retry import Limits, backoff, may_repeat
+from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym.calls import Call, at, exchange
-from agentgym_gym.client import SyncDriver
-from agentgym_gym.delivery import Limits, backoff, may_repeat
 from agentgym_gym.wire import Wire
 
 
@@ -151,7 +152,7 @@ def driver_of(request):
 
 @pytest.fixture
 def serve(monkeypatch, driver_of):
-    monkeypatch.setattr(delivery, "backoff", lambda attempt: 0.0)
+    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
     servers, drivers = [], []
 
     def start(*script, timeout=1.0):
@@ -229,7 +230,7 @@ def test_each_way_in_which_a_reply_may_come(serve, answer):
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br, gzip"])
 def test_what_unfolds_to_too_much_or_not_at_all_is_a_bad_reply(serve, monkeypatch, encoding):
-    monkeypatch.setattr(delivery, "MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(retry, "MAX_REPLY_BYTES", 1000)
     packed = (gzip if encoding == "gzip" else zlib).compress(b" " * 100_000)
     server, driver = serve(say(http(packed, "200 OK", f"Content-Encoding: {encoding}")))
     with pytest.raises(errors.BadReply, match=r"1000 bytes|encoding"):
@@ -249,7 +250,7 @@ def test_no_server_can_stretch_the_time_limit(serve, answer, stage):
 
 def test_a_connection_that_was_idle_for_long_is_not_trusted(serve, monkeypatch):
     monkeypatch.setattr(transport, "KEEPALIVE_EXPIRY", 0.05)
-    monkeypatch.setattr(connection, "KEEPALIVE_EXPIRY", 0.05)
+    monkeypatch.setattr(asyncio_connection, "KEEPALIVE_EXPIRY", 0.05)
     server, driver = serve(GOOD)
     driver.run(call(server))
     time.sleep(0.1)
@@ -310,7 +311,7 @@ def test_a_forked_child_does_not_speak_on_its_parents_connection(serve):
 
 
 def test_a_reply_that_is_too_large_is_not_read_to_its_end(serve, monkeypatch):
-    monkeypatch.setattr(delivery, "MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(retry, "MAX_REPLY_BYTES", 1000)
     server, driver = serve(say(http(b" " * 5000)))
     with pytest.raises(errors.BadReply, match="1000 bytes"):
         driver.run(call(server))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym.delivery import Limits
+from agentgym_gym._http.retry import Limits
 from agentgym_gym.testing import KINDS, SEEN_AS
 from agentgym_gym.testing.faults import ARRIVES
 
@@ -55,7 +55,7 @@ def test_the_python_block_runs(tmp_path):
 
 def test_the_page_on_many_at_once_names_all_that_is_logged():
     sources = [path.read_text("utf-8") for path in (ROOT / "agentgym_gym").rglob("*.py")]
-    logged = r'(?:\blog\(\s*_log,\s*logging\.\w+,\s*|self\._tell\()"([^"]+)"'
+    logged = r'(?:\blog\(\s*logging\.\w+,\s*|self\._tell\()"([^"]+)"'
     events = {event for source in sources for event in re.findall(logged, source)}
     page = (ROOT / "docs" / "many.md").read_text("utf-8")
     assert len(events) >= 9

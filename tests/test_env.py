@@ -18,7 +18,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, errors, seat
+from agentgym_gym import AgentGymEnv, _base_env, errors
 from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 
@@ -296,21 +296,21 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
             )
 
     Silent.made = 0
-    monkeypatch.setattr(seat, "_seats", weakref.WeakSet())
+    monkeypatch.setattr(_base_env, "_seats", weakref.WeakSet())
     envs = [AgentGymEnv("TextCraft", server="http://silent.test", transport=Silent()) for _ in range(4)]
     for env in envs:
         env.reset(seed=0)
-    seat._leave_all()
+    _base_env._leave_all()
     assert len(closes) == 1
 
 
 def test_at_exit_it_is_told_how_many_there_was_no_time_for(textcraft_url, monkeypatch, caplog):
-    monkeypatch.setattr(seat, "_seats", weakref.WeakSet())
-    monkeypatch.setattr(seat, "EXIT_SECONDS", -1.0)
+    monkeypatch.setattr(_base_env, "_seats", weakref.WeakSet())
+    monkeypatch.setattr(_base_env, "EXIT_SECONDS", -1.0)
     envs = [AgentGymEnv("TextCraft", server=textcraft_url) for _ in range(3)]
     for env in envs[:2]:
         env.reset(seed=0)
-    seat._leave_all()
+    _base_env._leave_all()
     assert caplog.messages == ["2 remote environments stay open: there was no time to close them at exit"]
     for env in envs:
         env.close()

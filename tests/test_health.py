@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from agentgym_gym import AgentGymEnv, errors, health
-from agentgym_gym.health import Health
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym._leasing import circuit_breaker
+from agentgym_gym._leasing.circuit_breaker import Health
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(health, "time", clock)
+    monkeypatch.setattr(circuit_breaker, "time", clock)
     return clock
 
 
@@ -65,7 +66,7 @@ def test_it_is_logged_once_that_it_is_left_alone_and_once_that_it_answers(clock,
 def test_then_one_at_a_time_finds_out_and_it_rests_longer_each_time(clock):
     server = Health("http://x")
     rests = []
-    for _ in range(health.MISSES):
+    for _ in range(circuit_breaker.MISSES):
         server.note(LATE)
     for _ in range(6):
         began = clock.now
@@ -99,7 +100,7 @@ def test_what_fails_at_once_is_asked_again(clock, fault):
 
 def test_a_password_is_not_told(clock):
     server = Health("http://me:secret@x")
-    for _ in range(health.MISSES):
+    for _ in range(circuit_breaker.MISSES):
         server.note(LATE)
     with pytest.raises(errors.ServerUnreachable) as caught:
         server.check()
@@ -108,7 +109,7 @@ def test_a_password_is_not_told(clock):
 
 def test_a_dead_server_costs_three_time_limits(silent_url):
     env = AgentGymEnv("TextCraft", server=silent_url, timeout=0.2)
-    for _ in range(health.MISSES):
+    for _ in range(circuit_breaker.MISSES):
         with pytest.raises(errors.ServerTimeout):
             env.reset(seed=0)
     sent = env.stats.requests
@@ -122,7 +123,7 @@ def test_a_dead_server_costs_three_time_limits(silent_url):
 def test_of_several_servers_the_one_that_answers_is_used_and_the_other_tried_again(
     silent_url, textcraft_url, monkeypatch
 ):
-    monkeypatch.setattr(health, "REST_SECONDS", 3.0)
+    monkeypatch.setattr(circuit_breaker, "REST_SECONDS", 3.0)
     envs = [AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout=0.4) for _ in range(6)]
     for env in envs:
         env.reset(seed=0)

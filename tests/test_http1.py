@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentgym_gym import errors
+from agentgym_gym._http.http11 import Incoming, origin_of, request_of
 from agentgym_gym.calls import Call
-from agentgym_gym.http1 import Incoming, origin_of, request_of
 
 CALL = Call("step", "POST", "/step", {"id": 0}, server="http://127.0.0.1:1")
 

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from agentgym_gym.registration import BUILT_IN
+from agentgym_gym.catalogue import BUILT_IN
 
 HEAVY = [
     *("torch", "verl", "ray", "transformers", "sglang", "vllm", "pyarrow", "pandas", "datasets"),

@@ -11,11 +11,12 @@ from dataclasses import replace
 import pytest
 from gymnasium.error import ResetNeeded
 
-from agentgym_gym import catalogue, errors, journal, slots
+from agentgym_gym import catalogue, errors
+from agentgym_gym._episode import Episode
+from agentgym_gym._leasing import capacity, held
+from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym.calls import Call, Reply, exchange
-from agentgym_gym.episode import Episode
 from agentgym_gym.formats import get_format
-from agentgym_gym.leases import LeasePool, pool_of
 from agentgym_gym.wire import Outcome, Start, Wire
 
 GREETING = "This is environment Hand."
@@ -428,20 +429,20 @@ def test_a_slot_is_kept_while_a_request_may_still_run():
 
 def test_a_process_that_ends_leaves_its_slot():
     code = f"""
-from agentgym_gym import slots
+from agentgym_gym._leasing import capacity
 from pathlib import Path
 import os
 import subprocess
 import sys
-slots.FOLDER = Path({str(slots.FOLDER)!r})
-taken = slots.Slots("http://hand", 1).take()
+capacity.FOLDER = Path({str(capacity.FOLDER)!r})
+taken = capacity.Slots("http://hand", 1).take()
 taken.remember(7)
 os._exit(0)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-    slot = slots.Slots("http://hand", 1).take()
+    slot = capacity.Slots("http://hand", 1).take()
     assert slot.env_id == 7
-    assert slots.Slots("http://hand", 1).take() is None
+    assert capacity.Slots("http://hand", 1).take() is None
     slot.release()
 
 
@@ -450,38 +451,38 @@ def test_a_forked_child_that_ends_frees_nothing_of_its_parents():
     code = f"""
 import gc, os, sys
 from pathlib import Path
-from agentgym_gym import journal, slots
-slots.FOLDER = Path({str(slots.FOLDER)!r})
-held = slots.Slots("http://hand", 1).take()
-written = journal.Journal("Hand", "http://hand")
+from agentgym_gym._leasing import capacity, held
+capacity.FOLDER = Path({str(capacity.FOLDER)!r})
+slot = capacity.Slots("http://hand", 1).take()
+written = held.Journal("Hand", "http://hand")
 written.add(7)
 if os.fork() == 0:
-    del held, written
+    del slot, written
     gc.collect()
     sys.exit(0)
 os.wait()
-print(slots.look("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in journal.records("http://hand")])
-held.release()
+print(capacity.look("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in held.records("http://hand")])
+slot.release()
 written.discard(7)
 """
     ended = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True
     )
     assert (ended.stdout, ended.stderr) == ("True [(True, [7])]\n", "")
-    assert journal.records("http://hand") == []
+    assert held.records("http://hand") == []
 
 
 def test_what_cannot_be_written_down_is_played_all_the_same(pool, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(slots, "FOLDER", tmp_path / "file" / "below")
+    monkeypatch.setattr(capacity, "FOLDER", tmp_path / "file" / "below")
     lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
     play(pool.release(lease), ("close", True))
-    assert journal.records(pool.server) == []
+    assert held.records(pool.server) == []
 
 
 def test_what_is_held_is_written_down_until_it_is_closed_or_the_server_goes_away(pool):
     def written():
-        return [env_id for each in journal.records(pool.server) for env_id in each.ids]
+        return [env_id for each in held.records(pool.server) for env_id in each.ids]
 
     leases = [play(pool.acquire(0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(4)]
     assert written() == [0, 1, 2, 3]

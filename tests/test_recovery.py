@@ -11,7 +11,8 @@ import threading
 
 import pytest
 
-from agentgym_gym import AgentGymEnv, errors, leases
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym._leasing import pool
 from agentgym_gym.servers import local
 from agentgym_gym.servers.local import LocalServer
 
@@ -137,7 +138,7 @@ def test_a_forked_child_does_not_use_what_it_inherits(textcraft_url):
 @pytest.mark.parametrize("what", ["reset", "step", "close"])
 def test_wherever_it_is_interrupted_the_environment_goes_on(textcraft_url, interrupted_at, what, monkeypatch):
     # A real Ctrl-C does not come between a lock's release and the line after it, as these do.
-    monkeypatch.setattr(leases, "_pools", {})
+    monkeypatch.setattr(pool, "_pools", {})
     env = AgentGymEnv("TextCraft", server=textcraft_url)
     interrupts = []
     work = {

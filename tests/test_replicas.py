@@ -11,11 +11,13 @@ from types import SimpleNamespace
 import gymnasium
 import pytest
 
-from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, find, health, leases
+from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, find
+from agentgym_gym._http.retry import Stats
+from agentgym_gym._leasing import circuit_breaker
+from agentgym_gym._leasing import pool as pool_module
+from agentgym_gym._leasing.acquire import acquire
+from agentgym_gym._leasing.pool import pool_of
 from agentgym_gym.calls import Wait
-from agentgym_gym.delivery import Stats
-from agentgym_gym.leases import pool_of
-from agentgym_gym.replicas import acquire
 from agentgym_gym.servers.local import LocalServer
 
 
@@ -75,8 +77,8 @@ def test_a_server_that_fails_is_set_aside_and_tried_again_later(counted, monkeyp
     assert where([first, *others]) == {well.url: 4}
     assert sick.asked["/create"] == 1
     sick.broken.clear()
-    clock = time.monotonic() + health.REST_SECONDS
-    monkeypatch.setattr(health, "time", SimpleNamespace(monotonic=lambda: clock))
+    clock = time.monotonic() + circuit_breaker.REST_SECONDS
+    monkeypatch.setattr(circuit_breaker, "time", SimpleNamespace(monotonic=lambda: clock))
     late = textcraft(sick, well)
     late.reset(seed=0)
     assert where([late]) == {sick.url: 1}
@@ -245,7 +247,7 @@ def test_threads_wait_for_threads_and_event_loops_for_both(counted):
 
 
 def test_first_come_first_served(counted, caplog):
-    caplog.set_level("INFO", "agentgym_gym.replicas")
+    caplog.set_level("INFO", "agentgym_gym")
     server = counted()
     order = []
 
@@ -365,9 +367,9 @@ def test_an_id_at_rest_takes_its_place_until_it_may_be_used_again(monkeypatch):
     flow = acquire(maze, [pool.server], 0, Stats(), most=1)
     asked = next(flow)
     assert isinstance(asked, Wait)
-    assert 0 < asked.seconds <= leases.REST_SECONDS
-    clock = time.monotonic() + leases.REST_SECONDS
-    monkeypatch.setattr(leases, "time", SimpleNamespace(monotonic=lambda: clock))
+    assert 0 < asked.seconds <= pool_module.REST_SECONDS
+    clock = time.monotonic() + pool_module.REST_SECONDS
+    monkeypatch.setattr(pool_module, "time", SimpleNamespace(monotonic=lambda: clock))
     with pytest.raises(StopIteration) as done:
         next(flow)
     assert (done.value.value.env_id, pool.load) == (7, 1)

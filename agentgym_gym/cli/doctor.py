@@ -11,7 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from agentgym_gym.addresses import parse_urls
+from agentgym_gym._addresses import parse_urls
 from agentgym_gym.catalogue import environments
 from agentgym_gym.cli.console import clean, out, print_json
 from agentgym_gym.cli.sources import Probe, Source, probe, source_of

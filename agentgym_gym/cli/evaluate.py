@@ -14,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agentgym_gym import evaluate as evaluation
+from agentgym_gym._http.retry import DEFAULT_TIMEOUT
+from agentgym_gym._text import redact
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import err, out
 from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run time
@@ -24,9 +26,7 @@ from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run 
     Timeout,
 )
 from agentgym_gym.cli.sources import probe
-from agentgym_gym.delivery import DEFAULT_TIMEOUT
 from agentgym_gym.errors import NoServer
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable

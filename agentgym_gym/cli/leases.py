@@ -12,22 +12,22 @@ import typer
 from rich import box
 from rich.table import Table
 
-from agentgym_gym import journal
-from agentgym_gym.addresses import parse_urls
+from agentgym_gym._addresses import parse_urls
+from agentgym_gym._http.retry import Limits
+from agentgym_gym._http.sync_driver import SyncDriver
+from agentgym_gym._leasing import held
+from agentgym_gym._leasing.capacity import SlotState, look
+from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, at, exchange
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import clean, err, out, print_json
 from agentgym_gym.cli.sources import Probe, probe
-from agentgym_gym.client import SyncDriver
-from agentgym_gym.delivery import Limits
 from agentgym_gym.errors import BadOption, EnvironmentFailed, Fault, NoServer, ServerError
-from agentgym_gym.slots import SlotState, look
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agentgym_gym.journal import Record
+    from agentgym_gym._leasing.held import Record
     from agentgym_gym.wire import Wire
 
 __all__ = ["leases"]
@@ -174,7 +174,7 @@ def _look_at(server: str) -> _Found:
             listed = _ask(server, _listed())
         except Fault:
             listed = None  # it does not say
-    return _Found(server, found, tuple(journal.records(server)), tuple(look(server)), listed)
+    return _Found(server, found, tuple(held.records(server)), tuple(look(server)), listed)
 
 
 def _clear(found: _Found, *, yes: bool) -> bool:
@@ -261,7 +261,7 @@ def _close(server: str, left: Sequence[Record]) -> bool:
 
 def _held_by_the_living(server: str, env_id: int, *, but: Record) -> bool:
     """Return whether a running process holds an id, as it may after a restart of the server."""
-    records = journal.records(server)
+    records = held.records(server)
     return any(each.alive and env_id in each.ids for each in records if each.folder != but.folder)
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from agentgym_gym.addresses import configured
+from agentgym_gym._addresses import configured
+from agentgym_gym._http.retry import Limits
+from agentgym_gym._http.sync_driver import SyncDriver
+from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
-from agentgym_gym.client import SyncDriver
-from agentgym_gym.delivery import Limits
 from agentgym_gym.errors import AgentGymError, BadOption, WrongServer
 from agentgym_gym.servers import local
-from agentgym_gym.text import redact
 from agentgym_gym.wire import greeting_of
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.text import Text
 
-from agentgym_gym.addresses import configured, parse_urls
+from agentgym_gym._addresses import configured, parse_urls
+from agentgym_gym._text import redact
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import clean, out, print_json
 from agentgym_gym.cli.sources import probe
 from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
 from agentgym_gym.evaluate.tasks import parse_tasks
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment

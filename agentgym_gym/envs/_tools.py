@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from agentgym_gym._literals import expression, plain_value
+from agentgym_gym._templates import Field, fields_of
+from agentgym_gym._text import no_constant, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.calls import Call, Flow, exchange
-from agentgym_gym.envs._values import Value, literal
+from agentgym_gym.envs._json_arguments import Value, literal
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, ManyActions
-from agentgym_gym.literals import expression, plain_value
-from agentgym_gym.phrases import Field, fields_of
-from agentgym_gym.text import no_constant, shown
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import code_in, json_call, known, python_call, react_action
+from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Outcome, Start, Wire
 

@@ -17,7 +17,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name, strategies
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import plain_line
+from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import code_in, json_call, known, python_call, react_action
+from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import as_it_is
+from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.errors import BadArguments, BadOption
-from agentgym_gym.text import shown
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 __all__ = ["SEARCHQA", "Answer", "Search", "SearchQAWire", "Words"]

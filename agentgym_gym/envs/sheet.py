@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from agentgym_gym._templates import fields_of
 from agentgym_gym.actions import Grammar
 from agentgym_gym.arguments import Integer
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import as_it_is
-from agentgym_gym.envs._kinds import Cell, OneOf, Words
+from agentgym_gym.envs._agentgym_parsers import as_it_is
+from agentgym_gym.envs._json_arguments import ListOfValues, Maybe, Value
+from agentgym_gym.envs._scalar_arguments import Cell, OneOf, Words
 from agentgym_gym.envs._tools import QUIRKS, Tool, ToolWire, functions_of, launch_of
-from agentgym_gym.envs._values import ListOfValues, Maybe, Value
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.phrases import fields_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text, strategies
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, ManyActions
-from agentgym_gym.text import shown
 from agentgym_gym.wire import Outcome, Start, Wire
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from agentgym_gym._templates import ListOf, Phrase
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.arguments import Integer, ListOf, Name
+from agentgym_gym.arguments import Integer, Name
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import plain_line
+from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.phrases import Phrase
 from agentgym_gym.wire import Outcome, Start, Wire
 
 __all__ = ["TEXTCRAFT", "Craft", "Get", "Ingredient", "Inventory", "TextCraftWire"]

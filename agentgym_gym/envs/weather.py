@@ -11,8 +11,8 @@ from typing import Annotated
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import as_it_is
-from agentgym_gym.envs._kinds import Date, Number, Words
+from agentgym_gym.envs._agentgym_parsers import as_it_is
+from agentgym_gym.envs._scalar_arguments import Date, Number, Words
 from agentgym_gym.envs._tools import (
     QUIRKS,
     CheckValidActions,

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Choice, Integer, Text, strategies
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, NoAction
-from agentgym_gym.text import shown
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from agentgym_gym._literals import expression
+from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._clients import code_in, json_call, known, python_call, react_action
+from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.errors import BadArguments, BadReply, ServerError
-from agentgym_gym.literals import expression
-from agentgym_gym.text import shown
 from agentgym_gym.wire import Outcome, Start, Verdict, Wire
 
 __all__ = ["WEBSHOP", "Click", "Search", "WebShopWire"]

@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Argument, strategies
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.text import shown
 
 if TYPE_CHECKING:
     import numpy as np

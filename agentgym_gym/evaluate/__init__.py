@@ -11,7 +11,7 @@ An episode that a fault ended says nothing about the agent. It is counted, and e
 
 from __future__ import annotations
 
-from agentgym_gym.evaluate.agents import Agent, RandomAgent, ReplayAgent, agent_from
+from agentgym_gym.evaluate.agents import Agent, RandomAgent, ReplayAgent, agent_from, load_oracle
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.metrics import Summary, summarise
 from agentgym_gym.evaluate.records import EpisodeRecord, read_records
@@ -27,6 +27,7 @@ __all__ = [
     "Summary",
     "agent_from",
     "evaluate",
+    "load_oracle",
     "parse_tasks",
     "play_episode",
     "read_records",

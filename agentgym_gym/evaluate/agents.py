@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from agentgym_gym import oracles
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.records import EpisodeRecord, read_records
-from agentgym_gym.evaluate.runner import env_id
+from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of, read_records
 
 if TYPE_CHECKING:
     import gymnasium
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import Action
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Agent", "RandomAgent", "ReplayAgent", "agent_from"]
+__all__ = ["Agent", "RandomAgent", "ReplayAgent", "agent_from", "load_oracle"]
 
 
 class Agent(Protocol):
@@ -117,7 +116,7 @@ class ReplayAgent:
         Raises:
             BadOption: The file holds no whole episode of it.
         """
-        where, task_id, goal = env_id(env), info["task_id"], info.get("goal")
+        where, task_id, goal = env_id_of(env), info["task_id"], info.get("goal")
         record = self._by_task.get((where, task_id)) if goal is None else self._by_goal.get((where, goal))
         if record is None:
             task = f"task {task_id}" if goal is None else f"the goal {goal!r:.80} (task {task_id})"
@@ -127,6 +126,22 @@ class ReplayAgent:
     def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
         """Return the next reply, None when there is none."""
         return next(self._replies, None)
+
+
+def load_oracle(environment: Environment) -> Agent:
+    """Return a new oracle of an environment.
+
+    Args:
+        environment: The environment; its ``oracle`` says where the class is found, as ``"module:Class"``.
+
+    Raises:
+        BadOption: It has no oracle.
+    """
+    if environment.oracle is None:
+        raise BadOption(f"there is no oracle that plays {environment.name}")
+    module, _, name = environment.oracle.partition(":")
+    agent: Agent = getattr(importlib.import_module(module), name)()
+    return agent
 
 
 def agent_from(spec: str, environment: Environment, seed: int = 0) -> Agent:
@@ -142,7 +157,7 @@ def agent_from(spec: str, environment: Environment, seed: int = 0) -> Agent:
     """
     kind, _, file = spec.partition(":")
     if spec == "oracle":
-        return oracles.load(environment)
+        return load_oracle(environment)
     if spec == "random":
         return RandomAgent(seed)
     if kind == "replay" and file:

@@ -7,13 +7,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agentgym_gym.delivery import Stats
+from agentgym_gym._http.retry import Stats
+from agentgym_gym._text import shown
 from agentgym_gym.errors import BadOption
-from agentgym_gym.text import shown
 
-__all__ = ["EpisodeRecord", "read_records"]
+if TYPE_CHECKING:
+    import gymnasium
+
+__all__ = ["EpisodeRecord", "env_id_of", "read_records"]
 
 T = TypeVar("T")
 
@@ -91,6 +94,14 @@ class EpisodeRecord:
                 raise BadOption(f"{key!r} cannot be {shown(value[key])}")
             fields[name] = tuple(value[key]) if isinstance(value[key], list) else value[key]
         return cls(**fields)
+
+
+def env_id_of(env: gymnasium.Env[str, Any]) -> str:
+    """Return the id of an environment, made by ``gymnasium.make`` or not."""
+    if env.spec is not None:
+        return env.spec.id
+    made_without: str = env.unwrapped.environment.id  # type: ignore[attr-defined]
+    return made_without
 
 
 def read_records(path: Path, *, torn_end: bool = False) -> tuple[list[EpisodeRecord], int]:

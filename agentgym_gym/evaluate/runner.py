@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._http.retry import Stats
+from agentgym_gym._text import scrub
 from agentgym_gym.actions import Action
-from agentgym_gym.delivery import Stats
 from agentgym_gym.errors import Fault
-from agentgym_gym.evaluate.records import EpisodeRecord
-from agentgym_gym.text import scrub
+from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of
 
 if TYPE_CHECKING:
     import gymnasium
 
     from agentgym_gym.evaluate.agents import Agent
 
-__all__ = ["env_id", "evaluate", "play_episode"]
+__all__ = ["evaluate", "play_episode"]
 
 
 def evaluate(
@@ -76,7 +76,7 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
         episode.truncated = True
     whole = episode.fault is None
     return EpisodeRecord(
-        env_id=env_id(env),
+        env_id=env_id_of(env),
         agent=agent.name,
         task_id=task_id,
         goal=episode.info.get("goal"),
@@ -93,14 +93,6 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
         messages=tuple(episode.messages),
         counters=stats.since(before).as_dict() if stats is not None and before is not None else None,
     )
-
-
-def env_id(env: gymnasium.Env[str, Any]) -> str:
-    """Return the id of an environment, made by ``gymnasium.make`` or not."""
-    if env.spec is not None:
-        return env.spec.id
-    made_without: str = env.unwrapped.environment.id  # type: ignore[attr-defined]
-    return made_without
 
 
 class _Episode:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats.agentgym import AgentGymFormat
 from agentgym_gym.formats.base import Format, Reading
-from agentgym_gym.formats.called import CodeAsAction, FunctionCalling
-from agentgym_gym.formats.written import ADaPT, Bare, ReAct, Tags
+from agentgym_gym.formats.call_formats import CodeAsAction, FunctionCalling
+from agentgym_gym.formats.text_formats import ADaPT, Bare, ReAct, Tags
 
 __all__ = [
     "FORMATS",

@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import ClassVar, TypeAlias
 
+from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Thought, Verbatim
 from agentgym_gym.errors import (
     ActionError,
@@ -15,7 +16,6 @@ from agentgym_gym.errors import (
     NoAction,
     UnknownAction,
 )
-from agentgym_gym.text import shown
 
 __all__ = ["Format", "Reading", "answer_of", "one_action", "read_piece"]
 

@@ -9,14 +9,14 @@ import struct
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from agentgym_gym.addresses import parse_urls
+from agentgym_gym._addresses import parse_urls
+from agentgym_gym._http.http11 import origin_of
+from agentgym_gym._http.transport import KEEPALIVE_EXPIRY, tls_context
+from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
-from agentgym_gym.http1 import origin_of
+from agentgym_gym.testing.created_envs import Created, Journal
 from agentgym_gym.testing.faults import ARRIVES, ERROR, PAGE, Faults, stage_of
-from agentgym_gym.testing.journal import Created, Journal
 from agentgym_gym.testing.messages import Message, read_reply, read_request, redirected_to
-from agentgym_gym.text import redact
-from agentgym_gym.transport import KEEPALIVE_EXPIRY, tls_context
 
 __all__ = ["MAX_HEAD_BYTES", "Address", "Forwarder"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym.calls import Stage
-    from agentgym_gym.testing.journal import Journal
+    from agentgym_gym.testing.created_envs import Journal
 
 __all__ = ["FaultyProxy"]
 

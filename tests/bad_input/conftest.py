@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym import delivery
+from agentgym_gym._http import retry
 
 sys.path.insert(0, str(Path(__file__).parent))  # of `misbehaving`
 
@@ -17,7 +17,7 @@ from misbehaving import Alone, Among, Awaited, Server
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(delivery, "backoff", lambda attempt: 0.0)
+    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()

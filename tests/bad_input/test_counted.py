@@ -11,9 +11,10 @@ import pytest
 from misbehaving import LOOK, POISON, Alone, Awaited, Server, http
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, delivery, errors
-from agentgym_gym.delivery import Stats
-from agentgym_gym.leases import pool_of
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym._http import retry
+from agentgym_gym._http.retry import Stats
+from agentgym_gym._leasing.pool import pool_of
 
 
 @pytest.fixture
@@ -23,10 +24,9 @@ def logged(caplog):
 
     def of(event):
         return [
-            (record.name.removeprefix("agentgym_gym."), record.levelname, facts)
+            (record.name, record.levelname, facts)
             for record in caplog.records
-            if record.name.startswith("agentgym_gym")
-            and (facts := dict(record.agentgym)).pop("event") == event
+            if (facts := dict(record.agentgym)).pop("event") == event
         ]
 
     return of
@@ -42,7 +42,7 @@ def test_a_reconnect(play, server, logged):
     assert play.env.stats.reconnects == 1
     assert play.env.stats.connections == before + 1
     [(name, level, facts)] = logged("reconnect")
-    assert (name, level, facts["stage"]) == ("delivery", "DEBUG", "close")  # the first request after it
+    assert (name, level, facts["stage"]) == ("agentgym_gym", "DEBUG", "close")  # the first request after it
 
 
 def test_a_retry(play, server, logged):
@@ -56,7 +56,7 @@ def test_a_retry(play, server, logged):
     assert play.env.stats.retries == 1
     [(name, level, facts)] = logged("retry")
     message = f"POST {server.url}/step answered HTTP 503"
-    assert (name, level) == ("delivery", "INFO")
+    assert (name, level) == ("agentgym_gym", "INFO")
     assert facts == {"stage": "step", "server": server.url, "attempt": 2, "wait": 0.0, "message": message}
 
 
@@ -65,19 +65,19 @@ def test_a_fault_is_logged_once(play, server, logged, answer):
     server.bad[POISON] = answer
     play.reset()
     told = play.step(f"Action: {POISON}")[4]["fault"]
-    assert logged("fault") == [("delivery", "INFO", {**told, "stage": "step", "server": server.url})]
+    assert logged("fault") == [("agentgym_gym", "INFO", {**told, "stage": "step", "server": server.url})]
 
 
 def test_a_lease_is_logged_as_it_comes_and_goes(play, server, logged):
     play.reset()
     env_id = max(facts["env_id"] for _, _, facts in logged("lease made"))
-    assert ("leases", "DEBUG", {"server": server.url, "env_id": env_id, "fresh": True}) in logged(
+    assert ("agentgym_gym", "DEBUG", {"server": server.url, "env_id": env_id, "fresh": True}) in logged(
         "lease made"
     )
     assert logged("lease lost") == []
     play.close()
     given_back = {"server": server.url, "env_id": env_id, "current": True}
-    assert ("leases", "DEBUG", given_back) in logged("lease given back")
+    assert ("agentgym_gym", "DEBUG", given_back) in logged("lease given back")
 
 
 def test_a_lease_that_is_lost_is_logged(play, server, logged):
@@ -86,7 +86,7 @@ def test_a_lease_that_is_lost_is_logged(play, server, logged):
     held = list(pool._held)
     pool.note(errors.ServerUnreachable("nobody there", refused=True))
     pool.note(errors.ServerUnreachable("nobody there", refused=True))
-    lost = [("leases", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in held]
+    lost = [("agentgym_gym", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in held]
     assert logged("lease lost") == lost
 
 
@@ -113,9 +113,10 @@ def test_no_password_is_logged(server, caplog):
 
 def test_who_has_set_up_no_log_reads_none():
     program = textwrap.dedent("""
-        from agentgym_gym import errors, health
-        server = health.Health("http://x")
-        for _ in range(health.MISSES):
+        from agentgym_gym import errors
+        from agentgym_gym._leasing import circuit_breaker
+        server = circuit_breaker.Health("http://x")
+        for _ in range(circuit_breaker.MISSES):
             server.note(errors.ServerTimeout("late"))
     """)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -124,7 +125,7 @@ def test_who_has_set_up_no_log_reads_none():
 
 @pytest.mark.parametrize("kind", [Alone, Awaited])
 def test_a_connection_that_could_not_be_made_is_none(kind, monkeypatch):
-    monkeypatch.setattr(delivery, "backoff", lambda attempt: 0.0)
+    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
     with Server() as gone:
         play = kind(gone.url)
     with pytest.raises(errors.ServerUnreachable):

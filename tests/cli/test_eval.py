@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from agentgym_gym import oracles
+from agentgym_gym.evaluate import agents
 from agentgym_gym.oracles.textcraft import TextCraftOracle
 from agentgym_gym.servers.local import LocalServer
 
@@ -122,7 +122,7 @@ def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
                 raise KeyboardInterrupt
             super().reset(env, observation, info)
 
-    monkeypatch.setattr(oracles, "load", lambda _: Impatient())
+    monkeypatch.setattr(agents, "load_oracle", lambda _: Impatient())
     result = evaluate(run, tmp_path, "--server", textcraft_url)
     assert result.exit_code == 130
     assert table(result)["episodes"] == "2"

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from agentgym_gym import leases
+from agentgym_gym._leasing import pool
 from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import ActionError, BadArguments, Fault
 
@@ -308,7 +308,7 @@ def replay(
     There are several, as gymnasium's checker plays several environments and TODOList's server holds but one.
     """
     # A port may have been another environment's before, whose pool would still think it knows who answers.
-    monkeypatch.setattr(leases, "_pools", {})
+    monkeypatch.setattr(pool, "_pools", {})
     servers: list[ReplayServer] = []
 
     def start(environment: Any) -> list[str]:

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from agentgym_gym import errors
-from agentgym_gym.registration import BUILT_IN
+from agentgym_gym.catalogue import BUILT_IN
 from agentgym_gym.wire import Outcome, Start
 
 each_environment = pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import re
 import httpx
 import pytest
 
-from agentgym_gym import FORMATS, AgentGymEnv, errors, oracles
+from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.maze import MAZE, Move
+from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.wire import Outcome, Start, Verdict
 
 # The maze of the game, so small that it is copied from what the walls in the observations say.
@@ -105,7 +106,7 @@ def make(game):
 
 
 def test_every_task_is_solved_by_the_oracle_from_what_it_sees(make):
-    env, oracle, turns = make(), oracles.load(MAZE), []
+    env, oracle, turns = make(), load_oracle(MAZE), []
     for task in env.tasks:
         observation, info = env.reset(options={"task_id": task})
         oracle.reset(env, observation, info)
@@ -130,7 +131,7 @@ def test_the_replica_is_the_maze_that_was_recorded(recordings):
 
 
 def test_the_oracle_gives_up_where_there_is_no_way_or_no_place():
-    oracle = oracles.load(MAZE)
+    oracle = load_oracle(MAZE)
     shut = "There are walls to your right, to your left, above you, below you."
     told = f"The goal is at position 3, 3. Your current position is at position 1, 1. {shut}"
     assert oracle.act(told, {}) is None

@@ -10,9 +10,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.webshop import WEBSHOP, Click, Search, WebShopWire
-from agentgym_gym.leases import LeasePool
 from agentgym_gym.wire import Outcome, Start
 
 GRAMMAR = WEBSHOP.grammar

@@ -6,9 +6,10 @@ import random
 import httpx
 import pytest
 
-from agentgym_gym import FORMATS, AgentGymEnv, errors, oracles
+from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.wordle import WORDLE, WORDS, Guess
+from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.oracles.wordle import marks
 from agentgym_gym.wire import Outcome, Start, Verdict
 
@@ -72,7 +73,7 @@ def make(game):
 
 
 def played(env, task):
-    oracle = oracles.load(WORDLE)
+    oracle = load_oracle(WORDLE)
     observation, info = env.reset(options={"task_id": task})
     oracle.reset(env, observation, info)
     over = False
@@ -109,7 +110,7 @@ def test_the_replica_answers_as_was_recorded(recordings):
 
 
 def test_the_oracle_lets_go_of_a_word_that_the_game_does_not_know():
-    oracle = oracles.load(WORDLE)
+    oracle = load_oracle(WORDLE)
     oracle.reset(None, "", {})
     guesses = [oracle.act("Let's start Wordle!", {})]
     while guesses[-1] is not None:

@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from agentgym_gym import oracles
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.envs.textcraft import Inventory
 from agentgym_gym.errors import BadOption, WrongServer
@@ -14,6 +13,7 @@ from agentgym_gym.evaluate import (
     RunFolder,
     agent_from,
     evaluate,
+    load_oracle,
     play_episode,
     summarise,
 )
@@ -41,7 +41,7 @@ class Then:
 
 
 def oracle(env):
-    return oracles.load(env.environment)
+    return load_oracle(env.environment)
 
 
 def test_a_record_holds_the_episode(env):

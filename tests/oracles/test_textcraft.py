@@ -5,11 +5,11 @@ import dataclasses
 
 import pytest
 
-from agentgym_gym import find, oracles
+from agentgym_gym import find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.envs.textcraft import Craft, Get, Inventory
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import evaluate, summarise
+from agentgym_gym.evaluate import evaluate, load_oracle, summarise
 from agentgym_gym.oracles.textcraft_plan import plan
 from agentgym_gym.oracles.textcraft_recipes import Knowledge
 
@@ -17,7 +17,7 @@ TEXTCRAFT = find("TextCraft")
 
 
 def begin(recipes, goal):
-    oracle = oracles.load(TEXTCRAFT)
+    oracle = load_oracle(TEXTCRAFT)
     oracle.reset(None, f"Crafting commands:\n{recipes}\n\nGoal: craft {goal}.", {"goal": goal})
     return oracle
 
@@ -36,7 +36,7 @@ def planned(recipes, goal, **held):
 @pytest.mark.slow
 def test_it_solves_every_task(textcraft_url):
     with contextlib.closing(AgentGymEnv("TextCraft", server=textcraft_url, max_turns=None)) as env:
-        records = evaluate(env, oracles.load(TEXTCRAFT), env.tasks)
+        records = evaluate(env, load_oracle(TEXTCRAFT), env.tasks)
     summary = summarise(records)
     assert (summary.scored, summary.success_rate, summary.parse_error_share) == (544, 1.0, 0.0)
     assert len({record.goal for record in records}) == 544
@@ -160,4 +160,4 @@ def test_it_plays_alike_every_time():
 
 def test_without_an_oracle():
     with pytest.raises(BadOption, match="no oracle"):
-        oracles.load(dataclasses.replace(TEXTCRAFT, oracle=None))
+        load_oracle(dataclasses.replace(TEXTCRAFT, oracle=None))

@@ -18,8 +18,8 @@ from hypothesis import settings
 
 import agentgym_gym
 from agentgym_gym import catalogue
+from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
-from agentgym_gym.leases import LeasePool, pool_of
 
 sys.path.insert(0, str(Path(__file__).parent))  # of `lifecycle`
 
@@ -382,8 +382,10 @@ def _fake_world(environment: str, server: FakeTextCraft) -> World:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentgym_gym.delivery.backoff", lambda attempt: 0.0)
-    monkeypatch.setattr("agentgym_gym.health.MISSES", 1_000_000)  # tests/test_health.py is of that
+    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
+    monkeypatch.setattr(
+        "agentgym_gym._leasing.circuit_breaker.MISSES", 1_000_000
+    )  # tests/test_health.py is of that
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 from lifecycle import Seat, account_of
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
-from agentgym_gym.client import SyncDriver
+from agentgym_gym._http.sync_driver import SyncDriver
 
 
 class Line:

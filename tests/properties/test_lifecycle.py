@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from lifecycle import ATTEMPTS, CRAFT, GET, Lifecycle, Seat, alone, run
 
-from agentgym_gym import seat as seat_module
+from agentgym_gym import _base_env as seat_module
 
 
 def test_lifecycle(new_world):

@@ -20,11 +20,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from typer.testing import CliRunner
 
-from agentgym_gym import AgentGymEnv, errors, oracles
+from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.cli import app as command_line
 from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.evaluate.runner import evaluate
 from agentgym_gym.servers import local
 from agentgym_gym.servers.local import LocalServer
@@ -288,7 +289,7 @@ def test_an_environment_that_was_forgotten_is_made_anew_by_the_client(url):
 
 def test_the_oracle_solves_every_task(url):
     with contextlib.closing(AgentGymEnv("Maze", server=url)) as env:
-        records = evaluate(env, oracles.load(MAZE), env.tasks)
+        records = evaluate(env, load_oracle(MAZE), env.tasks)
     assert [(record.success, record.score) for record in records] == [(True, 1.0)] * 25
     assert max(record.turns for record in records) == 13
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from verl_worker import ScriptedModel
 
-from agentgym_gym import oracles
+from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.testing import FaultyProxy
 from verl_bridge.episodes import close_all
 
@@ -21,7 +21,7 @@ def oracle_game(url, task):
     """Play a task without verl; return the observations, the replies and the rewards."""
     env = gymnasium.make(TEXTCRAFT, server=url)
     base = env.unwrapped
-    oracle = oracles.load(base.environment)
+    oracle = load_oracle(base.environment)
     observation, info = env.reset(options={"task_id": task})
     oracle.reset(env, observation, info)
     observations, replies, rewards, over = [observation], [], [], False

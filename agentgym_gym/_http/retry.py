@@ -18,10 +18,10 @@ from http import HTTPStatus
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
+from agentgym_gym._logging import log
+from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Reply, Stage, Wait, WaitingFlow
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
-from agentgym_gym.logs import log
-from agentgym_gym.text import redact
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -47,8 +47,6 @@ MAX_REPLY_BYTES = 64 * 1024 * 1024
 
 _RETRIES = 2
 _BACKOFF = 0.1  # seconds before the first retry, doubled for each further one
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,6 @@ class Stats:
         fault.counted = True
         self.faults[fault.kind] += 1
         log(
-            _log,
             logging.INFO,
             "fault",
             kind=fault.kind,
@@ -300,7 +297,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> Work[Rep
             stats.retries += 1
             wait = min(backoff(attempt), max(0.0, deadline - time.monotonic()))
             told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 2}
-            log(_log, logging.INFO, "retry", **told, wait=wait, message=reason)
+            log(logging.INFO, "retry", **told, wait=wait, message=reason)
             yield Pause(wait)
     finally:
         stats.seconds += time.monotonic() - began
@@ -312,7 +309,7 @@ def _reconnected(call: Call, stats: Stats, before: int) -> None:
     opened = stats.connections - max(before, 1)
     stats.reconnects += opened
     told = {"stage": call.stage, "server": redact(call.server)}
-    log(_log, logging.DEBUG, "reconnect", **told, connections=stats.connections)
+    log(logging.DEBUG, "reconnect", **told, connections=stats.connections)
 
 
 def _was_refused(reply: Reply) -> bool:

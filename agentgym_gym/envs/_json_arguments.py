@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._text import shown
 from agentgym_gym.arguments import Argument, strategies
-from agentgym_gym.envs._kinds import MARKS, MAX_CHARS
+from agentgym_gym.envs._scalar_arguments import MARKS, MAX_CHARS
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.text import shown
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,9 @@ import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._text import shown
 from agentgym_gym.arguments import Argument, Choice, Text, strategies
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.text import shown
 
 if TYPE_CHECKING:
     import numpy as np

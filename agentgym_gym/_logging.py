@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-__all__ = ["log"]
+__all__ = ["log", "logger"]
+
+logger = logging.getLogger("agentgym_gym")
+"""The one logger of this library."""
+
+logger.addHandler(logging.NullHandler())  # who wants to read the log, says where
 
 
-def log(logger: logging.Logger, level: int, event: str, **facts: Any) -> None:
+def log(level: int, event: str, **facts: Any) -> None:
     """Log an event, if anybody listens.
 
     The record's ``agentgym`` is a dict of the event and its facts; its message says the same in one line.
 
     Args:
-        logger: The logger of the module in which it happened.
         level: As `logging` has them.
         event: What happened, in words that stay the same.
         **facts: What is known of it, without passwords.

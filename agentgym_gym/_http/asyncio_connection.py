@@ -15,15 +15,15 @@ from collections.abc import AsyncGenerator, Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.client import nobody_was_there
+from agentgym_gym._http.http11 import Incoming, origin_of, request_of
+from agentgym_gym._http.sync_driver import nobody_was_there
+from agentgym_gym._http.transport import KEEPALIVE_EXPIRY, tls_context
+from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
-from agentgym_gym.http1 import Incoming, origin_of, request_of
-from agentgym_gym.text import reason
-from agentgym_gym.transport import KEEPALIVE_EXPIRY, tls_context
 
 if TYPE_CHECKING:
+    from agentgym_gym._http.retry import Send
     from agentgym_gym.calls import Call, Reply
-    from agentgym_gym.delivery import Send
 
 __all__ = ["Connection"]
 

@@ -6,12 +6,12 @@ import os
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentgym_gym._text import redact
 from agentgym_gym.errors import LeaseLost
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
-    from agentgym_gym.leases import LeasePool
-    from agentgym_gym.slots import Slot
+    from agentgym_gym._leasing.capacity import Slot
+    from agentgym_gym._leasing.pool import LeasePool
 
 __all__ = ["Lease", "Turn"]
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
+from agentgym_gym._http.retry import Limits, Pause, Send, Stats, check_size, delivered
+from agentgym_gym._http.transport import DeadlineTransport, authorization
+from agentgym_gym._text import reason, shown
 from agentgym_gym.calls import Call, Reply, WaitingFlow
-from agentgym_gym.delivery import Limits, Pause, Send, Stats, check_size, delivered
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
-from agentgym_gym.text import reason, shown
-from agentgym_gym.transport import DeadlineTransport, authorization
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import httptools
 import httpx
 
-from agentgym_gym import delivery
+from agentgym_gym._http import retry
+from agentgym_gym._http.sync_driver import HEADERS, redirected
+from agentgym_gym._http.transport import authorization
 from agentgym_gym.calls import Call, Reply
-from agentgym_gym.client import HEADERS, redirected
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost
-from agentgym_gym.transport import authorization
 
 __all__ = ["Incoming", "Origin", "origin_of", "request_of"]
 
@@ -104,7 +104,7 @@ class Incoming:
             BadReply: There is too much of it.
         """
         self._size += len(data)
-        delivery.check_size(self._call, self._size)
+        retry.check_size(self._call, self._size)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -139,10 +139,10 @@ class Incoming:
             raise BadReply(f"{self._call} answered in an encoding that cannot be read: {encoding!r}")
         decoder = zlib.decompressobj(_WBITS[encoding])
         try:
-            decoded = decoder.decompress(content, delivery.MAX_REPLY_BYTES + 1)
+            decoded = decoder.decompress(content, retry.MAX_REPLY_BYTES + 1)
         except zlib.error as error:
             raise BadReply(f"{self._call} answered in an encoding that cannot be read: {error}") from error
-        delivery.check_size(self._call, len(decoded))
+        retry.check_size(self._call, len(decoded))
         if not decoder.eof:
             raise BadReply(f"{self._call} answered in an encoding that cannot be read: it ends too early")
         return decoded

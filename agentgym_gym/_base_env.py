@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -19,27 +18,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import gymnasium
 
 from agentgym_gym import catalogue
+from agentgym_gym._addresses import addresses, parse_urls
+from agentgym_gym._episode import Episode
+from agentgym_gym._http.retry import DEFAULT_TIMEOUT, Limits
+from agentgym_gym._logging import logger
+from agentgym_gym._text import redact
 from agentgym_gym.actions import Action, Verbatim
-from agentgym_gym.addresses import addresses, parse_urls
-from agentgym_gym.delivery import DEFAULT_TIMEOUT, Limits
-from agentgym_gym.episode import Episode
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats import AgentGymFormat, get_format
 from agentgym_gym.spaces import ReplySpace, TextSpace
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     import httpx
 
+    from agentgym_gym._episode import Turn
     from agentgym_gym.calls import Flow
     from agentgym_gym.catalogue import OnUnknown
-    from agentgym_gym.episode import Turn
 
 __all__ = ["EXIT_SECONDS", "Seat", "give_back", "seats"]
 
 _NOT_GIVEN: Any = object()
-
-_log = logging.getLogger(__name__)
 
 EXIT_SECONDS = 10.0
 """Seconds that giving all environments back may take when the program ends."""
@@ -237,7 +235,7 @@ def give_back(episode: Episode, *, timeout: float, transport: httpx.BaseTranspor
     Returns:
         Whether the server did its part.
     """
-    from agentgym_gym.client import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
+    from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
     driver = SyncDriver(limits=Limits.of(timeout), transport=transport)
     try:
@@ -282,4 +280,4 @@ def _leave_all() -> None:
             if not seat._leave():  # noqa: SLF001 - our own
                 silent.add(server)
     if late:
-        _log.warning("%d remote environments stay open: there was no time to close them at exit", late)
+        logger.warning("%d remote environments stay open: there was no time to close them at exit", late)

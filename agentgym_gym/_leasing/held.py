@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import logging
 import os
 import shutil
 import tempfile
@@ -23,15 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from agentgym_gym import slots
-from agentgym_gym.slots import folder_of
+from agentgym_gym._leasing import capacity
+from agentgym_gym._leasing.capacity import folder_of
+from agentgym_gym._logging import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Journal", "Record", "records"]
-
-_log = logging.getLogger(__name__)
 
 _ABOUT, _LOCK = "about.json", "lock"
 
@@ -82,7 +80,7 @@ class _Process:
 
         self.folder: Path | None = None
         try:
-            parent = slots.FOLDER / "held"
+            parent = capacity.FOLDER / "held"
             parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(dir=parent))
             self._lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
@@ -91,7 +89,7 @@ class _Process:
             (folder / _ABOUT).write_text(json.dumps(about), "ascii")
             self.folder = folder
         except OSError as error:  # no room, no right to write; filelock's time-out is one, too
-            _log.debug("what is held on servers cannot be written down: %s", error)
+            logger.debug("what is held on servers cannot be written down: %s", error)
 
     def leave(self) -> None:
         """Take the folder away at the end of the program, but for what is still open."""
@@ -141,7 +139,7 @@ def records(server: str) -> list[Record]:
         server: Its base URL.
     """
     found = []
-    for folder in (slots.FOLDER / "held").glob(f"*/{folder_of(server).name}-*"):
+    for folder in (capacity.FOLDER / "held").glob(f"*/{folder_of(server).name}-*"):
         # One that is just being made, or taken away, is neither whole nor worth telling.
         with contextlib.suppress(OSError, ValueError, KeyError):
             about = json.loads((folder.parent / _ABOUT).read_text("ascii"))
@@ -196,10 +194,10 @@ _processes: dict[Path, _Process] = {}
 
 
 def _this_process() -> _Process:
-    process = _processes.get(slots.FOLDER)
+    process = _processes.get(capacity.FOLDER)
     if process is None:
         made = _Process()
-        process = _processes.setdefault(slots.FOLDER, made)
+        process = _processes.setdefault(capacity.FOLDER, made)
         if process is not made:
             made.leave()  # another thread was faster
     return process

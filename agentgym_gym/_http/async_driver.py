@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym.connection import Connection
-from agentgym_gym.delivery import Limits, Pause, Send, Stats, Work, delivered
+from agentgym_gym._http.asyncio_connection import Connection
+from agentgym_gym._http.retry import Limits, Pause, Send, Stats, Work, delivered
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:

@@ -13,20 +13,18 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from agentgym_gym._leasing.lease import Lease, Turn
+from agentgym_gym._leasing.pool import LeasePool, pool_of
+from agentgym_gym._logging import log
+from agentgym_gym._text import redact
 from agentgym_gym.calls import Wait, WaitingFlow
 from agentgym_gym.errors import Fault, ServerFull
-from agentgym_gym.lease import Lease, Turn
-from agentgym_gym.leases import LeasePool, pool_of
-from agentgym_gym.logs import log
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
+    from agentgym_gym._http.retry import Stats
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.delivery import Stats
 
 __all__ = ["acquire"]
-
-_log = logging.getLogger(__name__)
 
 
 def acquire(
@@ -90,7 +88,7 @@ def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePoo
 def _in_line(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
     """Wait in all pools for the first place there is."""
     turn = Turn(most or 0, Future())
-    log(_log, logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
+    log(logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
     began = time.monotonic()
     try:
         for pool in pools:

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from agentgym_gym._literals import expression, plain_value
+from agentgym_gym._text import no_constant, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats.base import Format, Reading, answer_of
-from agentgym_gym.literals import expression, plain_value
-from agentgym_gym.text import no_constant, shown
 
 __all__ = ["CodeAsAction", "FunctionCalling"]
 

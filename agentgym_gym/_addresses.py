@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption, NoServer
 from agentgym_gym.servers import local
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment

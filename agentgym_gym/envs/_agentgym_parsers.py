@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentgym_gym._literals import expression, plain_value
+from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.errors import BadArguments, ManyActions, NoAction, UnknownAction
-from agentgym_gym.literals import expression, plain_value
-from agentgym_gym.text import shown
 
 __all__ = ["as_it_is", "code_in", "json_call", "known", "plain_line", "python_call", "react_action"]
 

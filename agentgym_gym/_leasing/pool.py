@@ -16,6 +16,12 @@ from collections import deque
 from concurrent.futures import InvalidStateError
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._leasing.capacity import Slot, Slots
+from agentgym_gym._leasing.circuit_breaker import Health
+from agentgym_gym._leasing.held import Journal
+from agentgym_gym._leasing.lease import Lease, Turn
+from agentgym_gym._logging import log
+from agentgym_gym._text import redact
 from agentgym_gym.calls import Flow, at
 from agentgym_gym.errors import (
     Fault,
@@ -23,23 +29,15 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     WrongServer,
 )
-from agentgym_gym.health import Health
-from agentgym_gym.journal import Journal
-from agentgym_gym.lease import Lease, Turn
-from agentgym_gym.logs import log
-from agentgym_gym.slots import Slot, Slots
-from agentgym_gym.text import redact
 
 if TYPE_CHECKING:
+    from agentgym_gym._http.retry import Stats
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.delivery import Stats
 
 __all__ = ["REST_SECONDS", "LeasePool", "pool_of"]
 
 REST_SECONDS = 300.0
 """How long an id is left alone in which a request may still be running, where it cannot be closed."""
-
-_log = logging.getLogger(__name__)
 
 
 class LeasePool:
@@ -358,7 +356,7 @@ class LeasePool:
         return lease
 
     def _tell(self, event: str, env_id: int, **facts: Any) -> None:
-        log(_log, logging.DEBUG, event, server=redact(self.server), env_id=env_id, **facts)
+        log(logging.DEBUG, event, server=redact(self.server), env_id=env_id, **facts)
 
 
 def _give_back(slot: Slot | None) -> None:

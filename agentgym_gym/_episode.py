@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from gymnasium.error import ResetNeeded
 
+from agentgym_gym._http.retry import Stats
+from agentgym_gym._leasing.acquire import acquire
+from agentgym_gym._text import scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
 from agentgym_gym.calls import Flow, Stage, WaitingFlow, at
-from agentgym_gym.delivery import Stats
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
@@ -26,16 +28,14 @@ from agentgym_gym.errors import (
     ServerTimeout,
     UnknownAction,
 )
-from agentgym_gym.replicas import acquire
-from agentgym_gym.text import scrub, shown
 from agentgym_gym.wire import Outcome, Start, Wire
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from agentgym_gym._leasing.lease import Lease
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, Reading
-    from agentgym_gym.lease import Lease
 
 __all__ = ["Episode", "Message", "Turn"]
 

@@ -10,9 +10,9 @@ import logging
 import threading
 import time
 
+from agentgym_gym._logging import log
+from agentgym_gym._text import redact
 from agentgym_gym.errors import Fault, ServerTimeout, ServerUnreachable
-from agentgym_gym.logs import log
-from agentgym_gym.text import redact
 
 __all__ = ["MAX_REST_SECONDS", "MISSES", "REST_SECONDS", "Health"]
 
@@ -24,9 +24,6 @@ REST_SECONDS = 10.0
 
 MAX_REST_SECONDS = 120.0
 """How long at the most, in seconds."""
-
-
-_log = logging.getLogger(__name__)
 
 
 class Health:
@@ -89,7 +86,6 @@ class Health:
         # Outside of the lock, for who writes a log may take long.
         if missed < MISSES <= misses:
             log(
-                _log,
                 logging.WARNING,
                 "server left alone",
                 server=redact(self._server),
@@ -97,7 +93,7 @@ class Health:
                 seconds=rest,
             )
         elif misses < MISSES <= missed:
-            log(_log, logging.INFO, "server answers again", server=redact(self._server), misses=missed)
+            log(logging.INFO, "server answers again", server=redact(self._server), misses=missed)
 
     def shun(self) -> None:
         """Have others asked first for a while: an episode could not begin here.

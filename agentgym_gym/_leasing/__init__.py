@@ -1,0 +1,1 @@
+"""Leases: which remote environments are ours, on which server, and how many there may be. Private."""
