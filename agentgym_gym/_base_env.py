@@ -1,4 +1,4 @@
-"""A seat at an environment: its options, its episode, its tasks; all but how the server is waited for.
+"""What the three kinds of environment share: options, episode, tasks, and what happens at exit.
 
 `AgentGymEnv` waits in its thread, `AsyncAgentGymEnv` in an event loop. They share all of this, and what is
 done at the end of the program: what is still held is given back.
@@ -31,11 +31,11 @@ from agentgym_gym.spaces import ReplySpace, TextSpace
 if TYPE_CHECKING:
     import httpx
 
-    from agentgym_gym._episode import Turn
+    from agentgym_gym._episode import StepResult
     from agentgym_gym.calls import Flow
     from agentgym_gym.catalogue import OnUnknown
 
-__all__ = ["EXIT_SECONDS", "Seat", "give_back", "seats"]
+__all__ = ["EXIT_SECONDS", "BaseTextEnv", "give_back", "live_envs"]
 
 _NOT_GIVEN: Any = object()
 
@@ -43,7 +43,7 @@ EXIT_SECONDS = 10.0
 """Seconds that giving all environments back may take when the program ends."""
 
 
-class Seat(gymnasium.Env[str, str | Action]):
+class BaseTextEnv(gymnasium.Env[str, str | Action]):
     """What every environment of this library is made of, and what it says of itself.
 
     The arguments are those of `AgentGymEnv`.
@@ -112,7 +112,7 @@ class Seat(gymnasium.Env[str, str | Action]):
         self._until = 0.0  # when the time of the episode is up
         self._transport = transport
         self._attach()
-        _seats.add(self)
+        _live.add(self)
 
     def _attach(self) -> None:
         """Make the driver."""
@@ -167,10 +167,10 @@ class Seat(gymnasium.Env[str, str | Action]):
         super().reset(seed=seed)
         task_id = self._choose_task(options or {})
         self._until = time.monotonic() + self._limits.episode
-        _seats.add(self)  # again, if it was closed
+        _live.add(self)  # again, if it was closed
         return task_id
 
-    def _turn(self, action: str | Action | Verbatim) -> Flow[Turn]:
+    def _turn(self, action: str | Action | Verbatim) -> Flow[StepResult]:
         """Play one turn, and raise the fault that ended the episode where that is wanted."""
         turn = yield from self._episode.step(action)
         if self.on_fault == "raise" and self._episode.fault is not None:
@@ -178,7 +178,7 @@ class Seat(gymnasium.Env[str, str | Action]):
         return turn
 
     def _closed(self) -> None:
-        _seats.discard(self)
+        _live.discard(self)
 
     def _leave(self) -> bool:
         """Give back at exit what is held; return whether the server did its part.
@@ -214,14 +214,14 @@ class Seat(gymnasium.Env[str, str | Action]):
         return AgentGymFormat(get_format(action_format), reader)
 
 
-_DEFAULTS: dict[str, Any] = Seat.__init__.__kwdefaults__ or {}
+_DEFAULTS: dict[str, Any] = BaseTextEnv.__init__.__kwdefaults__ or {}
 
-_seats: weakref.WeakSet[Seat] = weakref.WeakSet()
+_live: weakref.WeakSet[BaseTextEnv] = weakref.WeakSet()
 
 
-def seats() -> list[Seat]:
+def live_envs() -> list[BaseTextEnv]:
     """Return the environments of this process that were not closed."""
-    return list(_seats)
+    return list(_live)
 
 
 def give_back(episode: Episode, *, timeout: float, transport: httpx.BaseTransport | None = None) -> bool:
@@ -268,8 +268,8 @@ def _leave_all() -> None:
     deadline = time.monotonic() + EXIT_SECONDS
     silent: set[str] = set()
     late = 0
-    for seat in seats():
-        lease = seat._episode.lease  # noqa: SLF001 - our own
+    for env in live_envs():
+        lease = env._episode.lease  # noqa: SLF001 - our own
         server = lease.server if lease else ""
         if server in silent:
             continue
@@ -277,7 +277,7 @@ def _leave_all() -> None:
             late += lease is not None
             continue
         with contextlib.suppress(Exception):
-            if not seat._leave():  # noqa: SLF001 - our own
+            if not env._leave():  # noqa: SLF001 - our own
                 silent.add(server)
     if late:
         logger.warning("%d remote environments stay open: there was no time to close them at exit", late)

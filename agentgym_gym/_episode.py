@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
     from agentgym_gym._leasing.lease import Lease
     from agentgym_gym.catalogue import Environment, OnUnknown
-    from agentgym_gym.formats import Format, Reading
+    from agentgym_gym.formats import Format, ParsedReply
 
-__all__ = ["Episode", "Message", "Turn"]
+__all__ = ["Episode", "Message", "StepResult"]
 
 T = TypeVar("T")
 
 
-class Turn(NamedTuple):
+class StepResult(NamedTuple):
     """What ``gymnasium.Env.step`` returns."""
 
     observation: str
@@ -52,7 +52,7 @@ class Turn(NamedTuple):
     info: dict[str, Any]
 
 
-class _Told(TypedDict, total=False):
+class StepInfo(TypedDict, total=False):
     """The part of an info that differs from turn to turn."""
 
     action: str | None
@@ -71,7 +71,7 @@ class Message(NamedTuple):
 
 
 class Episode:
-    """One seat at an environment: plays tasks in it, one after another.
+    """Plays tasks in it, one after another.
 
     Args:
         environment: The environment.
@@ -138,7 +138,7 @@ class Episode:
         """
         self._playing = False
         lease = self.lease
-        if lease is not None and (self.fault or lease.in_doubt or not lease.pool.resume(lease)):
+        if lease is not None and (self.fault or lease.maybe_busy or not lease.pool.resume(lease)):
             yield from self._give_back()
         self.fault = None
         start = yield from self._start_task(task_id, servers)
@@ -148,7 +148,7 @@ class Episode:
         self._playing = True
         return start.observation, self._info(available_actions=start.available_actions)
 
-    def step(self, reply: str | Action | Verbatim) -> Flow[Turn]:
+    def step(self, reply: str | Action | Verbatim) -> Flow[StepResult]:
         """Play one turn.
 
         Args:
@@ -187,7 +187,7 @@ class Episode:
             return self._end_by(fault, str(action))
         return self._judge(outcome, str(action))
 
-    def forsake(self) -> None:
+    def abort_episode(self) -> None:
         """End an episode of which nobody has the last turn: what is played next must begin anew."""
         self._playing = False
 
@@ -201,14 +201,14 @@ class Episode:
         return (yield from self._give_back())
 
     def _start_task(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[Start]:
-        """Reset the remote environment we hold, or a free one; where that proves spoilt, a new one."""
+        """Reset the remote environment we hold, or a free one; where that proves unusable, a new one."""
         lease = self.lease = self.lease or (yield from self._acquire(task_id, servers))
         if not lease.fresh:
             try:
                 return (yield from self._reset_remote(lease, task_id))
             except ServerTimeout:
                 raise  # it has cost all the time there was
-            except Fault:  # what spoilt it may lie in its past, and a new one has none
+            except Fault:  # what made it unusable may lie in its past, and a new one has none
                 lease = self.lease = yield from self._acquire(task_id, servers, fresh=True)
         return (yield from self._reset_remote(lease, task_id))
 
@@ -220,9 +220,9 @@ class Episode:
         try:
             start = yield from self._ask(lease, self.wire.reset(lease.env_id, task_id), "reset")
         except Fault as fault:
-            lease.spoilt = not lease.in_doubt
+            lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
-                lease.pool.health.shun()
+                lease.pool.breaker.deprioritize()
             yield from self._give_back()
             raise
         lease.fresh = False
@@ -234,14 +234,14 @@ class Episode:
             lease.check()
             # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
             # episode that looks as if it could go on.
-            self._playing, lease.in_doubt = False, True
+            self._playing, lease.maybe_busy = False, True
             answer = yield from at(lease.server, flow)
         except Fault as fault:
-            lease.in_doubt = isinstance(fault, (ServerTimeout, ConnectionLost))
+            lease.maybe_busy = isinstance(fault, (ServerTimeout, ConnectionLost))
             lease.pool.note(fault)
             self.stats.fault(fault, server=lease.server, stage=stage)
             raise
-        lease.in_doubt = False
+        lease.maybe_busy = False
         lease.pool.note(None)
         return answer
 
@@ -249,7 +249,7 @@ class Episode:
         lease, self.lease = self.lease, None
         return True if lease is None else (yield from lease.pool.release(lease, self.stats))
 
-    def _read(self, reply: str | Action | Verbatim) -> Reading:
+    def _read(self, reply: str | Action | Verbatim) -> ParsedReply:
         try:
             action = reply if not isinstance(reply, str) else self._parse(reply)
         except UnknownAction as error:
@@ -264,46 +264,46 @@ class Episode:
             self.wire.check(action.text)
         return action
 
-    def _parse(self, reply: str) -> Reading:
+    def _parse(self, reply: str) -> ParsedReply:
         return self.action_format.parse(reply, self.environment.grammar)
 
     def _advice(self, error: ActionError) -> str:
         example = self.action_format.example(self.environment.grammar)
         return f"Your reply was not carried out: {error}.\nA reply looks like this:\n\n{example}"
 
-    def _judge(self, outcome: Outcome, action: str) -> Turn:
-        verdict = self.wire.judge(self._start, self._score, action, outcome)
-        reward = verdict.score - self._score
-        self._score, self._agentgym_score = verdict.score, verdict.agentgym_score
+    def _judge(self, outcome: Outcome, action: str) -> StepResult:
+        score_now = self.wire.judge(self._start, self._score, action, outcome)
+        reward = score_now.score - self._score
+        self._score, self._agentgym_score = score_now.score, score_now.agentgym_score
         return self._answer(
             outcome.observation,
             reward=reward,
-            done=verdict.done,
+            done=score_now.done,
             action=action,
             raw_reward=outcome.reward,
-            success=verdict.success,
+            success=score_now.success,
             available_actions=outcome.available_actions,
         )
 
     def _answer(
-        self, observation: str, *, reward: float = 0.0, done: bool = False, **info: Unpack[_Told]
-    ) -> Turn:
+        self, observation: str, *, reward: float = 0.0, done: bool = False, **info: Unpack[StepInfo]
+    ) -> StepResult:
         truncated = not done and self.max_turns is not None and self._turn >= self.max_turns
         self._playing = not (done or truncated)
         if not self._playing and self.lease is not None:
             self.lease.pool.park(self.lease)
         self.transcript.append(Message("environment", observation))
-        return Turn(observation, reward, done, truncated, self._info(**info))
+        return StepResult(observation, reward, done, truncated, self._info(**info))
 
-    def _end_by(self, fault: Fault, action: str) -> Turn:
+    def _end_by(self, fault: Fault, action: str) -> StepResult:
         self._playing = False
         self.fault = fault
         observation = f"The environment failed and the episode ends here ({fault.kind})."
         self.transcript.append(Message("environment", observation))
         info = self._info(action=action, fault=fault.as_dict())
-        return Turn(observation, 0.0, terminated=False, truncated=True, info=info)
+        return StepResult(observation, 0.0, terminated=False, truncated=True, info=info)
 
-    def _info(self, **told: Unpack[_Told]) -> dict[str, Any]:
+    def _info(self, **told: Unpack[StepInfo]) -> dict[str, Any]:
         info: dict[str, Any] = {
             "task_id": self._task_id,
             "turn": self._turn,

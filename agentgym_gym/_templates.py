@@ -1,4 +1,4 @@
-"""Phrases: frozen dataclasses with a template, by which they are written and read."""
+"""Templates: frozen dataclasses with a template, by which they are written and read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
     from typing_extensions import Self
 
-__all__ = ["Field", "ListOf", "Phrase", "fields_of", "register_all"]
+__all__ = ["Field", "ListOf", "TemplateText", "fields_of", "register_all"]
 
 
 @dataclass(frozen=True)
 class Field:
-    """One argument of a phrase.
+    """One argument of a template.
 
     Attributes:
         name: Its name.
@@ -124,14 +124,14 @@ class _Template:
         return not (_is_word(self.stem[-1]) and _is_word(text[size : size + 1]))
 
 
-class Phrase:
+class TemplateText:
     """A frozen dataclass with a template: base of :class:`Action` and of the parts of one.
 
-    Every field is annotated ``Annotated[type, Argument, "what it means"]`` and checked when the phrase is
-    made, so a phrase that exists can be written, and read back as itself.
+    Every field is annotated ``Annotated[type, Argument, "what it means"]`` and checked when the text is
+    made, so a text that exists can be written, and read back as itself.
 
     Class attributes:
-        template: How the phrase is written, with ``{field}`` in each field's place.
+        template: How the text is written, with ``{field}`` in each field's place.
         accepts: Other templates that are read as well, each with the values of the fields it leaves out.
 
     Raises:
@@ -172,9 +172,9 @@ class Phrase:
 
     @classmethod
     def openings(cls) -> frozenset[str]:
-        """Return the words, in lower case, one of which begins such a phrase; none where any text may.
+        """Return the words, in lower case, one of which begins such a text; none where any text may.
 
-        The word of a phrase that begins with something else, as ``<search>`` does, is the empty one. A class
+        The word of a text that begins with something else, as ``<search>`` does, is the empty one. A class
         that reads more than its templates, and so has its own :meth:`begins`, has its own openings, too.
         """
         if not cls.head():
@@ -184,7 +184,7 @@ class Phrase:
 
     @classmethod
     def begins(cls, text: str) -> bool:
-        """Return whether text begins as such a phrase does; one without a head begins it by being one."""
+        """Return whether text begins as such a text does; one without a head begins it by being one."""
         templates = _templates(cls)
         if templates[0].head:
             return any(template.begins(text) for template in templates)
@@ -196,7 +196,7 @@ class Phrase:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the phrase from text.
+        """Read the text from text.
 
         Raises:
             BadArguments: The text does not fit, or a field does not allow what it says.
@@ -214,7 +214,7 @@ class Phrase:
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
-        """Make the phrase from a mapping of its fields.
+        """Make the text from a mapping of its fields.
 
         Raises:
             BadArguments: A field is missing, unknown, or has a value its kind does not allow.
@@ -256,11 +256,11 @@ class Phrase:
     def strategy(cls) -> SearchStrategy[Self]:
         """Return a hypothesis strategy over all phrases of this type."""
         drawn = strategies().fixed_dictionaries({f.name: f.argument.strategy() for f in fields_of(cls)})
-        return drawn.map(cls._made_of).filter(lambda phrase: phrase is not None)  # type: ignore[no-any-return]
+        return drawn.map(cls._made_of).filter(lambda made: made is not None)  # type: ignore[no-any-return]
 
     @classmethod
     def _made_of(cls, values: dict[str, Any]) -> Self | None:
-        """Return the phrase of these values, or None where together they would be read as something else."""
+        """Return the text of these values, or None where together they would be read as something else."""
         try:
             return cls(**values)
         except BadArguments:
@@ -268,11 +268,11 @@ class Phrase:
 
     @classmethod
     def sample(cls, rng: np.random.Generator) -> Self:
-        """Return a likely phrase."""
+        """Return a likely text."""
         while True:
-            phrase = cls._made_of({f.name: f.argument.sample(rng) for f in fields_of(cls)})
-            if phrase is not None:
-                return phrase
+            made = cls._made_of({f.name: f.argument.sample(rng) for f in fields_of(cls)})
+            if made is not None:
+                return made
 
 
 # By class, filled at first use: a class decorated as a dataclass is complete only after its creation.
@@ -280,8 +280,8 @@ _known_fields: dict[type, tuple[Field, ...]] = {}
 _templates_of: dict[type, tuple[_Template, ...]] = {}
 
 
-def fields_of(cls: type[Phrase]) -> tuple[Field, ...]:
-    """Return the arguments of a phrase in order."""
+def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
+    """Return the arguments of a text in order."""
     if cls in _known_fields:
         return _known_fields[cls]
     hints = get_type_hints(cls, include_extras=True)
@@ -298,15 +298,15 @@ def fields_of(cls: type[Phrase]) -> tuple[Field, ...]:
 
 def register_all() -> None:
     """Make all phrases known to hypothesis: when it is imported. Later ones make themselves known."""
-    found = Phrase.__subclasses__()
+    found = TemplateText.__subclasses__()
     while found:
         cls = found.pop()
         _register(cls)
         found += cls.__subclasses__()
 
 
-def _register(cls: type[Phrase]) -> None:
-    """Let ``st.from_type`` draw phrases of a type by :meth:`Phrase.strategy`."""
+def _register(cls: type[TemplateText]) -> None:
+    """Let ``st.from_type`` draw phrases of a type by :meth:`TemplateText.strategy`."""
 
     def strategy(_: object) -> Any:
         # A class decorated with slots=True was made twice, and the first of the two is nobody's.
@@ -316,7 +316,7 @@ def _register(cls: type[Phrase]) -> None:
         strategies().register_type_strategy(cls, strategy)
 
 
-def _templates(cls: type[Phrase]) -> tuple[_Template, ...]:
+def _templates(cls: type[TemplateText]) -> tuple[_Template, ...]:
     if cls in _templates_of:
         return _templates_of[cls]
     arguments = {field.name: field.argument for field in fields_of(cls)}
@@ -338,19 +338,19 @@ class ListOf(Argument[tuple[Any, ...]]):
     """One or more phrases of one type, written with commas between them.
 
     Args:
-        phrase: The type of the parts; no part may be written with a comma.
+        part: The type of the parts; no part may be written with a comma.
         max_items: Greatest number of parts.
     """
 
-    def __init__(self, phrase: type[Phrase], *, max_items: int = 9) -> None:
-        self.phrase = phrase
+    def __init__(self, part: type[TemplateText], *, max_items: int = 9) -> None:
+        self.part = part
         self.max_items = max_items
 
     def read(self, text: str) -> tuple[Any, ...]:
         """Read the parts between the commas."""
         if text.count(",") >= self.max_items:
             raise BadArguments(f"expected {self.describe()}, got more")
-        return tuple(self.phrase.parse(part.strip()) for part in text.split(","))
+        return tuple(self.part.parse(part.strip()) for part in text.split(","))
 
     def write(self, value: tuple[Any, ...]) -> str:
         """Join the parts with commas."""
@@ -358,7 +358,7 @@ class ListOf(Argument[tuple[Any, ...]]):
 
     def check(self, value: Any) -> None:
         """Accept a tuple of phrases of the right type."""
-        if not isinstance(value, tuple) or not all(type(part) is self.phrase for part in value):
+        if not isinstance(value, tuple) or not all(type(part) is self.part for part in value):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         if not 1 <= len(value) <= self.max_items:
             raise BadArguments(f"expected {self.describe()}, got {len(value)}")
@@ -370,7 +370,7 @@ class ListOf(Argument[tuple[Any, ...]]):
         if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= self.max_items:
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         return tuple(
-            self.phrase.parse(part.strip()) if isinstance(part, str) else self.phrase.from_json(part)
+            self.part.parse(part.strip()) if isinstance(part, str) else self.part.from_json(part)
             for part in value
         )
 
@@ -380,13 +380,13 @@ class ListOf(Argument[tuple[Any, ...]]):
 
     def describe(self) -> str:
         """Show the form of a part."""
-        return f"1 to {self.max_items} of {self.phrase.usage()!r} with commas between them"
+        return f"1 to {self.max_items} of {self.part.usage()!r} with commas between them"
 
     def schema(self) -> dict[str, Any]:
         """Return an array schema."""
         return {
             "type": "array",
-            "items": self.phrase.schema(),
+            "items": self.part.schema(),
             "minItems": 1,
             "maxItems": self.max_items,
         }
@@ -394,9 +394,9 @@ class ListOf(Argument[tuple[Any, ...]]):
     def strategy(self) -> SearchStrategy[tuple[Any, ...]]:
         """Draw up to four parts."""
         st = strategies()
-        drawn = st.lists(self.phrase.strategy(), min_size=1, max_size=min(4, self.max_items))
+        drawn = st.lists(self.part.strategy(), min_size=1, max_size=min(4, self.max_items))
         return drawn.map(tuple)  # type: ignore[no-any-return]
 
     def sample(self, rng: np.random.Generator) -> tuple[Any, ...]:
         """Draw one or two parts."""
-        return tuple(self.phrase.sample(rng) for _ in range(int(rng.integers(1, 2, endpoint=True))))
+        return tuple(self.part.sample(rng) for _ in range(int(rng.integers(1, 2, endpoint=True))))

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agentgym_gym._templates import Phrase, fields_of
+from agentgym_gym._templates import TemplateText, fields_of
 from agentgym_gym._text import shown
 from agentgym_gym.arguments import strategies
 from agentgym_gym.errors import ActionError, BadArguments, UnknownAction
@@ -84,8 +84,8 @@ class Style:
         return self.marked and self.pieces is not None and self.pieces.search(block) is not None
 
 
-class Action(Phrase):
-    """A phrase that an environment carries out. Its docstring tells the agent what it does.
+class Action(TemplateText):
+    """A text that an environment carries out. Its docstring tells the agent what it does.
 
     Class attributes:
         style: How it is set down in a reply: the same for all actions of an environment.

@@ -8,13 +8,13 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym._addresses import configured
-from agentgym_gym._base_env import Seat, give_back
+from agentgym_gym._base_env import BaseTextEnv, give_back
 from agentgym_gym._http.retry import Limits
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
-    from agentgym_gym._episode import Episode, Turn
-    from agentgym_gym._http.async_driver import AsyncDriver, Errand
+    from agentgym_gym._episode import Episode, StepResult
+    from agentgym_gym._http.async_driver import AsyncDriver, FlowFuture
     from agentgym_gym._http.retry import Stats
     from agentgym_gym.actions import Action, Verbatim
 
@@ -23,7 +23,7 @@ __all__ = ["AsyncAgentGymEnv"]
 T = TypeVar("T")
 
 
-class AsyncAgentGymEnv(Seat):
+class AsyncAgentGymEnv(BaseTextEnv):
     """`AgentGymEnv` with ``reset``, ``step`` and ``close`` to be awaited; all else is as there.
 
     A task that is cancelled in the midst of a step leaves an episode that is over: what the server made of
@@ -47,7 +47,7 @@ class AsyncAgentGymEnv(Seat):
         self._episode.stats = self._driver.stats
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver)
-        self._finalizer.atexit = False  # at exit the order matters: see seat.py
+        self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
 
     @property
     def stats(self) -> Stats:
@@ -69,7 +69,7 @@ class AsyncAgentGymEnv(Seat):
         """Play one turn, as `AgentGymEnv.step` does."""
         return await self._wait_for(self.begin_step(action))
 
-    def begin_step(self, action: str | Action | Verbatim) -> Errand[Turn]:
+    def begin_step(self, action: str | Action | Verbatim) -> FlowFuture[StepResult]:
         """Begin a turn in the running event loop: its request is sent before this returns.
 
         Returns:
@@ -77,9 +77,9 @@ class AsyncAgentGymEnv(Seat):
         """
         return self._driver.run(self._turn(action), self._until)
 
-    def forsake(self) -> None:
+    def abort_episode(self) -> None:
         """End the episode: nobody waits for the turn that was begun, and its reply may be there already."""
-        self._episode.forsake()
+        self._episode.abort_episode()
 
     async def close(self) -> None:  # type: ignore[override]
         """Give back the remote environment and close the connection. May be called again.
@@ -94,11 +94,11 @@ class AsyncAgentGymEnv(Seat):
             await self._driver.close()
         self._closed()
 
-    async def _wait_for(self, errand: Errand[T]) -> T:
+    async def _wait_for(self, future: FlowFuture[T]) -> T:
         try:
-            return await errand
+            return await future
         except asyncio.CancelledError:
-            self.forsake()
+            self.abort_episode()
             raise
 
 

@@ -41,11 +41,11 @@ def strategies() -> Any:
 class Argument(ABC, Generic[T]):
     """One kind of argument: a value, the text it is written as, and the JSON it is passed as.
 
-    Reading says what value is meant; whether it is allowed is checked once, when the phrase is made.
+    Reading says what value is meant; whether it is allowed is checked once, when the action is made.
 
     Class attributes:
         greedy: Whether its text runs to the *last* place where what follows it in a template is found, as
-            that of ``click[a [b]]`` does; else to the first. One argument of a phrase can be greedy.
+            that of ``click[a [b]]`` does; else to the first. One argument of an action can be greedy.
     """
 
     greedy: ClassVar[bool] = False

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
     from agentgym_gym.wire import Wire
 
-__all__ = ["BUILT_IN", "NAMESPACE", "Environment", "OnUnknown", "Place", "environments", "find", "register"]
+__all__ = [
+    "BUILT_IN",
+    "NAMESPACE",
+    "Environment",
+    "LazyEnvironment",
+    "OnUnknown",
+    "environments",
+    "find",
+    "register",
+]
 
 NAMESPACE = "agentgym"
 
@@ -116,7 +125,7 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Place:
+class LazyEnvironment:
     """Where an environment is found once it is asked for, so that those that are not played cost nothing.
 
     Attributes:
@@ -145,7 +154,7 @@ def _ids(*names: str) -> tuple[str, ...]:
     return tuple(f"{NAMESPACE}/{name}-v0" for name in names)
 
 
-_known: dict[str, Environment | Place] = {}
+_known: dict[str, Environment | LazyEnvironment] = {}
 
 
 def environments() -> tuple[Environment, ...]:
@@ -166,31 +175,31 @@ def find(name: str) -> Environment:
     raise UnknownEnvironment(f"there is no environment {name!r}; there are: {', '.join(_known)}")
 
 
-def _environment(known: Environment | Place) -> Environment:
-    return known.environment() if isinstance(known, Place) else known
+def _environment(known: Environment | LazyEnvironment) -> Environment:
+    return known.environment() if isinstance(known, LazyEnvironment) else known
 
 
-BUILT_IN: tuple[Place, ...] = (
-    Place("TextCraft", "agentgym_gym.envs.textcraft:TEXTCRAFT"),
-    Place("Maze", "agentgym_gym.envs.maze:MAZE"),
-    Place("Wordle", "agentgym_gym.envs.wordle:WORDLE"),
-    Place("BabyAI", "agentgym_gym.envs.babyai:BABYAI"),
-    Place("ALFWorld", "agentgym_gym.envs.alfworld:ALFWORLD"),
-    Place("SciWorld", "agentgym_gym.envs.sciworld:SCIWORLD"),
-    Place("WebShop", "agentgym_gym.envs.webshop:WEBSHOP"),
-    Place("WebArena", "agentgym_gym.envs.webarena:WEBARENA"),
-    Place("SQLGym", "agentgym_gym.envs.sqlgym:SQLGYM", aliases=("BIRD",)),
-    Place("SearchQA", "agentgym_gym.envs.searchqa:SEARCHQA"),
-    Place("Weather", "agentgym_gym.envs.weather:WEATHER"),
-    Place("Movie", "agentgym_gym.envs.movie:MOVIE"),
-    Place("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
-    Place("Sheet", "agentgym_gym.envs.sheet:SHEET"),
-    Place("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
+BUILT_IN: tuple[LazyEnvironment, ...] = (
+    LazyEnvironment("TextCraft", "agentgym_gym.envs.textcraft:TEXTCRAFT"),
+    LazyEnvironment("Maze", "agentgym_gym.envs.maze:MAZE"),
+    LazyEnvironment("Wordle", "agentgym_gym.envs.wordle:WORDLE"),
+    LazyEnvironment("BabyAI", "agentgym_gym.envs.babyai:BABYAI"),
+    LazyEnvironment("ALFWorld", "agentgym_gym.envs.alfworld:ALFWORLD"),
+    LazyEnvironment("SciWorld", "agentgym_gym.envs.sciworld:SCIWORLD"),
+    LazyEnvironment("WebShop", "agentgym_gym.envs.webshop:WEBSHOP"),
+    LazyEnvironment("WebArena", "agentgym_gym.envs.webarena:WEBARENA"),
+    LazyEnvironment("SQLGym", "agentgym_gym.envs.sqlgym:SQLGYM", aliases=("BIRD",)),
+    LazyEnvironment("SearchQA", "agentgym_gym.envs.searchqa:SEARCHQA"),
+    LazyEnvironment("Weather", "agentgym_gym.envs.weather:WEATHER"),
+    LazyEnvironment("Movie", "agentgym_gym.envs.movie:MOVIE"),
+    LazyEnvironment("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
+    LazyEnvironment("Sheet", "agentgym_gym.envs.sheet:SHEET"),
+    LazyEnvironment("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
 )
 """Where the environments of this library are found."""
 
 
-def register(environment: Environment | Place) -> None:
+def register(environment: Environment | LazyEnvironment) -> None:
     """Make an environment known to this library and to ``gymnasium.make``.
 
     Args:

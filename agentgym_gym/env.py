@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from agentgym_gym._base_env import Seat, seats
+from agentgym_gym._base_env import BaseTextEnv, live_envs
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["AgentGymEnv"]
 T = TypeVar("T")
 
 
-class AgentGymEnv(Seat):
+class AgentGymEnv(BaseTextEnv):
     """An AgentGym environment on an HTTP server, played in text.
 
     ``reset(options={"task_id": 7})`` starts a given task, ``reset(seed=0)`` one drawn from the split.
@@ -62,7 +62,7 @@ class AgentGymEnv(Seat):
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        **Seat.metadata,
+        **BaseTextEnv.metadata,
         "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for who would rather await it
     }
 
@@ -76,7 +76,7 @@ class AgentGymEnv(Seat):
         self._busy = threading.RLock()
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)
-        self._finalizer.atexit = False  # at exit the order matters: see seat.py
+        self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
 
     @property
     def stats(self) -> Stats:
@@ -164,9 +164,9 @@ def _close(episode: Episode, driver: SyncDriver) -> None:
 
 def _unlock_all() -> None:
     """Free a forked child's environments of the threads of its parent, which it does not have."""
-    for seat in seats():
-        if isinstance(seat, AgentGymEnv):
-            seat._busy = threading.RLock()  # noqa: SLF001 - our own
+    for env in live_envs():
+        if isinstance(env, AgentGymEnv):
+            env._busy = threading.RLock()  # noqa: SLF001 - our own
 
 
 if hasattr(os, "register_at_fork"):

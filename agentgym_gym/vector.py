@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from agentgym_gym._episode import Turn
+from agentgym_gym._episode import StepResult
 from agentgym_gym._http.retry import Stats
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.errors import BadOption, Fault
@@ -192,7 +192,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             )
         )
 
-    async def _step_all(self, actions: Sequence[str | Action | None]) -> dict[int, Turn]:
+    async def _step_all(self, actions: Sequence[str | Action | None]) -> dict[int, StepResult]:
         begun = {
             number: self._begin(number, action) for number, action in enumerate(actions) if action is not None
         }
@@ -200,10 +200,10 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             return await _gather(begun)
         except asyncio.CancelledError:
             for number in begun:
-                self.envs[number].forsake()
+                self.envs[number].abort_episode()
             raise
 
-    def _begin(self, number: int, action: str | Action) -> Awaitable[Turn]:
+    def _begin(self, number: int, action: str | Action) -> Awaitable[StepResult]:
         """Send what an environment is to do, and return what can be awaited for its turn."""
         if number in self._unset:
             return self._end_unset(number)
@@ -229,19 +229,19 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         self._said[number] = said
         return info
 
-    async def _end_unset(self, number: int) -> Turn:
+    async def _end_unset(self, number: int) -> StepResult:
         told = {"fault": self._unset.pop(number).as_dict()}
-        turn = Turn(self._said[number], 0.0, terminated=False, truncated=True, info=told)
+        turn = StepResult(self._said[number], 0.0, terminated=False, truncated=True, info=told)
         return await self._next_episode(number, turn)
 
-    async def _reset_instead(self, number: int) -> Turn:
+    async def _reset_instead(self, number: int) -> StepResult:
         info = await self._reset_one(number, None, None)
-        return Turn(self._said[number], 0.0, terminated=False, truncated=False, info=info)
+        return StepResult(self._said[number], 0.0, terminated=False, truncated=False, info=info)
 
-    async def _reset_after(self, number: int, stepping: Awaitable[Turn]) -> Turn:
+    async def _reset_after(self, number: int, stepping: Awaitable[StepResult]) -> StepResult:
         return await self._next_episode(number, await stepping)
 
-    async def _next_episode(self, number: int, turn: Turn) -> Turn:
+    async def _next_episode(self, number: int, turn: StepResult) -> StepResult:
         """With SAME_STEP reset an environment whose episode is over."""
         if self.autoreset_mode != AutoresetMode.SAME_STEP or not (turn.terminated or turn.truncated):
             return turn

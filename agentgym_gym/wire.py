@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from agentgym_gym.calls import Call, Flow, Reply
 from agentgym_gym.errors import BadReply, ServerError, WrongServer
 
-__all__ = ["Outcome", "Start", "Verdict", "Wire", "greeting_of"]
+__all__ = ["Outcome", "Score", "Start", "Wire", "greeting_of"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Score:
     """Where an episode stands after an outcome.
 
     Attributes:
@@ -158,7 +158,7 @@ class Wire(ABC):
         """Free a remote environment. Called only where :attr:`closes` is true."""
         yield from ()
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score an outcome: by default a task is worth 1 once the server has paid for it, else 0.
 
         Args:
@@ -168,7 +168,7 @@ class Wire(ABC):
             outcome: What the server answered.
         """
         success = outcome.done and outcome.reward > 0
-        return Verdict(1.0 if success else score, success, outcome.done, outcome.reward)
+        return Score(1.0 if success else score, success, outcome.done, outcome.reward)
 
 
 def greeting_of(reply: Reply, *, plain: bool = False) -> str:

@@ -108,7 +108,7 @@ class Client:
         while not player.over and (reply := player.say()) is not None:
             before = env.stats.copy()
             turn = await env.step(reply)
-            player.hear(reply, *turn)
+            player.append_reply(reply, *turn)
             self.check("step", env, before, player.fault["kind"] if player.fault else None)
         if player.fault:
             return {"episode": number, "fault": player.fault["kind"], "at": "step"}

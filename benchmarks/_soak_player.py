@@ -78,7 +78,7 @@ class Player:
         action = self._oracle.act(self._observation, self._info)
         return None if action is None else f"Thought: so be it.\nAction: {action}"
 
-    def hear(
+    def append_reply(
         self,
         reply: str,
         observation: str,

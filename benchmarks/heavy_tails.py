@@ -2,7 +2,7 @@
 
 A step takes a time drawn from a lognormal distribution with the median 50 ms and sigma 1: one in a hundred
 takes over half a second. An episode has 10 to 30 steps, each number as likely as another, since tasks differ.
-Both are drawn from the task and the step alone, so both roads wait for the very same steps. In lock-step
+Both are drawn from the task and the step alone, so both ways wait for the very same steps. In lock-step
 (``AgentGymVectorEnv.step``) a round takes as long as its slowest step, and an environment that is done takes
 part no more; asynchronously (``AsyncAgentGymEnv``) nobody waits for another.
 
@@ -72,9 +72,9 @@ def main() -> None:
     with slow_server(MEDIAN, SIGMA, *LENGTHS) as url:
         finished = {"lock_step": in_lock_step(url), "asynchronous": asyncio.run(by_themselves(url))}
     took = {
-        "mean": {road: statistics.mean(each) for road, each in finished.items()},
-        "median": {road: statistics.median(each) for road, each in finished.items()},
-        "last": {road: max(each) for road, each in finished.items()},
+        "mean": {way: statistics.mean(each) for way, each in finished.items()},
+        "median": {way: statistics.median(each) for way, each in finished.items()},
+        "last": {way: max(each) for way, each in finished.items()},
     }
     ratios = {name: each["lock_step"] / each["asynchronous"] for name, each in took.items()}
     report(
@@ -82,7 +82,7 @@ def main() -> None:
         episodes=EPISODES,
         steps_each=LENGTHS,
         step_seconds={"median": MEDIAN, "sigma": SIGMA},
-        finished_s={name: {road: round(s, 2) for road, s in each.items()} for name, each in took.items()},
+        finished_s={name: {way: round(s, 2) for way, s in each.items()} for name, each in took.items()},
         faster_by_the_mean=at_least(ratios["mean"], 2),
         faster_by_the_median={"ratio": round(ratios["median"], 2)},
         faster_by_the_last={"ratio": round(ratios["last"], 2)},

@@ -189,7 +189,7 @@ class Soak:
             player = Player(env, self.seed, outcome["episode"])
             player.begin(*env.reset(options={"task_id": player.task_id}))
             while not player.over and (reply := player.say()) is not None:
-                player.hear(reply, *env.step(reply))
+                player.append_reply(reply, *env.step(reply))
             if player.fault or player.outcome() != outcome:
                 wrong.append(player.number)
         env.close()

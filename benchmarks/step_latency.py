@@ -35,12 +35,12 @@ def main() -> None:
     env = AgentGymEnv("TextCraft", server=server.start(), max_turns=None)
     env.reset(seed=0)
     with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:
-        roads: dict[str, Callable[[], object]] = {
+        ways: dict[str, Callable[[], object]] = {
             "env_step": lambda: env.step("Thought:\nx\n\nAction:\ninventory"),
             "http_client": by_http_client(connection),
             "requests": by_requests(server.url),
         }
-        alone, beside = measure(roads, "http_client", 1), measure(roads, "requests", 20)
+        alone, beside = measure(ways, "http_client", 1), measure(ways, "requests", 20)
     env.close()
     server.stop()
     report(
@@ -52,12 +52,12 @@ def main() -> None:
     )
 
 
-def measure(roads: Mapping[str, Callable[[], object]], peer: str, at_once: int) -> dict[str, float]:
+def measure(ways: Mapping[str, Callable[[], object]], peer: str, at_once: int) -> dict[str, float]:
     """Return the median seconds of a step of ours and of a peer, so many at once taking turns."""
     took: dict[str, list[float]] = {"env_step": [], peer: []}
     for _ in range(STEPS // at_once):
         for name, each in took.items():
-            each += [seconds(roads[name]) for _ in range(at_once)]
+            each += [seconds(ways[name]) for _ in range(at_once)]
     return {name: statistics.median(each) for name, each in took.items()}
 
 

@@ -296,7 +296,7 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
             )
 
     Silent.made = 0
-    monkeypatch.setattr(_base_env, "_seats", weakref.WeakSet())
+    monkeypatch.setattr(_base_env, "_live", weakref.WeakSet())
     envs = [AgentGymEnv("TextCraft", server="http://silent.test", transport=Silent()) for _ in range(4)]
     for env in envs:
         env.reset(seed=0)
@@ -305,7 +305,7 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
 
 
 def test_at_exit_it_is_told_how_many_there_was_no_time_for(textcraft_url, monkeypatch, caplog):
-    monkeypatch.setattr(_base_env, "_seats", weakref.WeakSet())
+    monkeypatch.setattr(_base_env, "_live", weakref.WeakSet())
     monkeypatch.setattr(_base_env, "EXIT_SECONDS", -1.0)
     envs = [AgentGymEnv("TextCraft", server=textcraft_url) for _ in range(3)]
     for env in envs[:2]:

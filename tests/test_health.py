@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym._leasing import circuit_breaker
-from agentgym_gym._leasing.circuit_breaker import Health
+from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def clock(monkeypatch):
 LATE = errors.ServerTimeout("late")
 
 
-def open_to(server: Health) -> bool:
+def open_to(server: CircuitBreaker) -> bool:
     try:
         server.check()
     except errors.ServerUnreachable:
@@ -39,7 +39,7 @@ def open_to(server: Health) -> bool:
 
 
 def test_it_is_left_alone_after_some_time_limits_in_a_row(clock):
-    server = Health("http://x")
+    server = CircuitBreaker("http://x")
     for fault in [LATE, LATE, None, LATE, errors.ServerUnreachable("no connection in time")]:
         server.note(fault)
         assert open_to(server)
@@ -50,23 +50,23 @@ def test_it_is_left_alone_after_some_time_limits_in_a_row(clock):
 
 def test_it_is_logged_once_that_it_is_left_alone_and_once_that_it_answers(clock, caplog):
     caplog.set_level("DEBUG", "agentgym_gym")
-    server = Health("http://me:secret@x")
+    server = CircuitBreaker("http://me:secret@x")
     for fault in [LATE] * 5 + [None] * 2:
         server.note(fault)
     assert [(record.levelname, record.agentgym) for record in caplog.records] == [
         (
             "WARNING",
-            {"event": "server left alone", "server": "http://***@x", "misses": 3, "seconds": 10.0},
+            {"event": "circuit open", "server": "http://***@x", "failures": 3, "seconds": 10.0},
         ),
-        ("INFO", {"event": "server answers again", "server": "http://***@x", "misses": 5}),
+        ("INFO", {"event": "circuit closed", "server": "http://***@x", "failures": 5}),
     ]
-    assert caplog.messages[0] == "server left alone: server='http://***@x' misses=3 seconds=10.0"
+    assert caplog.messages[0] == "circuit open: server='http://***@x' failures=3 seconds=10.0"
 
 
 def test_then_one_at_a_time_finds_out_and_it_rests_longer_each_time(clock):
-    server = Health("http://x")
+    server = CircuitBreaker("http://x")
     rests = []
-    for _ in range(circuit_breaker.MISSES):
+    for _ in range(circuit_breaker.MAX_FAILURES):
         server.note(LATE)
     for _ in range(6):
         began = clock.now
@@ -92,15 +92,15 @@ def test_then_one_at_a_time_finds_out_and_it_rests_longer_each_time(clock):
     ],
 )
 def test_what_fails_at_once_is_asked_again(clock, fault):
-    server = Health("http://x")
+    server = CircuitBreaker("http://x")
     for _ in range(100):
         server.note(fault)
     assert open_to(server)
 
 
 def test_a_password_is_not_told(clock):
-    server = Health("http://me:secret@x")
-    for _ in range(circuit_breaker.MISSES):
+    server = CircuitBreaker("http://me:secret@x")
+    for _ in range(circuit_breaker.MAX_FAILURES):
         server.note(LATE)
     with pytest.raises(errors.ServerUnreachable) as caught:
         server.check()
@@ -109,7 +109,7 @@ def test_a_password_is_not_told(clock):
 
 def test_a_dead_server_costs_three_time_limits(silent_url):
     env = AgentGymEnv("TextCraft", server=silent_url, timeout=0.2)
-    for _ in range(circuit_breaker.MISSES):
+    for _ in range(circuit_breaker.MAX_FAILURES):
         with pytest.raises(errors.ServerTimeout):
             env.reset(seed=0)
     sent = env.stats.requests
@@ -123,7 +123,7 @@ def test_a_dead_server_costs_three_time_limits(silent_url):
 def test_of_several_servers_the_one_that_answers_is_used_and_the_other_tried_again(
     silent_url, textcraft_url, monkeypatch
 ):
-    monkeypatch.setattr(circuit_breaker, "REST_SECONDS", 3.0)
+    monkeypatch.setattr(circuit_breaker, "OPEN_SECONDS", 3.0)
     envs = [AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout=0.4) for _ in range(6)]
     for env in envs:
         env.reset(seed=0)

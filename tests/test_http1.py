@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentgym_gym import errors
-from agentgym_gym._http.http11 import Incoming, origin_of, request_of
+from agentgym_gym._http.http11 import ResponseParser, origin_of, request_of
 from agentgym_gym.calls import Call
 
 CALL = Call("step", "POST", "/step", {"id": 0}, server="http://127.0.0.1:1")
@@ -50,7 +50,7 @@ def test_a_server_that_cannot_be_is_named():
     [(b"", False), (b"HTTP/1.1 200 OK\r\n", True), (b"rubbish", True)],
 )
 def test_what_comes_after_a_reply_ends_the_connection(after, last):
-    incoming = Incoming(CALL)
+    incoming = ResponseParser(CALL)
     incoming.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" + after)
     assert (incoming.complete, incoming.last) == (True, last)
     assert incoming.reply().content == b"{}"
@@ -58,7 +58,7 @@ def test_what_comes_after_a_reply_ends_the_connection(after, last):
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}"])
 def test_a_reply_that_ends_too_early_is_none(said):
-    incoming = Incoming(CALL)
+    incoming = ResponseParser(CALL)
     if said:
         incoming.feed(said)
     incoming.end()
@@ -67,4 +67,6 @@ def test_a_reply_that_ends_too_early_is_none(said):
 
 def test_another_protocol_is_not_spoken():
     with pytest.raises(errors.ConnectionLost, match="not HTTP"):
-        Incoming(CALL).feed(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+        ResponseParser(CALL).feed(
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
+        )

@@ -219,7 +219,7 @@ def test_ids_at_rest_count_towards_the_capacity():
 
     pool = LeasePool(make(SmallEndless()), "http://hand")
     lease, _ = play(pool.acquire(0), IDENTIFY, created(0))
-    lease.in_doubt = True
+    lease.maybe_busy = True
     play(pool.release(lease))
     with pytest.raises(errors.ServerFull):
         play(pool.acquire(0))
@@ -240,98 +240,98 @@ def test_one_pool_for_each_server():
 
 
 def test_an_episode_keeps_its_lease_from_task_to_task():
-    seat = episode(HandWire())
+    playing = episode(HandWire())
     servers = ["http://one-lease"]
-    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
-    _, asked = play(seat.reset(4, servers), ("reset", SEEN))
+    play(playing.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    _, asked = play(playing.reset(4, servers), ("reset", SEEN))
     assert asked[0].body == {"id": 0, "task": 4}
-    play(seat.close(), ("close", True))
-    play(seat.close())
+    play(playing.close(), ("close", True))
+    play(playing.close())
 
 
 def test_a_spoilt_environment_is_replaced_at_reset():
-    seat = episode(HandWire())
-    servers = ["http://spoilt"]
-    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    playing = episode(HandWire())
+    servers = ["http://unusable"]
+    play(playing.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
     play(
-        seat.reset(3, servers),
+        playing.reset(3, servers),
         ("reset", errors.EnvironmentFailed("no such id")),
         ("close", True),
         created(1),
         ("reset", SEEN),
     )
-    assert seat.lease.env_id == 1
+    assert playing.lease.env_id == 1
 
 
 def test_a_new_environment_that_cannot_be_reset_is_a_fault():
-    seat = episode(HandWire())
+    playing = episode(HandWire())
     with pytest.raises(errors.EnvironmentFailed):
         play(
-            seat.reset(3, ["http://broken"]),
+            playing.reset(3, ["http://broken"]),
             IDENTIFY,
             created(0),
             ("reset", errors.EnvironmentFailed("boom")),
             ("close", True),
         )
-    assert seat.lease is None
+    assert playing.lease is None
     with pytest.raises(ResetNeeded):
-        play(seat.step("inventory"))
+        play(playing.step("inventory"))
 
 
 def test_the_least_loaded_server_is_used_and_a_dead_one_passed_over():
     wire = HandWire()
     environment = make(wire)
     servers = ["http://first", "http://second"]
-    seats = [
+    several = [
         Episode(environment, action_format=get_format("bare"), on_unknown="forward", max_turns=None)
         for _ in range(3)
     ]
-    play(seats[0].reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
-    play(seats[1].reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
-    assert [seat.lease.server for seat in seats[:2]] == servers
-    play(seats[0].close(), ("close", True))
-    play(seats[2].reset(0, servers), ("create", DOWN), created(1), ("reset", SEEN))
-    assert seats[2].lease.server == "http://second"
+    play(several[0].reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
+    play(several[1].reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
+    assert [playing.lease.server for playing in several[:2]] == servers
+    play(several[0].close(), ("close", True))
+    play(several[2].reset(0, servers), ("create", DOWN), created(1), ("reset", SEEN))
+    assert several[2].lease.server == "http://second"
 
 
 def test_a_full_server_is_passed_over():
     environment = make(Wrapping())
     servers = ["http://full", "http://roomy"]
     options = {"action_format": get_format("bare"), "on_unknown": "forward", "max_turns": None}
-    seats = [Episode(environment, **options) for _ in range(3)]
-    for seat in seats[:2]:
-        play(seat.reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
-    play(seats[2].reset(0, servers), created(0), created(1), ("reset", SEEN))
-    assert seats[2].lease.server == "http://roomy"
+    several = [Episode(environment, **options) for _ in range(3)]
+    for playing in several[:2]:
+        play(playing.reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
+    play(several[2].reset(0, servers), created(0), created(1), ("reset", SEEN))
+    assert several[2].lease.server == "http://roomy"
 
 
 @pytest.mark.parametrize("fault", [LOST, errors.ServerTimeout("late"), errors.BadReply("junk"), DOWN])
 def test_a_fault_ends_the_episode_and_the_next_reset_gets_a_clean_environment(fault):
-    seat = episode(HandWire())
+    playing = episode(HandWire())
     servers = [f"http://fault-{fault.kind}"]
-    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
-    turn, _ = play(seat.step("inventory"), ("step", fault))
+    play(playing.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    turn, _ = play(playing.step("inventory"), ("step", fault))
     assert turn[1:4] == (0.0, False, True)
     assert turn.info["fault"] == {"kind": fault.kind, "message": str(fault)}
     assert turn.info["score"] == 0.0
     with pytest.raises(ResetNeeded):
-        play(seat.step("inventory"))
+        play(playing.step("inventory"))
     if fault is DOWN:  # whoever came since may own our id on it
-        play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+        play(playing.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
     else:
-        play(seat.reset(3, servers), ("close", True), created(1), ("reset", SEEN))
+        play(playing.reset(3, servers), ("close", True), created(1), ("reset", SEEN))
 
 
 def test_an_interrupted_step_ends_the_episode():
-    seat = episode(HandWire())
+    playing = episode(HandWire())
     servers = ["http://interrupted"]
-    play(seat.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
-    flow = seat.step("inventory")
+    play(playing.reset(3, servers), IDENTIFY, created(0), ("reset", SEEN))
+    flow = playing.step("inventory")
     next(flow)
     flow.close()  # what a driver does on Ctrl-C
     with pytest.raises(ResetNeeded):
-        play(seat.step("inventory"))
-    play(seat.reset(3, servers), ("close", True), created(1), ("reset", SEEN))
+        play(playing.step("inventory"))
+    play(playing.reset(3, servers), ("close", True), created(1), ("reset", SEEN))
 
 
 def test_a_lease_lost_to_a_restart_is_a_fault_of_the_step():
@@ -347,9 +347,9 @@ def test_a_lease_lost_to_a_restart_is_a_fault_of_the_step():
 
 
 def test_an_id_of_zero_is_an_id():
-    seat = episode(HandWire())
-    play(seat.reset(0, ["http://zero"]), IDENTIFY, created(0), ("reset", SEEN))
-    _, asked = play(seat.step("inventory"), ("step", STEPPED))
+    playing = episode(HandWire())
+    play(playing.reset(0, ["http://zero"]), IDENTIFY, created(0), ("reset", SEEN))
+    _, asked = play(playing.step("inventory"), ("step", STEPPED))
     assert asked[0].body == {"id": 0, "action": "inventory"}
 
 
@@ -411,7 +411,7 @@ def test_an_id_of_before_a_restart_is_not_taken():
 def test_a_spoilt_environment_is_left_out_of_its_slot():
     pool = other_process(Listing())
     lease, _ = play(pool.acquire(0), IDENTIFY, listed(), created(501))
-    lease.spoilt = True
+    lease.unusable = True
     play(pool.release(lease))
     again, _ = play(pool.acquire(0), listed(501), created(502))
     assert again.env_id == 502
@@ -421,7 +421,7 @@ def test_a_slot_is_kept_while_a_request_may_still_run():
     ours, theirs = other_process(Listing()), other_process(Listing())
     for env_id in (501, 502):
         lease, _ = play(ours.acquire(0), *([] if ours._identified else [IDENTIFY]), listed(), created(env_id))
-        lease.in_doubt = True
+        lease.maybe_busy = True
         play(ours.release(lease))
     with pytest.raises(errors.ServerFull):
         play(theirs.acquire(0), IDENTIFY)

@@ -77,7 +77,7 @@ def test_a_server_that_fails_is_set_aside_and_tried_again_later(counted, monkeyp
     assert where([first, *others]) == {well.url: 4}
     assert sick.asked["/create"] == 1
     sick.broken.clear()
-    clock = time.monotonic() + circuit_breaker.REST_SECONDS
+    clock = time.monotonic() + circuit_breaker.OPEN_SECONDS
     monkeypatch.setattr(circuit_breaker, "time", SimpleNamespace(monotonic=lambda: clock))
     late = textcraft(sick, well)
     late.reset(seed=0)
@@ -355,20 +355,20 @@ def test_what_is_being_closed_still_takes_its_place(counted):
 
 def test_an_id_at_rest_takes_its_place_until_it_may_be_used_again(monkeypatch):
     maze = find("Maze")
-    pool = pool_of(maze, "http://rest.test")
+    pool = pool_of(maze, "http://quarantine.test")
     pool._identified = True
     assert pool.reserve(1)
     lease = pool._hold(7, None)
     pool.unreserve()
-    lease.in_doubt = True
+    lease.maybe_busy = True
     with pytest.raises(StopIteration):
         next(pool.release(lease))
     assert not pool.reserve(1)
     flow = acquire(maze, [pool.server], 0, Stats(), most=1)
     asked = next(flow)
     assert isinstance(asked, Wait)
-    assert 0 < asked.seconds <= pool_module.REST_SECONDS
-    clock = time.monotonic() + pool_module.REST_SECONDS
+    assert 0 < asked.seconds <= pool_module.QUARANTINE_SECONDS
+    clock = time.monotonic() + pool_module.QUARANTINE_SECONDS
     monkeypatch.setattr(pool_module, "time", SimpleNamespace(monotonic=lambda: clock))
     with pytest.raises(StopIteration) as done:
         next(flow)

@@ -185,7 +185,7 @@ def test_a_fault_is_raised_where_it_is_wanted(textcraft_url, silent_url):
 def test_a_fault_that_is_raised_ends_one_episode_and_no_other(make):
     envs = make(2, max_turns=2, on_fault="raise", autoreset_mode="NextStep")
     envs.reset(seed=0)
-    envs.unwrapped.envs[1]._episode.lease.take_away()
+    envs.unwrapped.envs[1]._episode.lease.revoke()
     with pytest.raises(errors.LeaseLost):
         envs.step([LOOK, LOOK])
     _, _, _, truncated, infos = envs.step([LOOK, LOOK])
@@ -243,8 +243,8 @@ def test_an_interrupted_step_ends_the_episodes_that_took_part(make, late):
     async def interrupt():
         step = asyncio.ensure_future(envs._step_all([LOOK, None, LOOK]))
         await asyncio.sleep(0)
-        played = [envs.envs[number]._driver._errand for number in (0, 2)]
-        while late and not all(errand.done() for errand in played):  # noqa: ASYNC110 - in that very moment
+        played = [envs.envs[number]._driver._future for number in (0, 2)]
+        while late and not all(future.done() for future in played):  # noqa: ASYNC110 - in that very moment
             await asyncio.sleep(0)
         step.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -178,7 +178,7 @@ class GymAgentLoop(AgentLoopBase):
             between = conversation.after(reply, turn.observation)
             if len(between) >= self._room(played):
                 return
-            played.show(between)
+            played.append_observation(between)
 
     async def _generate(
         self, request_id: str, played: _Played, sampling_params: Mapping[str, Any]
@@ -194,7 +194,7 @@ class GymAgentLoop(AgentLoopBase):
             request_id=request_id, prompt_ids=played.prompt + played.response, sampling_params=params
         )
         played.generate_seconds += time.monotonic() - started
-        return played.hear(output, limit)
+        return played.append_reply(output, limit)
 
     def _prompt_limit(self) -> tuple[int, str]:
         length, context = self.rollout_config.prompt_length, self.rollout_config.get("max_model_len", None)
@@ -231,7 +231,7 @@ class _Played:
     fault: dict[str, str] | None = None
     worth_another_try: bool = False
 
-    def hear(self, output: Any, limit: int) -> list[int] | None:
+    def append_reply(self, output: Any, limit: int) -> list[int] | None:
         """Add a reply as the server gave it, of `limit` tokens at most."""
         reply = [int(token) for token in output.token_ids][:limit]
         said = dict(getattr(output, "extra_fields", None) or {})
@@ -255,7 +255,7 @@ class _Played:
         self.replies += 1
         return reply
 
-    def show(self, tokens: Sequence[int]) -> None:
+    def append_observation(self, tokens: Sequence[int]) -> None:
         """Add what is not the model's."""
         self.response += tokens
         self.mask += [0] * len(tokens)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from verl_bridge.environments import Held, Unregistered, close_all, take
 
-__all__ = ["Episode", "Task", "Turn", "close_all"]
+__all__ = ["Episode", "StepResult", "Task", "close_all"]
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Task:
         return cls(name, merged["env_kwargs"], merged["reset_options"], _seed(own.get("seed", seed)))
 
 
-class Turn(NamedTuple):
+class StepResult(NamedTuple):
     """What a step returned. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
 
     observation: str
@@ -141,7 +141,7 @@ class Episode:
             raise
         return episode
 
-    async def step(self, reply: str) -> Turn:
+    async def step(self, reply: str) -> StepResult:
         """Play one turn.
 
         Args:
@@ -200,7 +200,7 @@ class Episode:
         else:
             self.observation = observation
 
-    async def _played(self, step: Awaitable[Any]) -> Turn:
+    async def _played(self, step: Awaitable[Any]) -> StepResult:
         try:
             answer = await self._in_time(step)
             observation, reward, terminated, truncated, info = _checked(
@@ -213,10 +213,10 @@ class Episode:
             fault, info = _fault_of(error), {}
         else:
             if not info.get("fault"):
-                return Turn(observation, reward, bool(terminated), bool(truncated), info)
+                return StepResult(observation, reward, bool(terminated), bool(truncated), info)
             fault = _stated(info["fault"])
         self._fail(fault)
-        return Turn("", 0.0, terminated=False, truncated=True, info={**info, "fault": fault})
+        return StepResult("", 0.0, terminated=False, truncated=True, info={**info, "fault": fault})
 
     async def _in_time(self, call: Awaitable[Any]) -> Any:
         if self._timeout is None:

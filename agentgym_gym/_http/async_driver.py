@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym._http.asyncio_connection import Connection
-from agentgym_gym._http.retry import Limits, Pause, Send, Stats, Work, delivered
+from agentgym_gym._http.retry import IOFlow, Limits, Pause, Send, Stats, with_retries
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.calls import Reply, WaitingFlow
 
-__all__ = ["AsyncDriver", "Errand"]
+__all__ = ["AsyncDriver", "FlowFuture"]
 
 T = TypeVar("T")
 
@@ -38,9 +38,9 @@ class AsyncDriver:
         self.limits = limits
         self.stats = Stats()
         self._connections: dict[str, Connection] = {}
-        self._errand: Errand[Any] | None = None
+        self._future: FlowFuture[Any] | None = None
 
-    def run(self, flow: WaitingFlow[T], until: float = math.inf) -> Errand[T]:
+    def run(self, flow: WaitingFlow[T], until: float = math.inf) -> FlowFuture[T]:
         """Carry out a flow's calls. What can be done without waiting is done before this returns.
 
         Args:
@@ -54,11 +54,11 @@ class AsyncDriver:
         Raises:
             InUse: Another flow is being carried out.
         """
-        if self._errand is not None and not self._errand.done():
+        if self._future is not None and not self._future.done():
             raise InUse("this environment is in use by another task; make one for each task")
-        self._errand = Errand(self, delivered(flow, self.limits, self.stats, until))
-        self._errand.advance(None)
-        return self._errand
+        self._future = FlowFuture(self, with_retries(flow, self.limits, self.stats, until))
+        self._future.advance(None)
+        return self._future
 
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
@@ -91,7 +91,7 @@ class AsyncDriver:
         return connection
 
 
-class Errand(asyncio.Future[T]):
+class FlowFuture(asyncio.Future[T]):
     """A flow that is being carried out: the future of what it returns.
 
     It is moved on by callbacks, since a task and its coroutines would cost a step as much as all else that is
@@ -102,7 +102,7 @@ class Errand(asyncio.Future[T]):
         work: What is to be done.
     """
 
-    def __init__(self, driver: AsyncDriver, work: Work[T]) -> None:
+    def __init__(self, driver: AsyncDriver, work: IOFlow[T]) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self._driver = driver
         self._work = work

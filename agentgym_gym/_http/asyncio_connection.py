@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._http.http11 import Incoming, origin_of, request_of
+from agentgym_gym._http.http11 import ResponseParser, origin_of, request_of
 from agentgym_gym._http.sync_driver import nobody_was_there
 from agentgym_gym._http.transport import KEEPALIVE_EXPIRY, tls_context
 from agentgym_gym._text import reason
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
         self._transport: asyncio.Transport | None = None
-        self._incoming: Incoming | None = None
+        self._incoming: ResponseParser | None = None
         self._call: Call | None = None
         self._answer: Callable[[Reply | Fault], None] | None = None
         self._deadline = 0.0
@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
         request = request_of(asked.call)
         if self._transport is None:
             raise ConnectionLost(f"{asked.call} lost its connection before it was sent")
-        self._call, self._answer, self._incoming = asked.call, answer, Incoming(asked.call)
+        self._call, self._answer, self._incoming = asked.call, answer, ResponseParser(asked.call)
         self._wake_at(asked.deadline)
         self._transport.write(request)
 
@@ -154,7 +154,7 @@ class Connection(asyncio.Protocol):
         why = "the server closed it" if error is None else reason(error)
         self._settle(ConnectionLost(f"{self._call} lost its connection: {why}"))
 
-    def _finish(self, incoming: Incoming) -> None:
+    def _finish(self, incoming: ResponseParser) -> None:
         try:
             reply = incoming.reply()
         except Fault as fault:

@@ -16,7 +16,7 @@ from agentgym_gym._http.transport import authorization
 from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost
 
-__all__ = ["Incoming", "Origin", "origin_of", "request_of"]
+__all__ = ["Origin", "ResponseParser", "origin_of", "request_of"]
 
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # how zlib is told of an encoding
 
@@ -75,7 +75,7 @@ def request_of(call: Call) -> bytes:
     return head.encode("ascii") + (content or b"")
 
 
-class Incoming:
+class ResponseParser:
     """The reply to one call, as far as it has come.
 
     Args:

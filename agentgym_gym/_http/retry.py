@@ -1,4 +1,4 @@
-"""How a flow's calls are delivered, without I/O: time limits, trying again, the waits in between.
+"""How a flow's calls are carried out, without I/O: time limits, trying again, the waits in between.
 
 What a driver has left to do is to send one request and read one reply, and to wait; the synchronous and the
 asynchronous one do it each in its way, and behave alike because all else is here.
@@ -26,15 +26,15 @@ from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, Serv
 __all__ = [
     "DEFAULT_TIMEOUT",
     "MAX_REPLY_BYTES",
+    "IOFlow",
     "Limits",
     "Pause",
     "Send",
     "Stats",
-    "Work",
     "backoff",
     "check_size",
-    "delivered",
     "may_repeat",
+    "with_retries",
 ]
 
 T = TypeVar("T")
@@ -215,11 +215,11 @@ class Pause:
     until: Future[Any] | None = None
 
 
-Work: TypeAlias = Generator[Send | Pause, Reply | None, T]
+IOFlow: TypeAlias = Generator[Send | Pause, Reply | None, T]
 """What a driver carries out: it is sent the reply to a `Send`, and None after a `Pause`."""
 
 
-def delivered(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: float = math.inf) -> Work[T]:
+def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: float = math.inf) -> IOFlow[T]:
     """Deliver all calls of a flow.
 
     Args:
@@ -256,7 +256,7 @@ def delivered(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: float =
         flow.close()
 
 
-def _wait(asked: Wait, limits: Limits, stats: Stats, until: float) -> Work[None]:
+def _wait(asked: Wait, limits: Limits, stats: Stats, until: float) -> IOFlow[None]:
     """Wait for a place on a server."""
     deadline = min(asked.began + limits.create, until)
     began = time.monotonic()
@@ -270,7 +270,7 @@ def _wait(asked: Wait, limits: Limits, stats: Stats, until: float) -> Work[None]
         asked.until.cancel()
 
 
-def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> Work[Reply]:
+def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[Reply]:
     """Get a reply, trying again where that can do no harm, all within one time limit."""
     began = time.monotonic()
     if began >= until:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from agentgym_gym._http.retry import Limits, Pause, Send, Stats, check_size, delivered
+from agentgym_gym._http.retry import Limits, Pause, Send, Stats, check_size, with_retries
 from agentgym_gym._http.transport import DeadlineTransport, authorization
 from agentgym_gym._text import reason, shown
 from agentgym_gym.calls import Call, Reply, WaitingFlow
@@ -67,7 +67,7 @@ class SyncDriver:
             Fault: A call failed and the flow did not handle it.
             AgentGymError: Whatever the flow itself raises.
         """
-        work = delivered(flow, self.limits, self.stats, until)
+        work = with_retries(flow, self.limits, self.stats, until)
         try:
             asked = next(work)
             while True:

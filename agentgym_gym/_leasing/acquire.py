@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from agentgym_gym._leasing.lease import Lease, Turn
+from agentgym_gym._leasing.lease import Lease, Waiter
 from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
@@ -74,7 +74,7 @@ def acquire(
 
 def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
     """Return one of the pools, where a place is reserved, or an idle lease, as soon as there is either."""
-    ranked = sorted(pools, key=lambda pool: (pool.health.set_aside, pool.load))
+    ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
     for pool in ranked:
         if pool.reserve(most):
             return pool
@@ -87,7 +87,7 @@ def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePoo
 
 def _in_line(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
     """Wait in all pools for the first place there is."""
-    turn = Turn(most or 0, Future())
+    turn = Waiter(most or 0, Future())
     log(logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
     began = time.monotonic()
     try:
@@ -95,7 +95,7 @@ def _in_line(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeaseP
             pool.waiting[turn] = None
             pool.offer()  # what was given back before we stood in line
         while not turn.place.done():
-            yield Wait(turn.place, min(pool.rest for pool in pools), began)
+            yield Wait(turn.place, min(pool.quarantine_left for pool in pools), began)
             for pool in pools:
                 pool.offer()  # what has rested long enough
         if turn.place.cancelled():

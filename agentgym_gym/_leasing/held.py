@@ -203,7 +203,7 @@ def _this_process() -> _Process:
     return process
 
 
-# Registered before the environments give back what they hold at the end (see seat.py), and so run after it.
+# Registered before the environments give back what they hold at the end (_base_env.py), and so run after it.
 @atexit.register
 def _leave_all() -> None:
     with contextlib.suppress(KeyError):  # another thread has taken the last

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentgym_gym._leasing.capacity import Slot
     from agentgym_gym._leasing.pool import LeasePool
 
-__all__ = ["Lease", "Turn"]
+__all__ = ["Lease", "Waiter"]
 
 
 class Lease:
@@ -23,8 +23,8 @@ class Lease:
         pool: The pool it came from.
         env_id: The id on the server.
         fresh: Whether the environment was made for this lease and has not been played.
-        in_doubt: Whether a request may still be running in the remote environment.
-        spoilt: Whether the remote environment could not be reset, and so is of no use to anyone.
+        maybe_busy: Whether a request may still be running in the remote environment.
+        unusable: Whether the remote environment could not be reset, and so is of no use to anyone.
         idle: Whether the episode in it is over, so that it may be handed on to whoever waits for one.
         slot: The place it takes on a server that has only so many.
     """
@@ -36,8 +36,8 @@ class Lease:
         self.slot = slot
         self.env_id = env_id
         self.fresh = fresh
-        self.in_doubt = False
-        self.spoilt = False
+        self.maybe_busy = False
+        self.unusable = False
         self.idle = False
         self._epoch = epoch
         self._pid = os.getpid()
@@ -58,7 +58,7 @@ class Lease:
         """Whether this process took the lease; a forked child inherits the object, not the right."""
         return self._pid == os.getpid()
 
-    def take_away(self) -> None:
+    def revoke(self) -> None:
         """Note that the server gave the id to someone else, having lost what was there."""
         self._taken = True
 
@@ -77,7 +77,7 @@ class Lease:
         return f"Lease({redact(self.server)!r}, {self.env_id})"
 
 
-class Turn(NamedTuple):
+class Waiter(NamedTuple):
     """Somebody's turn to get a place, in one pool or another.
 
     Attributes:

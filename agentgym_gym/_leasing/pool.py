@@ -17,9 +17,9 @@ from concurrent.futures import InvalidStateError
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._leasing.capacity import Slot, Slots
-from agentgym_gym._leasing.circuit_breaker import Health
+from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
-from agentgym_gym._leasing.lease import Lease, Turn
+from agentgym_gym._leasing.lease import Lease, Waiter
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Flow, at
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from agentgym_gym._http.retry import Stats
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["REST_SECONDS", "LeasePool", "pool_of"]
+__all__ = ["QUARANTINE_SECONDS", "LeasePool", "pool_of"]
 
-REST_SECONDS = 300.0
+QUARANTINE_SECONDS = 300.0
 """How long an id is left alone in which a request may still be running, where it cannot be closed."""
 
 
@@ -48,7 +48,7 @@ class LeasePool:
         server: Its base URL.
 
     Attributes:
-        health: What is known of the server.
+        breaker: What is known of the server.
         epoch: How often the server was seen to be away.
         waiting: Who waits for a place, first come first.
     """
@@ -56,12 +56,12 @@ class LeasePool:
     def __init__(self, environment: Environment, server: str) -> None:
         self.environment = environment
         self.server = server
-        self.health = Health(server)
+        self.breaker = CircuitBreaker(server)
         self.epoch = 0
-        self.waiting: dict[Turn, None] = {}
+        self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
-        self._resting: deque[tuple[float, Lease]] = deque()
+        self._quarantine: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
         self._slots = None if capacity is None else Slots(server, capacity)
         self._journal = Journal(environment.name, server) if environment.wire.closes else None
@@ -77,23 +77,23 @@ class LeasePool:
             return len(self._held) + self._pending
 
     @property
-    def rest(self) -> float:
-        """Seconds until an id at rest may be used again; infinite where none is."""
+    def quarantine_left(self) -> float:
+        """Seconds until an id in quarantine may be used again; infinite where none is."""
         with self._lock:
-            return max(0.0, self._resting[0][0] - time.monotonic()) if self._resting else math.inf
+            return max(0.0, self._quarantine[0][0] - time.monotonic()) if self._quarantine else math.inf
 
     def reserve(self, most: int | None = None) -> bool:
         """Reserve a place for `acquire`, which from now on counts as held.
 
         Args:
-            most: How many environments this process may hold, those at rest included; None for no limit.
+            most: How many environments this process may hold, in quarantine included; None for no limit.
 
         Returns:
             Whether there was room.
         """
         with self._lock:
             self._wake()
-            if most is not None and self.load + len(self._resting) >= most:
+            if most is not None and self.load + len(self._quarantine) >= most:
                 return False
             self._pending += 1
             return True
@@ -142,7 +142,7 @@ class LeasePool:
             if lease is None:
                 return None
             heir = self._enter(lease.env_id, fresh=False, slot=lease.slot)
-            lease.take_away()
+            lease.revoke()
             lease.slot = None
             return heir
 
@@ -163,7 +163,7 @@ class LeasePool:
         if not reserved:
             self.reserve()
         try:
-            self.health.check()
+            self.breaker.check()
             return (yield from self._take(task_id, fresh=fresh))
         finally:
             self.unreserve()  # what was taken counts by itself
@@ -179,7 +179,7 @@ class LeasePool:
                 raise
         except Fault as fault:
             if not isinstance(fault, ServerFull):
-                self.health.shun()
+                self.breaker.deprioritize()
             self.note(fault)
             raise
 
@@ -243,9 +243,9 @@ class LeasePool:
             self._pending += 1  # until it is closed it takes up room on the server
         self._tell("lease given back", lease.env_id, current=current)
         try:
-            if current and lease.in_doubt and not self.environment.wire.closes:
+            if current and lease.maybe_busy and not self.environment.wire.closes:
                 with self._lock:  # and the slot with it
-                    self._resting.append((time.monotonic() + REST_SECONDS, lease))
+                    self._quarantine.append((time.monotonic() + QUARANTINE_SECONDS, lease))
                 return True
             return (yield from self._hand_in(lease, stats, current=current))
         finally:
@@ -274,7 +274,7 @@ class LeasePool:
 
     def note(self, fault: Fault | None) -> None:
         """Take note of how a call ended: where no server was, what we held may be gone, or another's."""
-        self.health.note(fault)
+        self.breaker.note(fault)
         if not (isinstance(fault, ServerUnreachable) and fault.refused):
             return
         with self._lock:
@@ -283,9 +283,9 @@ class LeasePool:
             self._identified = False
             self._free.clear()
             self._held.clear()  # nobody can play in them any more, and they take up no room
-            for _, lease in self._resting:
+            for _, lease in self._quarantine:
                 _give_back(lease.slot)
-            self._resting.clear()
+            self._quarantine.clear()
             if self._journal is not None:
                 self._journal.clear()
             self.offer()
@@ -308,17 +308,17 @@ class LeasePool:
     def _wake(self) -> None:
         """Take the ids that have rested long enough among the free ones."""
         with self._lock:
-            while self._resting and self._resting[0][0] <= time.monotonic():
-                _, lease = self._resting.popleft()
+            while self._quarantine and self._quarantine[0][0] <= time.monotonic():
+                _, lease = self._quarantine.popleft()
                 self._keep(lease)
                 _give_back(lease.slot)
 
     def _keep(self, lease: Lease) -> None:
         """Keep an environment that cannot be closed for later, in its slot if that is how it is found."""
         in_slot = lease.slot is not None and lease.slot.env_id == lease.env_id
-        if lease.spoilt and lease.slot is not None:
+        if lease.unusable and lease.slot is not None:
             lease.slot.remember(None)
-        elif not lease.spoilt and not in_slot:
+        elif not lease.unusable and not in_slot:
             with self._lock:
                 self._free.append(lease.env_id)
 
@@ -335,11 +335,11 @@ class LeasePool:
             if holder is not None:
                 if self.environment.wire.reissues_ids and holder.current:
                     raise self._full(env_id)
-                holder.take_away()  # such ids begin again only when the server does
+                holder.revoke()  # such ids begin again only when the server does
                 self._tell("lease lost", env_id)
             if env_id in self._free:
                 self._free.remove(env_id)
-            self._resting = deque(entry for entry in self._resting if entry[1].env_id != env_id)
+            self._quarantine = deque(entry for entry in self._quarantine if entry[1].env_id != env_id)
             if self._journal is not None:
                 self._journal.add(env_id)
             return self._enter(env_id, fresh=True, slot=slot)

@@ -61,11 +61,11 @@ def _print_probe(found: Probe) -> None:
         among = " or ".join if found.ambiguous else ", ".join
         table.add_row("serves", among(e.id for e in found.environments) or "nothing known here")
         table.add_row("round trip", f"{found.round_trip_ms:.1f} ms")
-    table.add_row("verdict", clean(_verdict(found)))
+    table.add_row("result", clean(_result(found)))
     out.print(table)
 
 
-def _verdict(found: Probe) -> str:
+def _result(found: Probe) -> str:
     if found.ambiguous:
         return (
             f"ok; these servers answer alike, so which it is cannot be told; use it by --server {found.url}"

@@ -59,7 +59,7 @@ def leases(
     if as_json:
         print_json(found.to_json())
     elif not clear:
-        found.show()
+        found.print_table()
     elif not _clear(found, yes=yes):
         raise typer.Exit(1)
 
@@ -98,7 +98,7 @@ class _Found:
         ours = {place.env_id for place in self.places}
         return None if self.listed is None else [env_id for env_id in self.listed if env_id not in ours]
 
-    def show(self) -> None:
+    def print_table(self) -> None:
         """Print it."""
         table = Table(box=None, show_header=False)
         table.add_row("server", redact(self.server))

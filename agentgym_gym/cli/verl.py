@@ -66,7 +66,7 @@ def _init(
         Literal["test", "full"],
         typer.Option(help="How much: test is 1 epoch of a few tasks, full is 15 epochs of all."),
     ] = "test",
-    road: Annotated[
+    integration: Annotated[
         Literal["agent-loop", "interaction"],
         typer.Option(help="How the environment reaches verl; interactions are in verl 0.7 alone."),
     ] = "agent-loop",
@@ -133,7 +133,7 @@ def _init(
             algorithm=algorithm,
             engine=engine,
             preset=preset,
-            road=road,
+            integration=integration,
             model=str(Path(model).expanduser().resolve()) if Path(model).expanduser().is_dir() else model,
             gpus=gpus,
             env_kwargs=kwargs,
@@ -182,7 +182,7 @@ def _check(
             raise
         raise MissingExtra("Looking over a folder", extra="cli", module="yaml") from error
     findings += list(_probed(view)) if view is not None else []
-    bad = any(finding.verdict == "problem" for finding in findings)
+    bad = any(finding.status == "problem" for finding in findings)
     if as_json:
         print_json({"ok": not bad, "findings": [asdict(finding) for finding in findings]})
     else:
@@ -193,7 +193,7 @@ def _check(
 
 
 def _print(finding: Finding) -> None:
-    line = Text(f"{finding.verdict:<13} ", style=_STYLES[finding.verdict])
+    line = Text(f"{finding.status:<13} ", style=_STYLES[finding.status])
     line.append(f"{finding.check}: {' '.join(clean(finding.text).split())}", style="none")
     out.print(line, soft_wrap=True)
     if finding.advice:

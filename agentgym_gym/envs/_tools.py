@@ -22,7 +22,7 @@ from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.envs._json_arguments import Value, literal
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, ManyActions
-from agentgym_gym.wire import Outcome, Start, Verdict, Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -341,11 +341,11 @@ class ToolWire(Wire):
             )
         return Outcome(observation, reward, done)
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score the best that the server has paid: it pays what is reached so far, not what is new."""
         counts = outcome.done or not self.checks_at_end
         best = max(score, outcome.reward) if counts else score
-        return Verdict(best, best >= 1, outcome.done, outcome.reward)
+        return Score(best, best >= 1, outcome.done, outcome.reward)
 
     def _said(self, action: str) -> str:
         name, between, written = action.partition(" with Action Input: ")

@@ -18,7 +18,7 @@ from agentgym_gym.arguments import Name, strategies
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import plain_line
-from agentgym_gym.wire import Outcome, Start, Verdict, Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -250,14 +250,14 @@ class BabyAIWire(Wire):
         """Free an environment; closing one that is gone, or was never reset, does nothing."""
         yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score an outcome by the first reward above 0, whatever the server says of the end.
 
         The server's own score, which AgentGym's client reports, is the sum of all rewards, with the last one
         counted again at every action that it does not know.
         """
         success = outcome.reward > 0
-        return Verdict(
+        return Score(
             outcome.reward if success else score, success, success or outcome.done, outcome.details["score"]
         )
 

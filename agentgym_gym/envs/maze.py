@@ -15,7 +15,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Choice
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
-from agentgym_gym.wire import Outcome, Start, Verdict
+from agentgym_gym.wire import Outcome, Score, Start
 
 __all__ = ["MAZE", "MazeWire", "Move"]
 
@@ -57,10 +57,10 @@ class MazeWire(LMRLWire):
     task = "game"
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/maze/reset": ("id", "game")}
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score an outcome: 1 at the goal, -1 where the server has given the episode up."""
         success = outcome.done and outcome.reward > 0
-        return Verdict(outcome.reward if outcome.done else score, success, outcome.done, outcome.reward)
+        return Score(outcome.reward if outcome.done else score, success, outcome.done, outcome.reward)
 
 
 _QUIRKS = """\

@@ -16,7 +16,7 @@ from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
-from agentgym_gym.wire import Outcome, Start, Verdict, Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 __all__ = ["SCIWORLD", "SciWorldWire"]
 
@@ -80,11 +80,11 @@ class SciWorldWire(Wire):
         """Free an environment; for one that is gone the server answers HTTP 500."""
         yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Count the score from what it was when the task began; a task that has failed is worth -1."""
         now = outcome.details["score"]
         gained = (now - start.details["score"]) / _FULL
-        return Verdict(max(gained, -1.0), now == _FULL, outcome.done, now)
+        return Score(max(gained, -1.0), now == _FULL, outcome.done, now)
 
 
 # The functions of AgentGym's client: how the action begins, the arguments, and what joins two of them. Its

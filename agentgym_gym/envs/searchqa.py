@@ -19,7 +19,7 @@ from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.errors import BadArguments, BadOption
-from agentgym_gym.wire import Outcome, Start, Verdict, Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 __all__ = ["SEARCHQA", "Answer", "Search", "SearchQAWire", "Words"]
 
@@ -151,11 +151,11 @@ class SearchQAWire(Wire):
         """Free an environment; closing one that is gone does nothing."""
         yield from exchange(Call("close", "POST", "/close", {"env_idx": env_id}))
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score an outcome: 1 for a right answer, and the end at the first one unless more are allowed."""
         success = outcome.done and outcome.reward > 0
         done = outcome.done or (self.answers is not None and _answers(action))
-        return Verdict(1.0 if success else score, success, done, outcome.reward)
+        return Score(1.0 if success else score, success, done, outcome.reward)
 
 
 _QUIRKS = """\

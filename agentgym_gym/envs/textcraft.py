@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from agentgym_gym._templates import ListOf, Phrase
+from agentgym_gym._templates import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Integer, Name
 from agentgym_gym.calls import Call, Flow, exchange
@@ -38,7 +38,7 @@ _Item = Annotated[
 
 
 @dataclass(frozen=True)
-class Ingredient(Phrase):
+class Ingredient(TemplateText):
     """So many of an item."""
 
     template: ClassVar[str] = "{count} {item}"

@@ -19,7 +19,7 @@ from agentgym_gym.arguments import Choice, Integer, Text, strategies
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, NoAction
-from agentgym_gym.wire import Outcome, Start, Verdict, Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -310,10 +310,10 @@ class WebArenaWire(Wire):
         if said != "closed":
             raise EnvironmentFailed(f"{body.call} failed: {shown(said)}")
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Take the reward of the end for the score, and no other."""
         worth = outcome.reward if outcome.details["terminated"] else 0.0
-        return Verdict(worth, worth == 1.0, outcome.done, agentgym_score=worth)
+        return Score(worth, worth == 1.0, outcome.done, agentgym_score=worth)
 
 
 def _read_as_agentgym(reply: str) -> str:

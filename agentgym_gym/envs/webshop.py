@@ -21,7 +21,7 @@ from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.errors import BadArguments, BadReply, ServerError
-from agentgym_gym.wire import Outcome, Start, Verdict, Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 __all__ = ["WEBSHOP", "Click", "Search", "WebShopWire"]
 
@@ -149,11 +149,11 @@ class WebShopWire(Wire):
         actions = None if done else (yield from self._list_actions(env_id))
         return Outcome(body.text("state"), reward, done, actions)
 
-    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Verdict:
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score a purchase as the server does; nothing before it counts, and only a perfect one succeeds."""
         if not outcome.done:
-            return Verdict(score, success=False, done=False, agentgym_score=outcome.reward)
-        return Verdict(outcome.reward, outcome.reward == 1.0, done=True, agentgym_score=outcome.reward)
+            return Score(score, success=False, done=False, agentgym_score=outcome.reward)
+        return Score(outcome.reward, outcome.reward == 1.0, done=True, agentgym_score=outcome.reward)
 
     def _list_actions(self, env_id: int) -> Flow[tuple[str, ...] | None]:
         if not self.available_actions:

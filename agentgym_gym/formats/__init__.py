@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats.agentgym import AgentGymFormat
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParsedReply
 from agentgym_gym.formats.call_formats import CodeAsAction, FunctionCalling
 from agentgym_gym.formats.text_formats import ADaPT, Bare, ReAct, Tags
 
@@ -23,8 +23,8 @@ __all__ = [
     "CodeAsAction",
     "Format",
     "FunctionCalling",
+    "ParsedReply",
     "ReAct",
-    "Reading",
     "Tags",
     "get_format",
 ]

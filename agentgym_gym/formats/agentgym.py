@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentgym_gym.actions import Action, Grammar, Verbatim
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParsedReply
 
 __all__ = ["AgentGymFormat"]
 
@@ -38,6 +38,6 @@ class AgentGymFormat(Format):
         """Return the reply by which a model would give an action."""
         return self.inner.render(action, thought)
 
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Return the words AgentGym's client would send, known to the grammar or not."""
         return Verbatim(self.reader(reply))

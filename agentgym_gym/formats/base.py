@@ -17,9 +17,9 @@ from agentgym_gym.errors import (
     UnknownAction,
 )
 
-__all__ = ["Format", "Reading", "answer_of", "one_action", "read_piece"]
+__all__ = ["Format", "ParsedReply", "answer_of", "one_action", "read_piece"]
 
-Reading: TypeAlias = Action | Verbatim | Thought
+ParsedReply: TypeAlias = Action | Verbatim | Thought
 """What a reply turns out to be."""
 
 _EXAMPLE_THOUGHT = "I know what to do next."
@@ -74,7 +74,7 @@ class Format(ABC):
         return reply
 
     @abstractmethod
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read a reply.
 
         Args:
@@ -150,7 +150,7 @@ def _without_thinking(reply: str) -> str:
     return "".join([*kept, reply[position:]])
 
 
-def one_action(block: str, grammar: Grammar) -> Reading:
+def one_action(block: str, grammar: Grammar) -> ParsedReply:
     """Read the one action in a block of text.
 
     It is the only line, or other piece that the grammar's style cuts a block into, that is an action. Lines

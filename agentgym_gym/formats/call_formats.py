@@ -12,7 +12,7 @@ from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._text import no_constant, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
-from agentgym_gym.formats.base import Format, Reading, answer_of
+from agentgym_gym.formats.base import Format, ParsedReply, answer_of
 
 __all__ = ["CodeAsAction", "FunctionCalling"]
 
@@ -37,7 +37,7 @@ class FunctionCalling(Format):
         call = {"thought": thought, "function_name": action.name(), "arguments": action.to_json()}
         return json.dumps(call, ensure_ascii=False)
 
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read the one call, in any of the shapes that models are trained to emit."""
         reply = answer_of(reply)
         before = reply.partition("{")[0]  # tags inside of JSON are part of what it says
@@ -158,7 +158,7 @@ class CodeAsAction(Format):
         comment = "".join(f"# {line}\n" for line in thought.splitlines())
         return f"```python\n{comment}{_call(action)}\n```"
 
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read the one call in the code."""
         code = _code_of(answer_of(reply))
         if len(code) > MAX_ACTION_CHARS:

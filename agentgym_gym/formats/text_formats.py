@@ -7,7 +7,7 @@ from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.errors import ManyActions, NoAction
-from agentgym_gym.formats.base import Format, Reading, answer_of, one_action, read_piece
+from agentgym_gym.formats.base import Format, ParsedReply, answer_of, one_action, read_piece
 
 __all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
 
@@ -35,7 +35,7 @@ class ReAct(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read what stands behind the one ``Action:``.
 
         A label at the beginning of a line counts; one inside a line counts only where there is no other. An
@@ -68,7 +68,7 @@ class Tags(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read what stands between the tags."""
         reply = answer_of(reply)
         opened = _first_two(self._open, reply)
@@ -97,7 +97,7 @@ class ADaPT(Format):
         think = f"> think: {' '.join(thought.split())}\n" if thought else ""
         return f"{think}> {action.style.write(str(action))}"
 
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read the one line that is an action.
 
         Lines without the ``>`` are asides unless they can be read, since prompts in this format often end in
@@ -150,7 +150,7 @@ class Bare(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return action.style.write(str(action))
 
-    def parse(self, reply: str, grammar: Grammar) -> Reading:
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read the reply as it stands."""
         return one_action(answer_of(reply), grammar)
 

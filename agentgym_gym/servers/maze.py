@@ -53,7 +53,7 @@ class _ResetBody(BaseModel):
     game: int
 
 
-class _Seat:
+class _Session:
     """One environment: its game, once there is one, and when it was last asked for."""
 
     def __init__(self) -> None:
@@ -67,49 +67,51 @@ class _Seats:
     def __init__(self, max_envs: int, keep_seconds: float) -> None:
         self._max_envs = max_envs
         self._keep_seconds = keep_seconds
-        self._seats: OrderedDict[int, _Seat] = OrderedDict()  # the one asked for longest ago comes first
+        self._sessions: OrderedDict[int, _Session] = (
+            OrderedDict()
+        )  # the one asked for longest ago comes first
         self._ids = itertools.count()  # never reused: an id held too long must not reach another's game
 
     def create(self) -> int:
-        if len(self._seats) >= self._max_envs:
+        if len(self._sessions) >= self._max_envs:
             self._forget_one()
         env_id = next(self._ids)
-        self._seats[env_id] = _Seat()
+        self._sessions[env_id] = _Session()
         return env_id
 
     def reset(self, env_id: int, task: int) -> Game:
-        seat = self._seat(env_id)
+        session = self._session(env_id)
         if task not in range(TASKS):
             raise Failed(f"The game {task} is not valid.")
-        seat.game = game = Game(task)
+        session.game = game = Game(task)
         return game
 
     def game(self, env_id: int) -> Game:
         """Return the game of an environment, which is not over."""
-        game = self._seat(env_id).game
+        game = self._session(env_id).game
         if game is None:
             raise Failed(f"The environment {env_id} has no game yet: reset it first.")
         if game.last.done:
             raise Failed(f"The task with environment {env_id} has finished.")
         return game
 
-    def _seat(self, env_id: int) -> _Seat:
-        seat = self._seats.get(env_id)
-        if seat is None:
+    def _session(self, env_id: int) -> _Session:
+        session = self._sessions.get(env_id)
+        if session is None:
             raise Failed(f"The id {env_id} is not valid.")
-        seat.used = time.monotonic()
-        self._seats.move_to_end(env_id)
-        return seat
+        session.used = time.monotonic()
+        self._sessions.move_to_end(env_id)
+        return session
 
     def _forget_one(self) -> None:
-        env_id, seat = next(iter(self._seats.items()))
-        if time.monotonic() - seat.used < self._keep_seconds:
+        env_id, session = next(iter(self._sessions.items()))
+        if time.monotonic() - session.used < self._keep_seconds:
             raise Failed(
                 f"This server holds {self._max_envs} environments, which is its limit, and each was asked "
                 f"for in the last {self._keep_seconds:g} s. Start it with a higher one: --max-envs, or "
                 "create_app(max_envs=...)."
             )
-        del self._seats[env_id]
+        del self._sessions[env_id]
 
 
 def create_app(
@@ -126,10 +128,10 @@ def create_app(
         BadOption: A limit is below 1.
     """
     check_limits(max_envs=max_envs, max_body_bytes=max_body_bytes)
-    seats = _Seats(max_envs, keep_seconds)
+    sessions = _Seats(max_envs, keep_seconds)
     app = new_app("Maze", max_body_bytes=max_body_bytes)
-    _add_play(app, seats)
-    _add_views(app, seats)
+    _add_play(app, sessions)
+    _add_views(app, sessions)
     return app
 
 
@@ -137,22 +139,22 @@ def create_app(
 # It is also why `_Seats` needs no lock: they run one after the other, in the one thread of the event loop.
 
 
-def _add_play(app: FastAPI, seats: _Seats) -> None:
+def _add_play(app: FastAPI, sessions: _Seats) -> None:
     @app.post("/maze/create", response_model=None)
     async def create() -> dict[str, Any]:
-        return {"id": seats.create()}
+        return {"id": sessions.create()}
 
     @app.post("/maze/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:
-        return {"observation": seats.reset(body.id, body.game).last.observation}
+        return {"observation": sessions.reset(body.id, body.game).last.observation}
 
     @app.post("/maze/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
-        outcome = seats.game(body.id).play(body.action)
+        outcome = sessions.game(body.id).play(body.action)
         return {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done}
 
 
-def _add_views(app: FastAPI, seats: _Seats) -> None:
+def _add_views(app: FastAPI, sessions: _Seats) -> None:
     @app.get("/", response_model=None)
     async def name() -> str:
         return "This is environment LMRL-Gym."
@@ -163,11 +165,11 @@ def _add_views(app: FastAPI, seats: _Seats) -> None:
 
     @app.get("/maze/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:
-        return seats.game(env_id).last.observation
+        return sessions.game(env_id).last.observation
 
     @app.get("/maze/detail", response_model=None)
     async def detail(env_id: EnvId) -> dict[str, Any]:
-        last = seats.game(env_id).last
+        last = sessions.game(env_id).last
         return {
             "maze_name": "double_t_maze",
             "observation": last.observation,

@@ -93,7 +93,7 @@ def broken_replies(
     good = replies(environment, action_format)
 
     @st.composite  # type: ignore[untyped-decorator]
-    def spoilt(draw: Any) -> str:
+    def broken(draw: Any) -> str:
         reply: str = draw(good)
         for _ in range(draw(st.integers(1, 4))):
             start, end = sorted(draw(st.tuples(*[st.integers(0, len(reply))] * 2)))
@@ -104,7 +104,7 @@ def broken_replies(
         return reply
 
     anything = st.text(st.characters(codec=None))
-    return spoilt() | mixtures(environment) | anything  # type: ignore[no-any-return]
+    return broken() | mixtures(environment) | anything  # type: ignore[no-any-return]
 
 
 def tasks(environment: str | Environment, split: str | None = None) -> SearchStrategy[int]:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from verl_bridge.recipes import ALGORITHMS, PRESETS, ROADS, VERSIONS
+from verl_bridge.recipes import ALGORITHMS, INTEGRATIONS, PRESETS, VERSIONS
 from verl_bridge.recipes.rows import INSTRUCTION, seeded, write_rows
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
@@ -35,8 +35,8 @@ def folder(run, tmp_path, textcraft_url):
 
 @pytest.fixture
 def interaction(run, folder, textcraft_url):
-    """The same by the road of interactions."""
-    options = ["--verl", "0.7", "--road", "interaction", "--force", "--server", textcraft_url]
+    """The same by interactions."""
+    options = ["--verl", "0.7", "--integration", "interaction", "--force", "--server", textcraft_url]
     assert run("verl", "init", "--env", "TextCraft", "--out", folder, *options).exit_code == 0
     write_rows(folder / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
     write_rows(folder / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
@@ -51,7 +51,7 @@ def checked(run):
         result = run("verl", "check", place, "--json")
         found = json.loads(result.stdout)
         assert found["ok"] is (result.exit_code == 0)
-        wrong = [f for f in found["findings"] if f["verdict"] == "problem"]
+        wrong = [f for f in found["findings"] if f["status"] == "problem"]
         return [f for f in wrong if not (NO_LOOP and "no module for verl_bridge.agent_loop" in f["text"])]
 
     return check
@@ -69,20 +69,20 @@ def edit(file, old, new):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize(
-    ("version", "road"), [(v, r) for v in VERSIONS for r in ROADS if v + r != "0.9interaction"]
+    ("version", "integration"), [(v, r) for v in VERSIONS for r in INTEGRATIONS if v + r != "0.9interaction"]
 )
-def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version, road):
-    options = ["--algorithm", algorithm, "--preset", preset, "--verl", version, "--road", road]
+def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version, integration):
+    options = ["--algorithm", algorithm, "--preset", preset, "--verl", version, "--integration", integration]
     assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options).exit_code == 0
     names = {"config.yaml", "agent_loop.yaml", "run.sh", "README.md"}
-    names |= {"interaction.yaml"} if road == "interaction" else set()
+    names |= {"interaction.yaml"} if integration == "interaction" else set()
     assert names <= {path.name for path in tmp_path.iterdir()}
     config = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == 5e-7
     assert config["data"]["train_batch_size"] == PRESETS[preset].batch
     (loop,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
     assert loop["name"] == "gym_env"
-    if road == "interaction":
+    if integration == "interaction":
         (entry,) = yaml.safe_load((tmp_path / "interaction.yaml").read_text())["interaction"]
         played = entry["config"]
         limits = config["actor_rollout_ref"]["rollout"]["multi_turn"]
@@ -111,7 +111,7 @@ def test_init_replaces_nothing_unasked(run, folder):
     ("options", "said"),
     [
         (["--env", "Nope"], "there is no environment 'Nope'"),
-        (["--env", "TextCraft", "--road", "interaction", "--verl", "0.9"], "has no interactions"),
+        (["--env", "TextCraft", "--integration", "interaction", "--verl", "0.9"], "has no interactions"),
         (["--env", "TextCraft", "--gpus", "3"], "gpus=3 does not divide the 16"),
         (["--env", "TextCraft", "--server", "http://me:secret@10.0.0.1:1"], "AGENTGYM_TEXTCRAFT_URL"),
         (["--env", "TextCraft", "--server", "nonsense"], "--server='nonsense' is not the URL"),
@@ -387,7 +387,7 @@ def test_check_warns_of_lengths_it_can_only_guess(run, folder, mistake, text):
     mistake(folder)
     findings = json.loads(run("verl", "check", folder, "--json").stdout)["findings"]
     (found,) = (f for f in findings if text in f["text"])
-    assert found["verdict"] == "warning"
+    assert found["status"] == "warning"
 
 
 @pytest.mark.parametrize(("module", "extra"), [("yaml", "cli"), ("pyarrow", "data")])

@@ -38,8 +38,8 @@ def test_doctor_tells_the_servers_apart(environment, replay):
 
 @each_environment
 def test_doctor_says_when_it_cannot(environment, replay):
-    verdict = " ".join(doctor(replay(environment)[0]).stdout.split())
-    assert ("which it is cannot be told" in verdict) == (environment.name in ALIKE)
+    score_now = " ".join(doctor(replay(environment)[0]).stdout.split())
+    assert ("which it is cannot be told" in score_now) == (environment.name in ALIKE)
 
 
 @each_environment

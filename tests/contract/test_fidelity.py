@@ -15,7 +15,7 @@ import pytest
 import agentgym_gym
 from agentgym_gym import errors
 from agentgym_gym.calls import Reply
-from agentgym_gym.wire import Outcome, Start, Verdict
+from agentgym_gym.wire import Outcome, Score, Start
 
 CLIENTS = {
     "TextCraftEnvClient": "TextCraft",
@@ -120,12 +120,12 @@ def compare_step(environment, start, row):
     env_id, action = asked(row)
     outcome = play(environment.wire.step(env_id, action), row["wire"])
     assert isinstance(outcome, Outcome)
-    verdict = environment.wire.judge(start, 0.0, action, outcome)
-    assert isinstance(verdict, Verdict)
+    score_now = environment.wire.judge(start, 0.0, action, outcome)
+    assert isinstance(score_now, Score)
     theirs = step_output(row["client"])
     assert outcome.observation == theirs["state"]
-    assert verdict.agentgym_score == theirs["reward"]
-    assert verdict.done == theirs["done"] or (environment.name == "BabyAI" and verdict.success)
+    assert score_now.agentgym_score == theirs["reward"]
+    assert score_now.done == theirs["done"] or (environment.name == "BabyAI" and score_now.success)
     return None
 
 

@@ -20,7 +20,7 @@ from agentgym_gym.envs.babyai import (
     TurnLeft,
     TurnRight,
 )
-from agentgym_gym.wire import Outcome, Start, Verdict
+from agentgym_gym.wire import Outcome, Score, Start
 
 GOAL = "Your goal: go to the red ball\nIn front of you"
 LISTED = '\nAvailable actions: ["turn left", "pickup red ball 1", "check available actions"]'
@@ -112,18 +112,18 @@ def test_a_success_past_the_games_own_limit_is_none():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "verdict"),
+    ("outcome", "score_now"),
     [
-        (Outcome("", 0.9, done=True, details={"score": 1.2}), Verdict(0.9, True, True, 1.2)),
-        (Outcome("", 0.3, done=False, details={"score": 0.3}), Verdict(0.3, True, True, 0.3)),
-        (Outcome("", 0.0, done=True, details={"score": 0.0}), Verdict(0.0, False, True, 0.0)),
-        (Outcome("", -1.25, done=True, details={"score": -1.25}), Verdict(0.0, False, True, -1.25)),
-        (Outcome("", -1.25, done=False, details={"score": -1.25}), Verdict(0.0, False, False, -1.25)),
-        (Outcome("", 0.0, done=False, details={"score": 0.62}), Verdict(0.0, False, False, 0.62)),
+        (Outcome("", 0.9, done=True, details={"score": 1.2}), Score(0.9, True, True, 1.2)),
+        (Outcome("", 0.3, done=False, details={"score": 0.3}), Score(0.3, True, True, 0.3)),
+        (Outcome("", 0.0, done=True, details={"score": 0.0}), Score(0.0, False, True, 0.0)),
+        (Outcome("", -1.25, done=True, details={"score": -1.25}), Score(0.0, False, True, -1.25)),
+        (Outcome("", -1.25, done=False, details={"score": -1.25}), Score(0.0, False, False, -1.25)),
+        (Outcome("", 0.0, done=False, details={"score": 0.62}), Score(0.0, False, False, 0.62)),
     ],
 )
-def test_scores_and_ends(outcome, verdict):
-    assert BABYAI.wire.judge(Start(""), 0.0, "toggle", outcome) == verdict
+def test_scores_and_ends(outcome, score_now):
+    assert BABYAI.wire.judge(Start(""), 0.0, "toggle", outcome) == score_now
 
 
 @pytest.mark.parametrize("score", [None, "1", float("nan"), True, ...])

@@ -10,7 +10,7 @@ from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.maze import MAZE, Move
 from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.wire import Outcome, Start, Verdict
+from agentgym_gym.wire import Outcome, Score, Start
 
 # The maze of the game, so small that it is copied from what the walls in the observations say.
 PLAN = [
@@ -172,15 +172,15 @@ def test_a_reset_is_answered_by_the_observation_alone():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "verdict"),
+    ("outcome", "score_now"),
     [
         (Outcome("Success\n", 1.0, done=True), (1.0, True, True, 1.0)),
         (Outcome("Failure\n", -1.0, done=True), (-1.0, False, True, -1.0)),
         (Outcome("on", 0.0, done=False), (0.0, False, False, 0.0)),
     ],
 )
-def test_the_score_is_1_at_the_goal_and_minus_1_where_the_server_gives_up(outcome, verdict):
-    assert MAZE.wire.judge(Start(""), 0.0, "move up", outcome) == Verdict(*verdict)
+def test_the_score_is_1_at_the_goal_and_minus_1_where_the_server_gives_up(outcome, score_now):
+    assert MAZE.wire.judge(Start(""), 0.0, "move up", outcome) == Score(*score_now)
 
 
 def test_the_server_gives_up_at_the_51st_step(make):

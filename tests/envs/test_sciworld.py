@@ -133,11 +133,11 @@ def test_a_double_close_is_a_fault_of_the_close_alone():
     ],
 )
 def test_what_an_outcome_is_worth(began, now, done, score, success):
-    verdict = WIRE.judge(
+    score_now = WIRE.judge(
         Start("", details={"score": began}), 0.0, "wait", Outcome("", 0.0, done, details={"score": now})
     )
-    assert verdict.score == pytest.approx(score)
-    assert (verdict.success, verdict.done, verdict.agentgym_score) == (success, done, now)
+    assert score_now.score == pytest.approx(score)
+    assert (score_now.success, score_now.done, score_now.agentgym_score) == (success, done, now)
 
 
 def test_an_episode_that_began_with_points():

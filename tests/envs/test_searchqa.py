@@ -13,7 +13,7 @@ import pytest
 from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search, SearchQAWire
-from agentgym_gym.wire import Outcome, Start, Verdict
+from agentgym_gym.wire import Outcome, Score, Start
 
 WIRE = SearchQAWire()
 WRONG = Outcome("Sorry", 0.0, done=False)
@@ -155,21 +155,21 @@ TAKEN_FOR = {
 
 @pytest.mark.parametrize(("text", "kind"), TAKEN_FOR.items())
 def test_an_answer_is_what_the_server_takes_for_one(text, kind):
-    assert WIRE.judge(Start(""), 0.0, text, WRONG) == Verdict(0.0, False, kind == "answer", 0.0)
+    assert WIRE.judge(Start(""), 0.0, text, WRONG) == Score(0.0, False, kind == "answer", 0.0)
 
 
 def test_an_answer_is_found_as_the_server_finds_it():
     tags = ["<search>", "</search>", "<answer>", "</answer>", "x"]
     for text in map("".join, itertools.product(tags, repeat=5)):
         found = re.search(r"<(search|answer)>.*?</\1>", text, re.DOTALL)
-        verdict = WIRE.judge(Start(""), 0.0, text, WRONG)
-        assert verdict.done == (found is not None and found[1] == "answer"), text
+        score_now = WIRE.judge(Start(""), 0.0, text, WRONG)
+        assert score_now.done == (found is not None and found[1] == "answer"), text
 
 
 def test_a_right_answer_scores_and_ends():
     for wire in (WIRE, SearchQAWire(answers=None)):
-        assert wire.judge(Start(""), 0.0, str(Answer("a")), RIGHT) == Verdict(1.0, True, True, 1.0)
-        assert wire.judge(Start(""), 0.0, str(Search("a")), WRONG) == Verdict(0.0, False, False, 0.0)
+        assert wire.judge(Start(""), 0.0, str(Answer("a")), RIGHT) == Score(1.0, True, True, 1.0)
+        assert wire.judge(Start(""), 0.0, str(Search("a")), WRONG) == Score(0.0, False, False, 0.0)
     assert not SearchQAWire(answers=None).judge(Start(""), 0.0, str(Answer("a")), WRONG).done
 
 

@@ -100,9 +100,9 @@ def test_the_agents_own_mistake_is_no_fault(shown):
 def judged(environment, *outcomes):
     score, verdicts = 0.0, []
     for reward, done in outcomes:
-        verdict = environment.wire.judge(Start(GOAL), score, "x", Outcome("x", reward, done))
-        score = verdict.score
-        verdicts.append((verdict.score, verdict.success, verdict.done, verdict.agentgym_score))
+        score_now = environment.wire.judge(Start(GOAL), score, "x", Outcome("x", reward, done))
+        score = score_now.score
+        verdicts.append((score_now.score, score_now.success, score_now.done, score_now.agentgym_score))
     return verdicts
 
 

@@ -264,9 +264,9 @@ def test_the_reward_counts_when_the_task_is_terminated(reward, terminated, done,
         truncated=done and not terminated,
         info={},
     )
-    verdict = WebArenaWire().judge(Start(""), 0.0, "x", outcome)
-    assert (verdict.score, verdict.success, verdict.done) == (score, success, done)
-    assert verdict.agentgym_score == score
+    score_now = WebArenaWire().judge(Start(""), 0.0, "x", outcome)
+    assert (score_now.score, score_now.success, score_now.done) == (score, success, done)
+    assert score_now.agentgym_score == score
 
 
 # ------------------------------------------------------------------------------------------- the words

@@ -222,8 +222,13 @@ def test_a_finished_episode_is_not_paid_again():
 def test_without_a_purchase_there_is_no_score():
     turns = play(Shop(), *["search[red mug]"] * WEBSHOP.max_turns)
     assert turns[-1][1:4] == (0.0, False, True)
-    verdict = WebShopWire().judge(Start(""), 0.0, "search[x]", Outcome("x", 0.5, done=False))
-    assert (verdict.score, verdict.success, verdict.done, verdict.agentgym_score) == (0.0, False, False, 0.5)
+    score_now = WebShopWire().judge(Start(""), 0.0, "search[x]", Outcome("x", 0.5, done=False))
+    assert (score_now.score, score_now.success, score_now.done, score_now.agentgym_score) == (
+        0.0,
+        False,
+        False,
+        0.5,
+    )
 
 
 # ------------------------------------------------------------------------------------------- the words

@@ -11,7 +11,7 @@ from agentgym_gym.calls import Reply
 from agentgym_gym.envs.wordle import WORDLE, WORDS, Guess
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.oracles.wordle import marks
-from agentgym_gym.wire import Outcome, Start, Verdict
+from agentgym_gym.wire import Outcome, Score, Start
 
 SAID = ("observation", "reward", "done")
 
@@ -156,15 +156,15 @@ def test_an_unknown_word_costs_a_try_and_six_are_the_end(make):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "verdict"),
+    ("outcome", "score_now"),
     [
-        (Outcome("g g g g g\n", 1.0, done=True), Verdict(1.0, True, True, 1.0)),
-        (Outcome("b y b b b\n", 0.0, done=True), Verdict(0.0, False, True, 0.0)),
-        (Outcome("b y b b b\n", 0.0, done=False), Verdict(0.0, False, False, 0.0)),
+        (Outcome("g g g g g\n", 1.0, done=True), Score(1.0, True, True, 1.0)),
+        (Outcome("b y b b b\n", 0.0, done=True), Score(0.0, False, True, 0.0)),
+        (Outcome("b y b b b\n", 0.0, done=False), Score(0.0, False, False, 0.0)),
     ],
 )
-def test_the_score_is_1_for_the_word_else_0(outcome, verdict):
-    assert WORDLE.wire.judge(Start(""), 0.0, "p a n i c", outcome) == verdict
+def test_the_score_is_1_for_the_word_else_0(outcome, score_now):
+    assert WORDLE.wire.judge(Start(""), 0.0, "p a n i c", outcome) == score_now
 
 
 def test_a_step_after_the_end_is_a_fault_and_no_score():

@@ -384,7 +384,7 @@ def _fake_world(environment: str, server: FakeTextCraft) -> World:
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
     monkeypatch.setattr(
-        "agentgym_gym._leasing.circuit_breaker.MISSES", 1_000_000
+        "agentgym_gym._leasing.circuit_breaker.MAX_FAILURES", 1_000_000
     )  # tests/test_health.py is of that
 
 

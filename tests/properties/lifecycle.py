@@ -52,7 +52,7 @@ NOT_SENT = [
 ]
 
 
-class Seat:
+class Player:
     """One env, and what must be true of it.
 
     Attributes:
@@ -99,7 +99,7 @@ def account_of(transport):
 
 def alone(world, options):
     """Return an env for each of some options."""
-    return [Seat(world, **each) for each in options]
+    return [Player(world, **each) for each in options]
 
 
 def recipe_for(observation: str) -> list[str] | None:
@@ -130,13 +130,13 @@ class Checks(RuleBasedStateMachine):
         super().__init__()
         self.world = world
         self.seats_of = seats_of
-        self.seats: list[Seat] = []
+        self.players: list[Player] = []
         # How the server tells that it does not know an environment, having been restarted.
         self.unknown = "EnvironmentFailed" if world.pool.environment.wire.closes else "ServerError"
 
-    def begin(self, seat, breaks=()):
-        self.world.transport.begin(seat, breaks)
-        seat.account = account_of(self.world.transport)
+    def begin(self, player, breaks=()):
+        self.world.transport.begin(player, breaks)
+        player.account = account_of(self.world.transport)
         self.epoch = self.world.pool.epoch
 
     def end(self):
@@ -146,18 +146,18 @@ class Checks(RuleBasedStateMachine):
         if self.world.pool.epoch != self.epoch:
             # The server was not there, and so may have been restarted: what it held then is given up, since
             # to close it now might be to close what is another's.
-            kept = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
+            kept = {player.lease.env_id for player in self.players if player.lease and player.lease.current}
             transport.excused |= transport.open - kept
 
     @invariant()
     def nothing_is_lost(self):
         """Whatever is open on the server is held here, or was lost by no fault of ours."""
         transport, pool = self.world.transport, self.world.pool
-        held = {seat.lease.env_id for seat in self.seats if seat.lease and seat.lease.current}
+        held = {player.lease.env_id for player in self.players if player.lease and player.lease.current}
         kept = held | set(pool._free)
         assert transport.open - transport.excused <= kept
-        assert {id(lease) for lease in pool._held.values()} <= {id(seat.lease) for seat in self.seats}
-        assert pool.load <= len(self.seats)
+        assert {id(lease) for lease in pool._held.values()} <= {id(player.lease) for player in self.players}
+        assert pool.load <= len(self.players)
         assert held.isdisjoint(pool._free)
         assert len(pool._free) == len(set(pool._free))
 
@@ -174,60 +174,60 @@ class Checks(RuleBasedStateMachine):
         forgotten = lease.env_id not in self.world.transport.open
         return {kind or self.unknown, self.unknown} if forgotten else {kind}
 
-    def check_reset_failed(self, seat, error, breaks):
+    def check_reset_failed(self, player, error, breaks):
         """A reset fails for nothing but what was broken."""
-        seat.playing = False
+        player.playing = False
         assert breaks, f"nothing was broken, and yet: {error!r}"
 
-    def check_raised(self, seat, fault, expected):
+    def check_raised(self, player, fault, expected):
         """A step raises what it would otherwise tell."""
-        seat.playing = False
-        assert seat.options["on_fault"] == "raise"
+        player.playing = False
+        assert player.options["on_fault"] == "raise"
         assert fault.kind in expected
 
-    def check_turn(self, seat, turn, expected):
+    def check_turn(self, player, turn, expected):
         observation, reward, terminated, truncated, info = turn
         assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
-        seat.turn += 1
-        seat.earned += reward
-        self.check(seat, observation, info)
+        player.turn += 1
+        player.earned += reward
+        self.check(player, observation, info)
         if "fault" in info:
             assert set(info["fault"]) == {"kind", "message"}
             assert all(isinstance(value, str) and value for value in info["fault"].values())
             assert (reward, terminated, truncated) == (0.0, False, True)
             assert (info["success"], info["raw_reward"]) == (False, 0.0)
-            assert seat.options["on_fault"] == "truncate"
+            assert player.options["on_fault"] == "truncate"
             assert info["fault"]["kind"] in expected
         else:
             assert None in expected
-            limit = seat.options["max_turns"]
-            assert truncated == (not terminated and seat.turn == limit)
-            if seat.account["told"]:
-                [told] = seat.account["told"]
+            limit = player.options["max_turns"]
+            assert truncated == (not terminated and player.turn == limit)
+            if player.account["told"]:
+                [told] = player.account["told"]
                 assert observation == scrub(told["observation"])
                 assert (info["raw_reward"], terminated) == (told["reward"], told["done"])
                 assert reward == (1.0 if told["done"] and told["reward"] > 0 else 0.0)
                 assert info["success"] == (reward > 0)
-        seat.playing = not (terminated or truncated)
+        player.playing = not (terminated or truncated)
 
-    def check(self, seat, observation, info):
-        assert observation in seat.env.observation_space
+    def check(self, player, observation, info):
+        assert observation in player.env.observation_space
         observation.encode()  # no lone surrogates
         assert set(info) >= FIXED_KEYS
         assert set(info) <= FIXED_KEYS | OTHER_KEYS
-        assert info["turn"] == seat.turn
-        assert info["score"] == seat.earned
+        assert info["turn"] == player.turn
+        assert info["score"] == player.earned
         assert 0.0 <= info["score"] <= 1.0
         assert type(info["score"]) is type(info["raw_reward"]) is type(info["agentgym_score"]) is float
         assert type(info["success"]) is bool
         json.dumps(info)
 
     def teardown(self):
-        for seat in self.seats:
-            self.begin(seat)
-        for seat in self.seats:
-            self.begin(seat)
-            seat.close()
+        for player in self.players:
+            self.begin(player)
+        for player in self.players:
+            self.begin(player)
+            player.close()
             self.end()
         self.nothing_is_lost()
         if self.world.pool.environment.wire.closes:
@@ -247,9 +247,11 @@ class Lifecycle(Checks):
         st.just(["refused"] * ATTEMPTS),  # of all, what does most to the others
         st.lists(st.none() | a_break, max_size=6),
     )
-    a_seat = st.runner().flatmap(lambda self: st.sampled_from(self.seats))
-    a_playing_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.seats if s.playing]))
-    an_idle_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.seats if not s.playing]))
+    a_seat = st.runner().flatmap(lambda self: st.sampled_from(self.players))
+    a_playing_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.players if s.playing]))
+    an_idle_seat = st.runner().flatmap(
+        lambda self: st.sampled_from([s for s in self.players if not s.playing])
+    )
 
     @initialize(
         on_fault=st.lists(st.sampled_from(["truncate", "raise"]), min_size=2, max_size=2),
@@ -257,73 +259,73 @@ class Lifecycle(Checks):
     )
     def make(self, on_fault, max_turns):
         options = [{"on_fault": f, "max_turns": t} for f, t in zip(on_fault, max_turns, strict=True)]
-        self.seats = self.seats_of(self.world, options)
+        self.players = self.seats_of(self.world, options)
 
-    @rule(seat=a_seat, breaks=some_breaks, task=st.integers(0, 543))
-    def reset(self, seat, breaks, task):
-        self.begin(seat, breaks)
+    @rule(player=a_seat, breaks=some_breaks, task=st.integers(0, 543))
+    def reset(self, player, breaks, task):
+        self.begin(player, breaks)
         try:
-            observation, info = seat.reset(task)
+            observation, info = player.reset(task)
         except (errors.Fault, errors.WrongServer) as error:
-            self.check_reset_failed(seat, error, breaks)
+            self.check_reset_failed(player, error, breaks)
         else:
-            seat.playing, seat.turn, seat.earned = True, 0, 0.0
-            self.check(seat, observation, info)
+            player.playing, player.turn, player.earned = True, 0, 0.0
+            self.check(player, observation, info)
             assert info["task_id"] == task
             assert "fault" not in info
         self.end()
 
-    @precondition(lambda self: any(seat.playing for seat in self.seats))
-    @rule(seat=a_playing_seat, breaks=some_breaks, action=st.sampled_from(SENT))
-    def step(self, seat, breaks, action):
-        expected = self.expected(seat.lease, breaks)
-        self.begin(seat, breaks)
+    @precondition(lambda self: any(player.playing for player in self.players))
+    @rule(player=a_playing_seat, breaks=some_breaks, action=st.sampled_from(SENT))
+    def step(self, player, breaks, action):
+        expected = self.expected(player.lease, breaks)
+        self.begin(player, breaks)
         try:
-            turn = seat.step(action)
+            turn = player.step(action)
         except errors.Fault as fault:
-            self.check_raised(seat, fault, expected)
+            self.check_raised(player, fault, expected)
         else:
-            self.check_turn(seat, turn, expected)
+            self.check_turn(player, turn, expected)
             turn[4]["action"].encode()  # no lone surrogates
         self.end()
 
-    @precondition(lambda self: any(seat.playing for seat in self.seats))
-    @rule(seat=a_playing_seat, action=st.sampled_from(NOT_SENT))
-    def step_without_action(self, seat, action):
-        self.begin(seat)
-        observation, reward, terminated, _, info = turn = seat.step(action)
-        self.check_turn(seat, turn, {None})
+    @precondition(lambda self: any(player.playing for player in self.players))
+    @rule(player=a_playing_seat, action=st.sampled_from(NOT_SENT))
+    def step_without_action(self, player, action):
+        self.begin(player)
+        observation, reward, terminated, _, info = turn = player.step(action)
+        self.check_turn(player, turn, {None})
         assert (reward, terminated, info["raw_reward"], info["action"]) == (0.0, False, 0.0, None)
         assert info["parse_error"] in {"NoAction", "ManyActions", "UnknownAction", "BadArguments"}
-        assert seat.env._episode.action_format.example(seat.env.environment.grammar) in observation
+        assert player.env._episode.action_format.example(player.env.environment.grammar) in observation
         assert self.world.transport.seen == []
 
-    @precondition(lambda self: not all(seat.playing for seat in self.seats))
-    @rule(seat=an_idle_seat, action=st.sampled_from(SENT + NOT_SENT))
-    def step_after_the_end(self, seat, action):
-        self.begin(seat)
-        seat.is_over(action)
+    @precondition(lambda self: not all(player.playing for player in self.players))
+    @rule(player=an_idle_seat, action=st.sampled_from(SENT + NOT_SENT))
+    def step_after_the_end(self, player, action):
+        self.begin(player)
+        player.is_over(action)
         assert self.world.transport.seen == []
 
-    @rule(seat=a_seat, action=st.sampled_from([1, b"get", ["get"], "".join]))
-    def step_of_a_wrong_type(self, seat, action):
-        self.begin(seat)
-        if not seat.playing:
-            seat.is_over(action)
+    @rule(player=a_seat, action=st.sampled_from([1, b"get", ["get"], "".join]))
+    def step_of_a_wrong_type(self, player, action):
+        self.begin(player)
+        if not player.playing:
+            player.is_over(action)
             return
         with pytest.raises(errors.BadOption):
-            seat.step(action)
+            player.step(action)
         assert self.world.transport.seen == []
 
-    @precondition(lambda self: self.seats and self.seats[0].closes_alone)
-    @rule(seat=a_seat, breaks=some_breaks)
-    def close(self, seat, breaks):
-        self.begin(seat, breaks)
-        seat.close()
-        seat.playing = False
+    @precondition(lambda self: self.players and self.players[0].closes_alone)
+    @rule(player=a_seat, breaks=some_breaks)
+    def close(self, player, breaks):
+        self.begin(player, breaks)
+        player.close()
+        player.playing = False
         self.end()
-        self.begin(seat)
-        seat.close()
+        self.begin(player)
+        player.close()
         assert self.world.transport.seen == []
 
     @precondition(lambda self: self.world.restart)
@@ -331,20 +333,20 @@ class Lifecycle(Checks):
     def server_restarts(self):
         self.world.restart()
 
-    @rule(seat=a_seat, task=st.integers(0, 20))
-    def all_is_well_again(self, seat, task):
+    @rule(player=a_seat, task=st.integers(0, 20))
+    def all_is_well_again(self, player, task):
         """Nothing that went wrong before is in the way of an episode from beginning to end."""
-        self.reset(seat, [], task)
-        assert seat.playing
-        actions = recipe_for(seat.env._episode.transcript[0].text)
-        if actions is None or len(actions) > (seat.options["max_turns"] or 100):
+        self.reset(player, [], task)
+        assert player.playing
+        actions = recipe_for(player.env._episode.transcript[0].text)
+        if actions is None or len(actions) > (player.options["max_turns"] or 100):
             return
         for number, action in enumerate(actions):
-            self.begin(seat)
-            turn = seat.step(action)
+            self.begin(player)
+            turn = player.step(action)
             assert turn[2] == (number == len(actions) - 1), turn
-            self.check_turn(seat, turn, {None})
-        assert (seat.earned, turn[4]["score"], turn[4]["success"]) == (1.0, 1.0, True)
+            self.check_turn(player, turn, {None})
+        assert (player.earned, turn[4]["score"], turn[4]["success"]) == (1.0, 1.0, True)
 
 
 def run(machine, **options):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
-from lifecycle import Seat, account_of
+from lifecycle import Player, account_of
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
 from agentgym_gym._http.sync_driver import SyncDriver
 
 
 class Line:
-    """Stands for the connection of an awaited env: the transport of a world, in the account of its seat."""
+    """Stands for the connection of an awaited env: the transport of a world, in the account of its player."""
 
-    def __init__(self, env, world, seat):
-        self._transport, self._seat = world.transport, seat
+    def __init__(self, env, world, player):
+        self._transport, self._seat = world.transport, player
         self._sync = SyncDriver(limits=env._driver.limits, transport=world.transport)
         self._begun = None
 
@@ -35,14 +35,14 @@ class Line:
         answer(how)
 
 
-def through(env, world, seat):
+def through(env, world, player):
     """Let an awaited env speak by the transport of a world."""
-    line = Line(env, world, seat)
+    line = Line(env, world, player)
     env._driver.connection = lambda server: line
     return env
 
 
-class AwaitedSeat(Seat):
+class AwaitedSeat(Player):
     """One `AsyncAgentGymEnv`, in an event loop of whoever makes it."""
 
     def __init__(self, world, *, loop, **options):
@@ -63,7 +63,7 @@ class AwaitedSeat(Seat):
         self._loop.run_until_complete(self.env.close())
 
 
-class Member(Seat):
+class Member(Player):
     """One env of an `AgentGymVectorEnv`; when it is used by itself, the others are left as they are."""
 
     closes_alone = False

@@ -8,9 +8,9 @@ import threading
 import gymnasium.error
 import pytest
 from hypothesis import settings
-from lifecycle import ATTEMPTS, CRAFT, GET, Lifecycle, Seat, alone, run
+from lifecycle import ATTEMPTS, CRAFT, GET, Lifecycle, Player, alone, run
 
-from agentgym_gym import _base_env as seat_module
+from agentgym_gym import _base_env
 
 
 def test_lifecycle(new_world):
@@ -44,13 +44,13 @@ def test_every_break_breaks_as_it_says(new_world):
     """The machine draws what to break; here is each in turn, on a step that would have won."""
     world = new_world()
     for name, broken in world.breaks.items():
-        seat = Seat(world)
-        world.transport.begin(seat)
-        seat.reset(0)
-        seat.step(GET)
-        world.transport.begin(seat, [name] * ATTEMPTS)
-        observation, reward, terminated, truncated, info = seat.step(CRAFT)
-        assert observation in seat.env.observation_space
+        player = Player(world)
+        world.transport.begin(player)
+        player.reset(0)
+        player.step(GET)
+        world.transport.begin(player, [name] * ATTEMPTS)
+        observation, reward, terminated, truncated, info = player.step(CRAFT)
+        assert observation in player.env.observation_space
         observation.encode()  # no lone surrogates
         assert info.get("fault", {}).get("kind") == broken.kind, name
         assert truncated == bool(broken.kind), name
@@ -58,16 +58,16 @@ def test_every_break_breaks_as_it_says(new_world):
         assert world.transport.steps == broken.ran, name
         assert len(world.transport.seen) == (ATTEMPTS if broken.again else 1), name
         assert reward == (1.0 if not broken.kind and name != "a reward of -0.0" else 0.0), name
-        world.transport.begin(seat)
-        seat.close()
+        world.transport.begin(player)
+        player.close()
 
 
 def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
     """Nobody knows then what the server did, so neither is the episode gone on with nor the id used again."""
     world = new_world()
-    seat = Seat(world)
-    world.transport.begin(seat)
-    seat.reset(0)
+    player = Player(world)
+    world.transport.begin(player)
+    player.reset(0)
 
     def interrupt(request):
         raise KeyboardInterrupt
@@ -75,24 +75,24 @@ def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(world.transport, "handle_request", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            seat.step(GET)
-    world.transport.begin(seat)
+            player.step(GET)
+    world.transport.begin(player)
     with pytest.raises(gymnasium.error.ResetNeeded):
-        seat.step(GET)
+        player.step(GET)
     assert world.transport.seen == []
-    seat.reset(0)
+    player.reset(0)
     assert world.transport.seen == ["/close", "/create", "/reset"]
-    seat.close()
+    player.close()
     assert not world.transport.open
 
 
 def test_an_env_that_is_dropped_gives_back_what_it_held(new_world):
     world = new_world()
-    seat = Seat(world)
-    world.transport.begin(seat)
-    seat.reset(0)
+    player = Player(world)
+    world.transport.begin(player)
+    player.reset(0)
     assert world.transport.open
-    del seat.env
+    del player.env
     gc.collect()
     assert not world.transport.open
     assert world.pool.load == 0
@@ -101,14 +101,14 @@ def test_an_env_that_is_dropped_gives_back_what_it_held(new_world):
 def test_an_env_may_be_collected_at_any_time(new_world):
     """The collector may run while the pool is at work, and in the same thread."""
     world = new_world()
-    seat = Seat(world)
-    world.transport.begin(seat)
-    seat.reset(0)
+    player = Player(world)
+    world.transport.begin(player)
+    player.reset(0)
     pool = world.pool
 
     def collect():
         with pool._lock:
-            del seat.env
+            del player.env
             gc.collect()
 
     thread = threading.Thread(target=collect, daemon=True)
@@ -120,44 +120,44 @@ def test_an_env_may_be_collected_at_any_time(new_world):
 
 def test_an_env_that_is_used_after_close_is_closed_at_exit(new_world):
     world = new_world()
-    seat = Seat(world)
-    world.transport.begin(seat)
-    seat.reset(0)
-    seat.close()
-    seat.reset(0)
+    player = Player(world)
+    world.transport.begin(player)
+    player.reset(0)
+    player.close()
+    player.reset(0)
     assert world.transport.open
-    assert seat.env in seat_module._seats
-    seat.close()
-    assert seat.env not in seat_module._seats
+    assert player.env in _base_env._live
+    player.close()
+    assert player.env not in _base_env._live
     assert not world.transport.open
 
 
 def test_a_server_that_was_away_has_lost_the_episodes_of_all(new_world):
     """What it gives out under the old ids now may be another client's."""
     world = new_world()
-    one, other = Seat(world), Seat(world)
-    for seat in (one, other):
-        world.transport.begin(seat)
-        seat.reset(0)
+    one, other = Player(world), Player(world)
+    for player in (one, other):
+        world.transport.begin(player)
+        player.reset(0)
     world.transport.begin(one, ["refused"] * ATTEMPTS)
     assert one.step(GET)[4]["fault"]["kind"] == "ServerUnreachable"
     world.transport.begin(other)
     assert other.step(GET)[4]["fault"]["kind"] == "LeaseLost"
     assert world.transport.seen == []
-    for seat in (one, other):
-        world.transport.begin(seat)
-        seat.reset(0)
-        seat.step(GET)
-        assert seat.step(CRAFT)[4]["success"]
-        seat.close()
+    for player in (one, other):
+        world.transport.begin(player)
+        player.reset(0)
+        player.step(GET)
+        assert player.step(CRAFT)[4]["success"]
+        player.close()
 
 
 def test_a_restarted_server_gives_no_env_to_two(new_world):
     world = new_world()
-    one, other = Seat(world), Seat(world)
-    for seat in (one, other):
-        world.transport.begin(seat)
-        seat.reset(0)
+    one, other = Player(world), Player(world)
+    for player in (one, other):
+        world.transport.begin(player)
+        player.reset(0)
     world.restart()
     world.transport.begin(other)
     other.reset(0)  # and is given environment 0, which the first one holds
@@ -166,9 +166,9 @@ def test_a_restarted_server_gives_no_env_to_two(new_world):
     assert one.step(GET)[4]["fault"]["kind"] == "LeaseLost"
     assert world.transport.seen == []
     one.reset(0)
-    for seat in (one, other):
-        world.transport.begin(seat)
-        seat.step(GET)
-        assert seat.step(CRAFT)[4]["success"]
-        seat.close()
+    for player in (one, other):
+        world.transport.begin(player)
+        player.step(GET)
+        assert player.step(CRAFT)[4]["success"]
+        player.close()
     assert not world.transport.open

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
-from lifecycle import ATTEMPTS, CRAFT, GET, NOT_SENT, SENT, Checks, Lifecycle, Seat, account_of, run
+from lifecycle import ATTEMPTS, CRAFT, GET, NOT_SENT, SENT, Checks, Lifecycle, Player, account_of, run
 from many import AwaitedSeat, row, side_by_side, turn_of
 
 from agentgym_gym import errors
@@ -66,18 +66,18 @@ class AllAtOnce(Checks):
 
     @initialize(number=st.integers(1, 3), max_turns=st.sampled_from([None, 1, 3]))
     def make(self, number, max_turns):
-        self.seats = self.seats_of(self.world, [{"on_fault": "truncate", "max_turns": max_turns}] * number)
-        self.vector = self.seats[0].vector
+        self.players = self.seats_of(self.world, [{"on_fault": "truncate", "max_turns": max_turns}] * number)
+        self.vector = self.players[0].vector
 
     def begin_all(self, breaks):
-        for seat, its in zip(self.seats, breaks, strict=False):
-            self.begin(seat, its)
+        for player, its in zip(self.players, breaks, strict=False):
+            self.begin(player, its)
         # A refusal takes away what all the others hold on the server.
-        self.refused = [n for n, its in enumerate(breaks[: len(self.seats)]) if "refused" in its]
+        self.refused = [n for n, its in enumerate(breaks[: len(self.players)]) if "refused" in its]
 
     def end_all(self):
-        for seat in self.seats:
-            assert seat.account["steps"] <= 1, "a step was played twice"
+        for player in self.players:
+            assert player.account["steps"] <= 1, "a step was played twice"
         self.world.transport.steps = 0
         self.end()
 
@@ -87,12 +87,14 @@ class AllAtOnce(Checks):
     @rule(breaks=all_breaks, tasks=tasks, mask=st.lists(st.booleans(), min_size=3, max_size=3))
     def reset(self, breaks, tasks, mask):
         chosen = [
-            number for number in range(len(self.seats)) if mask[number] or self.mode != AutoresetMode.DISABLED
+            number
+            for number in range(len(self.players))
+            if mask[number] or self.mode != AutoresetMode.DISABLED
         ]
         breaks = [its if number in chosen else [] for number, its in enumerate(breaks)]
         self.begin_all(breaks)
-        options = {"task_id": tasks[: len(self.seats)]}
-        options["reset_mask"] = [number in chosen for number in range(len(self.seats))]
+        options = {"task_id": tasks[: len(self.players)]}
+        options["reset_mask"] = [number in chosen for number in range(len(self.players))]
         try:
             said, infos = self.vector.reset(options=options)
         except errors.WrongServer:
@@ -100,7 +102,7 @@ class AllAtOnce(Checks):
             assert any(breaks)
             self.begun = False
             for number in chosen:
-                self.seats[number].playing = False
+                self.players[number].playing = False
         except errors.Fault:
             assert all(number in self.vector._unset for number in chosen)
             self.begun = True
@@ -110,49 +112,49 @@ class AllAtOnce(Checks):
             self.begun = True
             for number in chosen:
                 self.check_begun(number, said[number], row(infos, number), breaks[number])
-                if self.seats[number].playing:
+                if self.players[number].playing:
                     assert infos["task_id"][number] == tasks[number]
         self.end_all()
 
     def check_begun(self, number, said, info, breaks):
-        seat = self.seats[number]
+        player = self.players[number]
         if "fault" in info:
-            self.check_reset_failed(seat, info, [*breaks, *self.may_be_lost(number)])
+            self.check_reset_failed(player, info, [*breaks, *self.may_be_lost(number)])
             return
-        seat.playing, seat.turn, seat.earned = True, 0, 0.0
-        self.check(seat, said, info)
+        player.playing, player.turn, player.earned = True, 0, 0.0
+        self.check(player, said, info)
 
     @precondition(lambda self: self.begun)
     @rule(breaks=all_breaks, actions=st.lists(st.sampled_from(SENT + NOT_SENT), min_size=3, max_size=3))
     def step(self, breaks, actions):
         unset = dict(self.vector._unset)
         expected = [
-            self.expected(seat.lease, breaks[number]) | self.may_expect(number, breaks)
-            if seat.playing
+            self.expected(player.lease, breaks[number]) | self.may_expect(number, breaks)
+            if player.playing
             else None
-            for number, seat in enumerate(self.seats)
+            for number, player in enumerate(self.players)
         ]
         self.begin_all(breaks)
         given = [
             None
-            if self.mode == AutoresetMode.DISABLED and not seat.playing and number not in unset
+            if self.mode == AutoresetMode.DISABLED and not player.playing and number not in unset
             else actions[number]
-            for number, seat in enumerate(self.seats)
+            for number, player in enumerate(self.players)
         ]
         try:
             turns = self.vector.step(given)
         except errors.WrongServer:
             assert any(breaks)
             self.begun = False
-            for seat in self.seats:
-                seat.playing = False
+            for player in self.players:
+                player.playing = False
             self.end_all()
             return
-        for number, seat in enumerate(self.seats):
+        for number, player in enumerate(self.players):
             turn = turn_of(turns, number)
             if given[number] is None:
                 assert turn[1:] == (0.0, False, False, {})
-            elif number not in unset and not seat.playing:  # AutoresetMode.NEXT_STEP
+            elif number not in unset and not player.playing:  # AutoresetMode.NEXT_STEP
                 assert turn[1:4] == (0.0, False, False)
                 self.check_begun(number, turn[0], turn[4], breaks[number])
             else:
@@ -160,11 +162,11 @@ class AllAtOnce(Checks):
         self.end_all()
 
     def may_expect(self, number, breaks):
-        others = [its for n, its in enumerate(breaks[: len(self.seats)]) if n != number]
+        others = [its for n, its in enumerate(breaks[: len(self.players)]) if n != number]
         return {"LeaseLost"} if any("refused" in its for its in others) else set()
 
     def check_played(self, number, action, turn, expected, unset, breaks):
-        seat = self.seats[number]
+        player = self.players[number]
         said, info = turn[0], turn[4]
         if "final_obs" in info:
             assert self.mode == AutoresetMode.SAME_STEP
@@ -173,11 +175,11 @@ class AllAtOnce(Checks):
         if number in unset:
             assert turn[1:4] == (0.0, False, True)
             assert turn[4]["fault"]["kind"] == unset[number].kind
-            seat.playing = False
+            player.playing = False
         else:
             kinds = expected if action in SENT else {None}
-            self.check_turn(seat, turn, kinds)
-        if self.mode == AutoresetMode.SAME_STEP and not seat.playing:
+            self.check_turn(player, turn, kinds)
+        if self.mode == AutoresetMode.SAME_STEP and not player.playing:
             self.check_begun(number, said, info, breaks)
 
 
@@ -200,23 +202,23 @@ def told(world, observation, *turn):
 def played_alone(new_world, seed, script, mode, options, kind):
     """Yield what one env by itself says, each call in one list, reset as a vector of that mode would."""
     world = new_world()
-    seat = kind(world, **options)
-    world.transport.begin(seat)
-    seat.account = account_of(world.transport)
-    said = [told(world, *seat.reset(None, seed))]
+    player = kind(world, **options)
+    world.transport.begin(player)
+    player.account = account_of(world.transport)
+    said = [told(world, *player.reset(None, seed))]
     over = False
     for action, breaks in script:
-        world.transport.begin(seat, [] if over and mode == AutoresetMode.NEXT_STEP else breaks)
-        seat.account = account_of(world.transport)
+        world.transport.begin(player, [] if over and mode == AutoresetMode.NEXT_STEP else breaks)
+        player.account = account_of(world.transport)
         if over and mode == AutoresetMode.NEXT_STEP:
-            observation, info = seat.reset(None)
+            observation, info = player.reset(None)
             said.append(told(world, observation, 0.0, False, False, info))
             over = False
             continue
-        turn = told(world, *seat.step(action))
+        turn = told(world, *player.step(action))
         over = turn[2] or turn[3]
         if over and mode != AutoresetMode.NEXT_STEP:
-            again = told(world, *seat.reset(None))
+            again = told(world, *player.reset(None))
             if mode == AutoresetMode.SAME_STEP:
                 ended = {"final_obs": turn[0], "final_info": turn[-1]}
                 turn = (again[0], *turn[1:4], {**again[1], **ended})
@@ -225,7 +227,7 @@ def played_alone(new_world, seed, script, mode, options, kind):
                 turn = again
             over = False
         said.append(turn)
-    seat.close()
+    player.close()
     return said
 
 
@@ -293,7 +295,7 @@ def test_alone_awaited_and_side_by_side_all_is_told_alike(new_world, loop, mode)
         awaited = functools.partial(AwaitedSeat, loop=loop)
         alone, as_well = (
             [played_alone(new_world, *each, mode, options, kind) for each in zip(seeds, scripts, strict=True)]
-            for kind in (Seat, awaited)
+            for kind in (Player, awaited)
         )
         assert alone == as_well
         assert alone == played_side_by_side(new_world, seeds, scripts, mode, options)

@@ -43,7 +43,7 @@ def scripted(*scripts):
 @needs_interactions
 def test_a_game_from_its_first_observation_to_its_last_reward(play):
     model = scripted(["1", "what?", "2", "3"])
-    played = play(model, [row()], road="interaction")
+    played = play(model, [row()], integration="interaction")
     assert played.prompt(0).endswith("user\nCount from 0 to 3.<|im_end|>\n<|im_start|>assistant\n")
     assert played.prompt(0).startswith("<|im_start|>system\nYou play a game.<|im_end|>\n<|im_start|>user")
     (said,) = model.models[0].said.values()
@@ -77,7 +77,7 @@ def counting_left():
 def test_the_last_reply_within_verls_limit_is_played(play, turns, limit):
     """The loop of verl would drop the third reply: so the episode ends with the second."""
     model = scripted(["1", "2", "3", "4"])
-    played = play(model, [row(goal=9)], road="interaction", turns=turns, max_turns=limit)
+    played = play(model, [row(goal=9)], integration="interaction", turns=turns, max_turns=limit)
     (said,) = model.models[0].said.values()
     assert len(said) == 2
     assert played.field(0, "turn_scores") == [1.0, 1.0]
@@ -87,14 +87,14 @@ def test_the_last_reply_within_verls_limit_is_played(play, turns, limit):
 @needs_interactions
 def test_limits_that_leave_no_turn_are_an_error(play):
     with pytest.raises(ValueError, match="max_assistant_turns must be at least 2"):
-        play(scripted(["1"]), [row()], road="interaction", turns=1)
+        play(scripted(["1"]), [row()], integration="interaction", turns=1)
 
 
 @needs_interactions
 def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play):
     model = scripted(["1", "2", "3"])
     rows = [row(), row(faults=["step 1"]), row(faults=["reset"])]
-    played = play(model, rows, road="interaction")
+    played = play(model, rows, integration="interaction")
     assert [played.score(i) for i in range(3)] == [3.0, 0.0, 0.0]
     assert [played.field(i, "fault") for i in range(3)] == [0, 1, 1]
     assert [any(played.mask(i)) for i in range(3)] == [True, False, False]
@@ -108,7 +108,7 @@ def test_rows_share_an_interaction_and_not_an_episode(play):
         lambda seen: str(int(seen.rsplit(" ", 3)[-3].strip(".")) + 1) if "You are" in seen else "1"
     )
     rows = [row(goal=1, rate=0.2, seed=i) for i in range(100)]
-    played = play(model, rows, road="interaction")
+    played = play(model, rows, integration="interaction")
     faults = [played.field(i, "fault") for i in range(100)]
     assert 5 < sum(faults) < 95
     assert [played.score(i) for i in range(100)] == [1.0 - fault for fault in faults]

@@ -14,12 +14,12 @@ import pytest
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
-from verl_bridge.recipes import ALGORITHMS, ENGINES, PRESETS, ROADS, Recipe, check, write
+from verl_bridge.recipes import ALGORITHMS, ENGINES, INTEGRATIONS, PRESETS, Recipe, check, write
 from verl_bridge.recipes.rows import seeded, write_rows
 
 INSTALLED = metadata.version("verl")
 MINOR = ".".join(INSTALLED.split(".")[:2])
-ROADS_HERE = ROADS if MINOR == "0.7" else ROADS[:1]
+ROADS_HERE = INTEGRATIONS if MINOR == "0.7" else INTEGRATIONS[:1]
 CHOICES = list(itertools.product(ALGORITHMS, ENGINES, PRESETS, ROADS_HERE, (True, False)))
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -39,10 +39,15 @@ def composed(tmp_path_factory):
     place = tmp_path_factory.mktemp("recipes")
     folders = {}
     for choice in CHOICES:
-        algorithm, engine, preset, road, spare = choice
+        algorithm, engine, preset, integration, spare = choice
         folders[choice] = place / "-".join(map(str, choice))
         made = recipe(
-            algorithm=algorithm, engine=engine, preset=preset, road=road, offload=spare, checkpointing=spare
+            algorithm=algorithm,
+            engine=engine,
+            preset=preset,
+            integration=integration,
+            offload=spare,
+            checkpointing=spare,
         )
         write(made, folders[choice])
     ended = subprocess.run(
@@ -60,7 +65,7 @@ def composed(tmp_path_factory):
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: "-".join(map(str, choice)))
 def test_verl_composes_it_and_knows_all_of_it(composed, choice):
     folder, answer = composed[choice]
-    algorithm, engine, preset, road, spare = choice
+    algorithm, engine, preset, integration, spare = choice
     assert answer["error"] is None
     assert answer["unknown"] == []
     assert answer["refused"] is None
@@ -77,7 +82,7 @@ def test_verl_composes_it_and_knows_all_of_it(composed, choice):
     assert actor["fsdp_config"]["param_offload"] is spare
     assert config["data"]["train_files"] == f"{folder}/data/train.parquet"
     assert rollout["agent"]["agent_loop_config_path"] == f"{folder}/agent_loop.yaml"
-    interaction = road == "interaction"
+    interaction = integration == "interaction"
     assert rollout["agent"]["default_agent_loop"] == ("tool_agent" if interaction else "gym_env")
     assert config["reward"]["custom_reward_function"]["path"] == (
         "pkg://verl_bridge.reward" if interaction else None
@@ -97,7 +102,11 @@ def test_ppo_has_a_critic_of_the_same_model(composed):
 
 @pytest.mark.skipif(MINOR != "0.7", reason="verl 0.9 has no interactions")
 def test_what_the_interaction_road_names_is_there(composed):
-    seen = [answer["classes"] for (*_, road, _), (_, answer) in composed.items() if road == "interaction"]
+    seen = [
+        answer["classes"]
+        for (*_, integration, _), (_, answer) in composed.items()
+        if integration == "interaction"
+    ]
     assert seen
     for classes in seen:
         assert set(classes) == {
@@ -110,7 +119,11 @@ def test_what_the_interaction_road_names_is_there(composed):
 
 def test_the_agent_loop_is_there(composed):
     pytest.importorskip("verl_bridge.agent_loop")
-    classes = [answer["classes"] for (*_, road, _), (_, answer) in composed.items() if road == "agent-loop"]
+    classes = [
+        answer["classes"]
+        for (*_, integration, _), (_, answer) in composed.items()
+        if integration == "agent-loop"
+    ]
     assert classes == [{"agent loop gym_env": None}] * len(classes)
 
 
@@ -120,7 +133,7 @@ def test_an_unknown_setting_is_found(tmp_path):
     config.write_text(config.read_text().replace("train_batch_size", "train_batchsize"))
     findings, _ = check(tmp_path)
     (found,) = (f for f in findings if "train_batchsize" in f.text)
-    assert found.verdict == "problem"
+    assert found.status == "problem"
 
 
 def test_what_verl_refuses_is_found(tmp_path):
@@ -135,11 +148,11 @@ def test_what_verl_refuses_is_found(tmp_path):
 
 @pytest.mark.skipif(MINOR != "0.9", reason="verl 0.7 has interactions")
 def test_a_recipe_for_interactions_is_of_no_use_to_verl_0_9(tmp_path):
-    write(Recipe("a:b/C-v0", verl="0.7", road="interaction"), tmp_path)
+    write(Recipe("a:b/C-v0", verl="0.7", integration="interaction"), tmp_path)
     findings, _ = check(tmp_path)
     unknown = [f for f in findings if "no setting" in f.text]
     (found,) = (f for f in unknown if "interaction_config_path" in f.text)
-    assert "--road agent-loop" in found.advice
+    assert "--integration agent-loop" in found.advice
 
 
 def test_a_loop_that_is_registered_twice_is_found(tmp_path, monkeypatch):
@@ -155,7 +168,7 @@ def test_a_loop_that_is_registered_twice_is_found(tmp_path, monkeypatch):
     )
     findings, _ = check(folder)
     (found,) = (f for f in findings if f.check == "import")
-    assert found.verdict == "problem"
+    assert found.status == "problem"
     assert "@register" in found.text
 
 
@@ -179,16 +192,16 @@ def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_ur
     (prompt,) = (f for f in findings if f.check == "prompt length")
     first = next(iter(view.rows["train"]))
     assert first["prompt"][0]["content"] == "word " * 100
-    assert prompt.verdict == "ok"
+    assert prompt.status == "ok"
     (length,) = (int(word) for word in prompt.text.split() if word.isdigit() and word != "2048")
     assert 100 < length < 500
     (found,) = (f for f in findings if f.check == "model")
-    assert (found.verdict, "4096" in found.text) == ("problem", True)
+    assert (found.status, "4096" in found.text) == ("problem", True)
     config = folder / "config.yaml"
     config.write_text(config.read_text().replace("max_prompt_length: 2048", "max_prompt_length: 110"))
     findings, _ = check(folder)
     (prompt,) = (f for f in findings if f.check == "prompt length")
-    assert prompt.verdict == "problem"
+    assert prompt.status == "problem"
 
 
 def test_the_script_hands_the_settings_to_verl(tmp_path):

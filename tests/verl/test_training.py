@@ -48,7 +48,7 @@ interaction:
     config: {}
 """
 
-ROADS = ["agent_loop", "interaction"] if VERL.startswith("0.7.") else ["agent_loop"]
+INTEGRATIONS = ["agent_loop", "interaction"] if VERL.startswith("0.7.") else ["agent_loop"]
 """How episodes come to verl."""
 
 
@@ -134,10 +134,10 @@ def _memory(process: int) -> int:
     return int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE).group(1)) << 10 if "Pss:" in rollup else 0
 
 
-def row(number: int, road: str) -> dict[str, object]:
+def row(number: int, integration: str) -> dict[str, object]:
     return {
         "prompt": [{"role": "system", "content": TEXTS[0]}],
-        "agent_name": "gym_env" if road == "agent_loop" else "tool_agent",
+        "agent_name": "gym_env" if integration == "agent_loop" else "tool_agent",
         "data_source": "test/Guessing-v0",
         "ability": "agent",
         "reward_model": {"style": "rule", "ground_truth": ""},
@@ -159,9 +159,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
 
 
-def by_road(folder: Path | str, road: str) -> list[str]:
+def by_road(folder: Path | str, integration: str) -> list[str]:
     """What verl is told of how episodes are played."""
-    if road == "agent_loop":
+    if integration == "agent_loop":
         return [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml"]
     return [
         "actor_rollout_ref.rollout.multi_turn.enable=True",
@@ -184,7 +184,7 @@ def terse(tiny: Path, folder: Path) -> Path:
     return folder
 
 
-def step_of(folder: Path | str, road: str = "agent_loop") -> list[str]:
+def step_of(folder: Path | str, integration: str = "agent_loop") -> list[str]:
     """What verl is told, beside the settings for a CPU: one step, over the files in a folder."""
     return [
         "algorithm.adv_estimator=grpo",
@@ -200,7 +200,7 @@ def step_of(folder: Path | str, road: str = "agent_loop") -> list[str]:
         f"actor_rollout_ref.rollout.n={ROLLOUTS}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
-        *by_road(folder, road),
+        *by_road(folder, integration),
         "trainer.logger=[console]",
         "trainer.val_before_train=False",
         "trainer.test_freq=-1",
@@ -213,20 +213,20 @@ def step_of(folder: Path | str, road: str = "agent_loop") -> list[str]:
     ]
 
 
-@pytest.fixture(scope="module", params=ROADS)
+@pytest.fixture(scope="module", params=INTEGRATIONS)
 def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One step of training and its checkpoint."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     folder = tmp_path_factory.mktemp("run")
-    road = request.param
-    (folder / "tiny").symlink_to(tiny if road == "agent_loop" else terse(tiny, folder / "terse"))
+    integration = request.param
+    (folder / "tiny").symlink_to(tiny if integration == "agent_loop" else terse(tiny, folder / "terse"))
     (folder / "loop.yaml").write_text(LOOP)
     (folder / "interaction.yaml").write_text(INTERACTION)
-    rows = [row(number, road) for number in range(ROWS)]
+    rows = [row(number, integration) for number in range(ROWS)]
     pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
-    arguments = ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *step_of(folder, road)]
+    arguments = ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *step_of(folder, integration)]
     run = Run(arguments, {"GUESSING_LOG": f"{folder}/paid.jsonl"}, folder)
     assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
     return run

@@ -197,31 +197,31 @@ def play(
     validate: bool = False,
     max_model_len: int | None = None,
     calculate_log_probs: bool = True,
-    road: str = "agent loop",
+    integration: str = "agent loop",
     turns: int | None = None,
     **loop: Any,
 ) -> Played:
     """Play rows, mappings of ``interaction_kwargs``, in verl's own worker.
 
-    By the road ``interaction`` verl's own loop plays them, of at most so many `turns`, and `loop` is the
-    config of the interaction.
+    By the integration ``interaction`` verl's own loop plays them, of at most so many `turns`, and `loop` is
+    the config of the interaction.
     """
     name = f"gym_env_{next(_numbers)}"  # verl keeps what was registered
     config = tmp_path / f"{name}.yaml"
     folder = model_folder(template)
-    if road == "interaction":
-        name, by_road = "tool_agent", _interaction(config, turns, loop)
+    if integration == "interaction":
+        name, by_integration = "tool_agent", _interaction(config, turns, loop)
     else:
         target = "verl_bridge.agent_loop.GymAgentLoop"
         config.write_text(json.dumps([{"name": name, "_target_": target, **loop}]))
-        by_road = [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={config}"]
+        by_integration = [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={config}"]
     overrides = [
         f"actor_rollout_ref.model.path={folder}",
         "actor_rollout_ref.rollout.name=vllm",
         f"actor_rollout_ref.rollout.prompt_length={prompt_length}",
         f"actor_rollout_ref.rollout.response_length={response_length}",
         f"actor_rollout_ref.rollout.calculate_log_probs={calculate_log_probs}",
-        *by_road,
+        *by_integration,
     ]
     if max_model_len is not None:
         overrides.append(f"actor_rollout_ref.rollout.max_model_len={max_model_len}")

@@ -1,8 +1,8 @@
 """Folders from which verl trains in a text environment: :func:`write` makes one, :func:`check` looks at it.
 
-A folder holds ``config.yaml`` for verl's ``main_ppo``, ``agent_loop.yaml`` (and ``interaction.yaml`` on that
-road), ``run.sh``, a ``README.md``, and in ``data/`` the tasks. Nothing here needs verl, which is imported in
-a process of its own alone.
+A folder holds ``config.yaml`` for verl's ``main_ppo``, ``agent_loop.yaml`` (and ``interaction.yaml``
+where verl plays by interactions), ``run.sh``, a ``README.md``, and in ``data/`` the tasks. Nothing here needs
+verl, which is imported in a process of its own alone.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from verl_bridge.recipes.check import check
 from verl_bridge.recipes.finding import Finding
 from verl_bridge.recipes.folder import write
-from verl_bridge.recipes.recipe import ALGORITHMS, ENGINES, PRESETS, ROADS, VERSIONS, Recipe
+from verl_bridge.recipes.recipe import ALGORITHMS, ENGINES, INTEGRATIONS, PRESETS, VERSIONS, Recipe
 from verl_bridge.recipes.settings import Setting, settings
 
 __all__ = [
     "ALGORITHMS",
     "ENGINES",
+    "INTEGRATIONS",
     "PRESETS",
-    "ROADS",
     "VERSIONS",
     "Finding",
     "Recipe",

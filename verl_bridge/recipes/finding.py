@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Finding", "Verdict", "ok", "problem", "unseen", "warning"]
+__all__ = ["Finding", "Status", "ok", "problem", "unseen", "warning"]
 
-Verdict: TypeAlias = Literal["ok", "warning", "problem", "not looked at"]
+Status: TypeAlias = Literal["ok", "warning", "problem", "not looked at"]
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,13 @@ class Finding:
 
     Attributes:
         check: What was looked at, in a word or two.
-        verdict: How it stands; ``"not looked at"`` where something that is needed for it is not installed.
+        status: How it stands; ``"not looked at"`` where something that is needed for it is not installed.
         text: What was found.
         advice: What to do, or nothing.
     """
 
     check: str
-    verdict: Verdict
+    status: Status
     text: str
     advice: str = ""
 

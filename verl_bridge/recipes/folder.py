@@ -74,7 +74,7 @@ def render(recipe: Recipe, *, make_data: str = "") -> dict[str, str]:
         make_data: The command that writes the data, if they are still to be written.
     """
     lengths = recipe.lengths
-    interaction = recipe.road == "interaction"
+    interaction = recipe.integration == "interaction"
     values: dict[str, Any] = {
         "algorithm": recipe.algorithm,
         "engine": recipe.engine,
@@ -93,7 +93,7 @@ def render(recipe: Recipe, *, make_data: str = "") -> dict[str, str]:
         "modules": _about_modules(recipe.algorithm),
         "name": recipe.name,
         "package": shlex.quote(f"verl=={_RELEASES[recipe.verl]}"),
-        "road": _INTERACTION_ROW if interaction else "",
+        "integration": _INTERACTION_ROW if interaction else "",
     }
     files = {
         "config.yaml": Template(_HEAD).substitute(plain) + to_yaml(settings(recipe)),

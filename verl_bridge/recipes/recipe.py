@@ -7,11 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ALGORITHMS", "ENGINES", "MODULES", "PRESETS", "ROADS", "VERSIONS", "Lengths", "Preset", "Recipe"]
+__all__ = [
+    "ALGORITHMS",
+    "ENGINES",
+    "INTEGRATIONS",
+    "MODULES",
+    "PRESETS",
+    "VERSIONS",
+    "Lengths",
+    "Preset",
+    "Recipe",
+]
 
 VERSIONS = ("0.7", "0.9")
 ENGINES = ("sglang", "vllm")
-ROADS = ("agent-loop", "interaction")
+INTEGRATIONS = ("agent-loop", "interaction")
 
 ALGORITHMS: Mapping[str, str] = {
     "grpo": "grpo",
@@ -96,7 +106,8 @@ class Recipe:
         algorithm: One of :data:`ALGORITHMS`.
         engine: What generates, one of :data:`ENGINES`.
         preset: One of :data:`PRESETS`.
-        road: How the environment reaches verl, one of :data:`ROADS`; interactions are in verl 0.7 alone.
+        integration: How the environment reaches verl, one of :data:`INTEGRATIONS`; interactions are in
+            verl 0.7 alone.
         model: Name or path of the model.
         gpus: GPUs of the one machine.
         env_kwargs: Arguments of the environment, for rows that do not give them.
@@ -113,7 +124,7 @@ class Recipe:
     algorithm: str = "grpo"
     engine: str = "sglang"
     preset: str = "test"
-    road: str = "agent-loop"
+    integration: str = "agent-loop"
     model: str = DEFAULT_MODEL
     gpus: int = 4
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -127,7 +138,7 @@ class Recipe:
             "algorithm": tuple(ALGORITHMS),
             "engine": ENGINES,
             "preset": tuple(PRESETS),
-            "road": ROADS,
+            "integration": INTEGRATIONS,
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
@@ -138,9 +149,9 @@ class Recipe:
             )
         if not self.model or not self.model.isprintable():
             raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
-        if self.road == "interaction" and self.verl != "0.7":
+        if self.integration == "interaction" and self.verl != "0.7":
             raise ValueError(
-                f"verl {self.verl} has no interactions: they were deleted in 0.8. Take road='agent-loop'"
+                f"verl {self.verl} has no interactions (deleted in 0.8): take integration='agent-loop'"
             )
         for name in ("gpus", "turns"):
             value = getattr(self, name)

@@ -111,7 +111,7 @@ def _rollout(recipe: Recipe) -> list[Setting]:
         Setting(f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu", recipe.micro_batch),
     ]
     loops = Setting(f"{_ROLLOUT}.agent.agent_loop_config_path", "${folder}/agent_loop.yaml")
-    if recipe.road == "agent-loop":
+    if recipe.integration == "agent-loop":
         why = "verl's own default plays one turn, and no environment."
         return [*shared, Setting(f"{_ROLLOUT}.agent.default_agent_loop", LOOP, why), loops]
     turns = recipe.lengths.turns
