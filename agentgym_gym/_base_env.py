@@ -20,7 +20,7 @@ import gymnasium
 from agentgym_gym import catalogue
 from agentgym_gym._addresses import addresses, parse_urls
 from agentgym_gym._episode import Episode
-from agentgym_gym._http.retry import DEFAULT_TIMEOUT, Limits
+from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
 from agentgym_gym._logging import logger
 from agentgym_gym._text import redact
 from agentgym_gym.actions import Action, Verbatim

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from gymnasium.error import ResetNeeded
 
-from agentgym_gym._http.retry import Stats
+from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.acquire import acquire
 from agentgym_gym._text import scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym._addresses import configured
 from agentgym_gym._base_env import BaseTextEnv, give_back
-from agentgym_gym._http.retry import Limits
+from agentgym_gym._http.limits import Limits
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym._episode import Episode, StepResult
     from agentgym_gym._http.async_driver import AsyncDriver, FlowFuture
-    from agentgym_gym._http.retry import Stats
+    from agentgym_gym._http.limits import Stats
     from agentgym_gym.actions import Action, Verbatim
 
 __all__ = ["AsyncAgentGymEnv"]

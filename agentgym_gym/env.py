@@ -13,7 +13,7 @@ from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
     from agentgym_gym._episode import Episode
-    from agentgym_gym._http.retry import Stats
+    from agentgym_gym._http.limits import Stats
     from agentgym_gym._http.sync_driver import SyncDriver
     from agentgym_gym.actions import Action, Verbatim
     from agentgym_gym.calls import WaitingFlow

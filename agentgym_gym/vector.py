@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from agentgym_gym._episode import StepResult
-from agentgym_gym._http.retry import Stats
+from agentgym_gym._http.limits import Stats
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.errors import BadOption, Fault
 

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from _soak_player import Player
 
 from agentgym_gym import AsyncAgentGymEnv
-from agentgym_gym._http.retry import Stats
+from agentgym_gym._http.limits import Stats
 from agentgym_gym.errors import Fault
 
 LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0}

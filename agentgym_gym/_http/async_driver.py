@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym._http.asyncio_connection import Connection
-from agentgym_gym._http.retry import IOFlow, Limits, Pause, Send, Stats, with_retries
+from agentgym_gym._http.limits import Limits, Stats
+from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
@@ -29,12 +30,16 @@ class AsyncDriver:
 
     Args:
         limits: The time allowed.
+        headers: Sent with every request, beside those of `HEADERS`.
+        http_client: Sends the requests in place of the engine of this library; see `httpx_client`.
 
     Attributes:
         stats: What was counted.
     """
 
-    def __init__(self, *, limits: Limits) -> None:
+    def __init__(
+        self, *, limits: Limits, headers: Mapping[str, str] | None = None, http_client: Any = None
+    ) -> None:
         self.limits = limits
         self.stats = Stats()
         self._connections: dict[str, Connection] = {}

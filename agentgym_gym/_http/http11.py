@@ -10,7 +10,7 @@ from typing import NamedTuple
 import httptools
 import httpx
 
-from agentgym_gym._http import retry
+from agentgym_gym._http import limits
 from agentgym_gym._http.sync_driver import HEADERS, redirected
 from agentgym_gym._http.transport import authorization
 from agentgym_gym.calls import Call, Reply
@@ -104,7 +104,7 @@ class ResponseParser:
             BadReply: There is too much of it.
         """
         self._size += len(data)
-        retry.check_size(self._call, self._size)
+        limits.check_size(self._call, self._size)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -139,10 +139,10 @@ class ResponseParser:
             raise BadReply(f"{self._call} answered in an encoding that cannot be read: {encoding!r}")
         decoder = zlib.decompressobj(_WBITS[encoding])
         try:
-            decoded = decoder.decompress(content, retry.MAX_REPLY_BYTES + 1)
+            decoded = decoder.decompress(content, limits.MAX_REPLY_BYTES + 1)
         except zlib.error as error:
             raise BadReply(f"{self._call} answered in an encoding that cannot be read: {error}") from error
-        retry.check_size(self._call, len(decoded))
+        limits.check_size(self._call, len(decoded))
         if not decoder.eof:
             raise BadReply(f"{self._call} answered in an encoding that cannot be read: it ends too early")
         return decoded

@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from agentgym_gym._http.retry import Limits, Pause, Send, Stats, check_size, with_retries
+from agentgym_gym._http.limits import Limits, Stats, check_size
+from agentgym_gym._http.retry import Pause, Send, with_retries
 from agentgym_gym._http.transport import DeadlineTransport, authorization
 from agentgym_gym._text import reason, shown
 from agentgym_gym.calls import Call, Reply, WaitingFlow
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["HEADERS", "SyncDriver", "nobody_was_there", "redirected"]
 
@@ -44,14 +45,25 @@ class SyncDriver:
     Args:
         limits: The time allowed.
         transport: Moves the requests in place of a network connection, for tests.
+        headers: Sent with every request, beside those of `HEADERS`.
+        http_client: Sends the requests in place of the engine of this library; see `httpx_client`.
 
     Attributes:
         stats: What was counted.
     """
 
-    def __init__(self, *, limits: Limits, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limits: Limits,
+        transport: httpx.BaseTransport | None = None,
+        headers: Mapping[str, str] | None = None,
+        http_client: Any = None,
+    ) -> None:
         self.limits = limits
         self.stats = Stats()
+        if http_client is not None:  # being rewritten: see the plan
+            transport = (http_client() if callable(http_client) else http_client)._transport  # noqa: SLF001
         self._transport = transport
         self._connections: dict[str, DeadlineTransport] = {}
         self._pid = os.getpid()

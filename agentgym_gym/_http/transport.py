@@ -20,7 +20,7 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agentgym_gym._http.retry import Stats
+    from agentgym_gym._http.limits import Stats
 
 __all__ = ["KEEPALIVE_EXPIRY", "DeadlineTransport", "authorization", "tls_context"]
 

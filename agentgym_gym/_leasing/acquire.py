@@ -21,7 +21,7 @@ from agentgym_gym.calls import Wait, WaitingFlow
 from agentgym_gym.errors import Fault, ServerFull
 
 if TYPE_CHECKING:
-    from agentgym_gym._http.retry import Stats
+    from agentgym_gym._http.limits import Stats
     from agentgym_gym.catalogue import Environment
 
 __all__ = ["acquire"]

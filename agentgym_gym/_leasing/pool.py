@@ -31,7 +31,7 @@ from agentgym_gym.errors import (
 )
 
 if TYPE_CHECKING:
-    from agentgym_gym._http.retry import Stats
+    from agentgym_gym._http.limits import Stats
     from agentgym_gym.catalogue import Environment
 
 __all__ = ["QUARANTINE_SECONDS", "LeasePool", "pool_of"]

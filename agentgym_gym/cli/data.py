@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table
 
 from agentgym_gym import data as library
-from agentgym_gym._http.retry import DEFAULT_TIMEOUT
+from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import out, print_json
 from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run time

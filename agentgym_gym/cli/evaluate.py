@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agentgym_gym import evaluate as evaluation
-from agentgym_gym._http.retry import DEFAULT_TIMEOUT
+from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._text import redact
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import err, out

@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table
 
 from agentgym_gym._addresses import parse_urls
-from agentgym_gym._http.retry import Limits
+from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import held
 from agentgym_gym._leasing.capacity import SlotState, look

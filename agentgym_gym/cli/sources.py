@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from agentgym_gym._addresses import configured
-from agentgym_gym._http.retry import Limits
+from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, Reply, at

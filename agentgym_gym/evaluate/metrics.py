@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._http.retry import Stats
+from agentgym_gym._http.limits import Stats
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord

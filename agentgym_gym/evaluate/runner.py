@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._http.retry import Stats
+from agentgym_gym._http.limits import Stats
 from agentgym_gym._text import scrub
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import Fault

@@ -13,7 +13,7 @@ from misbehaving import LOOK, POISON, Alone, Awaited, Server, http
 import agentgym_gym
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym._http import retry
-from agentgym_gym._http.retry import Stats
+from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.pool import pool_of
 
 

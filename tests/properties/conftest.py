@@ -385,7 +385,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
     monkeypatch.setattr(
         "agentgym_gym._leasing.circuit_breaker.MAX_FAILURES", 1_000_000
-    )  # tests/test_health.py is of that
+    )  # tests/_leasing is of that
 
 
 @pytest.fixture

@@ -17,9 +17,10 @@ import pytest
 import trustme
 
 from agentgym_gym import errors
-from agentgym_gym._http import asyncio_connection, retry, transport
+from agentgym_gym._http import asyncio_connection, limits, retry, transport
 from agentgym_gym._http.async_driver import AsyncDriver
-from agentgym_gym._http.retry import Limits, backoff, may_repeat
+from agentgym_gym._http.limits import Limits
+from agentgym_gym._http.retry import backoff, may_repeat
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym.calls import Call, at, exchange
 from agentgym_gym.wire import Wire
@@ -230,7 +231,7 @@ def test_each_way_in_which_a_reply_may_come(serve, answer):
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br, gzip"])
 def test_what_unfolds_to_too_much_or_not_at_all_is_a_bad_reply(serve, monkeypatch, encoding):
-    monkeypatch.setattr(retry, "MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_REPLY_BYTES", 1000)
     packed = (gzip if encoding == "gzip" else zlib).compress(b" " * 100_000)
     server, driver = serve(say(http(packed, "200 OK", f"Content-Encoding: {encoding}")))
     with pytest.raises(errors.BadReply, match=r"1000 bytes|encoding"):
@@ -311,7 +312,7 @@ def test_a_forked_child_does_not_speak_on_its_parents_connection(serve):
 
 
 def test_a_reply_that_is_too_large_is_not_read_to_its_end(serve, monkeypatch):
-    monkeypatch.setattr(retry, "MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_REPLY_BYTES", 1000)
     server, driver = serve(say(http(b" " * 5000)))
     with pytest.raises(errors.BadReply, match="1000 bytes"):
         driver.run(call(server))

@@ -1,4 +1,4 @@
-"""The bytes of requests and replies, without a socket; over one they are in test_client.py."""
+"""The bytes of requests and replies, without a socket; over one they are in test_drivers.py."""
 
 from __future__ import annotations
 

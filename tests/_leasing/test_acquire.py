@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, find
-from agentgym_gym._http.retry import Stats
+from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing import circuit_breaker
 from agentgym_gym._leasing import pool as pool_module
 from agentgym_gym._leasing.acquire import acquire
