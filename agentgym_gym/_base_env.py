@@ -236,8 +236,9 @@ def give_back(episode: Episode, *, timeout: float, transport: httpx.BaseTranspor
         Whether the server did its part.
     """
     from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
+    from agentgym_gym.env import _client
 
-    driver = SyncDriver(limits=Limits.of(timeout), transport=transport)
+    driver = SyncDriver(limits=Limits.of(timeout), http_client=_client(transport))
     try:
         return driver.run(episode.close())
     finally:

@@ -26,6 +26,7 @@ from agentgym_gym.errors import (
     Fault,
     LeaseLost,
     ServerTimeout,
+    ServerUnreachable,
     UnknownAction,
 )
 from agentgym_gym.wire import Outcome, Start, Wire
@@ -238,6 +239,8 @@ class Episode:
             answer = yield from at(lease.server, flow)
         except Fault as fault:
             lease.maybe_busy = isinstance(fault, (ServerTimeout, ConnectionLost))
+            if isinstance(fault, ServerUnreachable) and fault.refused is None:
+                lease.revoke()  # the server may have been restarted, and the id be another's
             lease.pool.note(fault)
             self.stats.fault(fault, server=lease.server, stage=stage)
             raise

@@ -104,11 +104,13 @@ class Reply:
         call: The call this answers.
         status: HTTP status code.
         content: The undecoded body.
+        headers: The headers by their names in lower case; where several have one name, with commas between.
     """
 
     call: Call
     status: int
     content: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def json(self) -> Any:
         """Return the body as JSON.

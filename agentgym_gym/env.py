@@ -71,7 +71,7 @@ class AgentGymEnv(BaseTextEnv):
         # wherever these are installed.
         from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415
 
-        self._driver = SyncDriver(limits=self._limits, transport=self._transport)
+        self._driver = SyncDriver(limits=self._limits, http_client=_client(self._transport))
         self._episode.stats = self._driver.stats
         self._busy = threading.RLock()
         # An environment that is dropped without close() still gives back what it holds.
@@ -171,3 +171,11 @@ def _unlock_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock_all)
+
+
+def _client(transport):
+    if transport is None:
+        return None
+    import httpx
+
+    return lambda: httpx.Client(transport=transport)

@@ -7,6 +7,7 @@
         ├── SetupError                 something must be changed before an episode can start
         │   ├── NoServer               no server is configured and none can be started
         │   ├── WrongServer            another environment answers at that address
+        │   ├── AccessDenied           the server, or a gateway before it, wants credentials
         │   ├── MissingExtra           an optional dependency is not installed
         │   ├── UnknownEnvironment     no environment of that name is registered
         │   ├── InUse                  another thread is using the environment
@@ -41,6 +42,7 @@ from typing import Any, ClassVar
 import gymnasium.error
 
 __all__ = [
+    "AccessDenied",
     "ActionError",
     "AgentGymError",
     "BadArguments",
@@ -85,6 +87,10 @@ class NoServer(SetupError):
 
 class WrongServer(SetupError):
     """A server answers at the address, but it is not the environment that was asked for."""
+
+
+class AccessDenied(SetupError):
+    """The server, or a gateway before it, wants credentials that it was not given (HTTP 401, 403 or 407)."""
 
 
 class MissingExtra(SetupError):
@@ -163,13 +169,13 @@ class ServerUnreachable(Fault):
     """No connection could be made, so the request never reached the server.
 
     Attributes:
-        refused: Whether there was nobody to connect to, and not just no answer in time: a server that is
-            not there may come back without what we hold on it.
+        refused: Whether no server listens there: one that comes back has not what we hold on it. None where
+            that is not known, as behind a proxy, which may be what refused.
     """
 
     was_sent = False
 
-    def __init__(self, message: str, *, refused: bool = False) -> None:
+    def __init__(self, message: str, *, refused: bool | None = False) -> None:
         super().__init__(message)
         self.refused = refused
 

@@ -99,7 +99,7 @@ class Wire(ABC):
             WrongServer: Something else answers there; the message says what.
         """
         reply = yield Call("identify", "GET", "/")
-        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
         said = greeting_of(reply, plain=self.plain_greeting)
         if said != self.greeting:

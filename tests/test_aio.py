@@ -248,8 +248,8 @@ def test_a_connection_that_is_lost_before_it_is_used_is_a_fault(monkeypatch):
     """A server that dies takes connections until the moment it is gone."""
     opened = Connection.open
 
-    async def open_and_tarry(asked):
-        connection = await opened(asked)
+    async def open_and_tarry(asked, headers):
+        connection = await opened(asked, headers)
         await asyncio.sleep(0.05)
         return connection
 

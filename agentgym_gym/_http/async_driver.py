@@ -18,6 +18,7 @@ from agentgym_gym.errors import InUse
 if TYPE_CHECKING:
     import concurrent.futures
 
+    from agentgym_gym._http.httpx_client import AwaitedClient, HttpClient
     from agentgym_gym.calls import Reply, WaitingFlow
 
 __all__ = ["AsyncDriver", "FlowFuture"]
@@ -30,19 +31,29 @@ class AsyncDriver:
 
     Args:
         limits: The time allowed.
-        headers: Sent with every request, beside those of `HEADERS`.
-        http_client: Sends the requests in place of the engine of this library; see `httpx_client`.
+        headers: Sent with every request; each takes the place of one of the engine's own of the same name.
+        http_client: Sends the requests in place of the engine; see `httpx_client`.
 
     Attributes:
         stats: What was counted.
     """
 
     def __init__(
-        self, *, limits: Limits, headers: Mapping[str, str] | None = None, http_client: Any = None
+        self,
+        *,
+        limits: Limits,
+        headers: Mapping[str, str] | None = None,
+        http_client: HttpClient | None = None,
     ) -> None:
         self.limits = limits
         self.stats = Stats()
+        self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
+        self._client: AwaitedClient | None = None
+        if http_client is not None:
+            from agentgym_gym._http.httpx_client import AwaitedClient  # noqa: PLC0415 - for few users
+
+            self._client = AwaitedClient(http_client, self._headers)
         self._future: FlowFuture[Any] | None = None
 
     def run(self, flow: WaitingFlow[T], until: float = math.inf) -> FlowFuture[T]:
@@ -67,17 +78,23 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
+        if self._client is not None:
+            await self._client.aclose()
         if self._connections:
             self.abandon()
             await asyncio.sleep(0)  # asyncio closes sockets when it comes round
 
     def abandon(self) -> None:
         """Close the connections without waiting, from wherever."""
+        if self._client is not None:
+            self._client.abandon()
         while self._connections:
             self._connections.popitem()[1].abandon()
 
-    def connection(self, server: str) -> Connection | None:
-        """Return the connection to a server, if there is one that can be used."""
+    def connection(self, server: str) -> Connection | AwaitedClient | None:
+        """Return what a request to a server can be sent on at once, if there is anything."""
+        if self._client is not None:
+            return self._client
         connection = self._connections.get(server)
         if connection is not None and not connection.usable:
             self._connections.pop(server).abandon()
@@ -91,7 +108,7 @@ class AsyncDriver:
             ServerUnreachable: Nobody was there, or nobody answered in time.
             BadOption: The server's URL cannot be used.
         """
-        connection = self._connections[asked.call.server] = await Connection.open(asked)
+        connection = self._connections[asked.call.server] = await Connection.open(asked, self._headers)
         self.stats.connections += 1
         return connection
 
@@ -167,6 +184,6 @@ class FlowFuture(asyncio.Future[T]):
             return
         self.advance(failed)
 
-    def _ask(self, connection: Connection, asked: Send) -> None:
+    def _ask(self, connection: Connection | AwaitedClient, asked: Send) -> None:
         self._give_up = connection.close
         connection.ask(asked, self.advance)

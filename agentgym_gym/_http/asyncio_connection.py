@@ -12,12 +12,10 @@ import os
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agentgym_gym._http.http11 import ResponseParser, origin_of, request_of
-from agentgym_gym._http.sync_driver import nobody_was_there
-from agentgym_gym._http.transport import KEEPALIVE_EXPIRY, tls_context
+from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
+from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_readable, nobody_listens, tls_context
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
@@ -33,33 +31,41 @@ class Connection(asyncio.Protocol):
 
     It is closed once anything has gone wrong, the server has said more than it was asked, or will close it
     itself: a late reply must not be taken for that of the next request.
+
+    Args:
+        headers: Sent with every request, beside those of the engine.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, headers: Headers) -> None:
+        self._headers = headers
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
         self._transport: asyncio.Transport | None = None
-        self._incoming: ResponseParser | None = None
+        self._number = -1
+        self._parser: ResponseParser | None = None
         self._call: Call | None = None
         self._answer: Callable[[Reply | Fault], None] | None = None
         self._deadline = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
-        self._used = time.monotonic()
 
     @classmethod
-    async def open(cls, asked: Send) -> Connection:
-        """Connect to the server of a call.
+    async def open(cls, asked: Send, headers: Headers) -> Connection:
+        """Connect to the server of a call: to the first of its addresses that answers (RFC 8305).
 
         Raises:
-            ServerUnreachable: Nobody was there, or nobody answered in time.
+            ServerUnreachable: No connection could be made in time.
             BadOption: The server's URL cannot be used.
         """
         call, seconds = asked.call, min(asked.left, asked.connect)
-        origin = origin_of(call.server)
-        # No context is made for plain HTTP, where none is needed.
-        tls = tls_context() if origin.tls else None
-        connecting = asyncio.get_running_loop().create_connection(cls, origin.host, origin.port, ssl=tls)
+        origin = origin_of(call.server, headers)
+        connecting = asyncio.get_running_loop().create_connection(
+            lambda: cls(headers),
+            origin.host,
+            origin.port,
+            ssl=tls_context() if origin.tls else None,
+            happy_eyeballs_delay=ATTEMPT_DELAY,
+        )
         try:
             _, connection = await asyncio.wait_for(connecting, seconds)
         except asyncio.TimeoutError:
@@ -67,19 +73,23 @@ class Connection(asyncio.Protocol):
         except UnicodeError as error:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
-            refused = nobody_was_there(error)
+            refused = nobody_listens(error)
             raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
         (await _connections_of_this_loop()).add(connection)
         return connection
 
     @property
     def usable(self) -> bool:
-        """Whether another request can be sent on it, in this process and event loop."""
+        """Whether another request can be sent on it: it is this process's and event loop's, open and silent.
+
+        The event loop may have had no time to read that the server closed it, so the socket itself is looked
+        at.
+        """
         return (
             self._transport is not None
-            and time.monotonic() - self._used < KEEPALIVE_EXPIRY
-            and self._loop is _running_loop()
             and self._pid == os.getpid()
+            and self._loop is _running_loop()
+            and not is_readable(self._number)
         )
 
     def ask(self, asked: Send, answer: Callable[[Reply | Fault], None]) -> None:
@@ -96,17 +106,17 @@ class Connection(asyncio.Protocol):
             BadOption: The request cannot be made.
             ConnectionLost: The connection, just opened, is gone: a server that dies still takes some.
         """
-        request = request_of(asked.call)
+        request = request_of(asked.call, self._headers)
         if self._transport is None:
             raise ConnectionLost(f"{asked.call} lost its connection before it was sent")
-        self._call, self._answer, self._incoming = asked.call, answer, ResponseParser(asked.call)
+        self._call, self._answer, self._parser = asked.call, answer, ResponseParser(asked.call)
         self._wake_at(asked.deadline)
         self._transport.write(request)
 
     def close(self) -> None:
         """Close at once, without a word to the server; in its own event loop, or where that stands still."""
         transport, self._transport = self._transport, None
-        self._answer = self._incoming = None
+        self._answer = self._parser = None
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -127,26 +137,27 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = transport  # type: ignore[assignment]  # that of a stream
+        self._number = transport.get_extra_info("socket").fileno()
 
     def data_received(self, data: bytes) -> None:
         """Read what has come."""
-        if self._incoming is None:
+        if self._parser is None:
             self.close()  # nobody asked for it
             return
         try:
-            self._incoming.feed(data)
+            self._parser.feed(data)
         except Fault as fault:
             self._settle(fault)
         else:
-            if self._incoming.complete:
-                self._finish(self._incoming)
+            if self._parser.complete:
+                self._finish(self._parser)
 
     def eof_received(self) -> None:
         """Take the end of the stream for that of a reply whose length was not told."""
-        if self._incoming is not None:
-            self._incoming.end()
-            if self._incoming.complete:
-                self._finish(self._incoming)
+        if self._parser is not None:
+            self._parser.end()
+            if self._parser.complete:
+                self._finish(self._parser)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Tell whoever waits."""
@@ -154,19 +165,17 @@ class Connection(asyncio.Protocol):
         why = "the server closed it" if error is None else reason(error)
         self._settle(ConnectionLost(f"{self._call} lost its connection: {why}"))
 
-    def _finish(self, incoming: ResponseParser) -> None:
+    def _finish(self, parser: ResponseParser) -> None:
         try:
-            reply = incoming.reply()
+            reply = parser.reply()
         except Fault as fault:
             self._settle(fault)
         else:
-            # After an error of its own a server of this kind closes the connection without a word.
-            self._settle(reply, last=incoming.last or reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR)
+            self._settle(reply, last=parser.last)
 
     def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
         """Tell whoever asked, once there is nothing left to be done here."""
-        answer, self._answer, self._incoming = self._answer, None, None
-        self._used = time.monotonic()
+        answer, self._answer, self._parser = self._answer, None, None
         if last or isinstance(how, Fault):
             self.close()
         if answer is not None:
@@ -197,20 +206,22 @@ class Connection(asyncio.Protocol):
 
 _inherited: list[Connection] = []  # held for ever, or else the garbage collector would close them
 
-_guards: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, weakref.WeakSet[Connection]]] = (
+# The connections of each event loop. The loop holds its guard, and nothing here holds the loop.
+_of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakSet[Connection]] = (
     weakref.WeakKeyDictionary()
 )
+_NEVER = 1e9  # seconds
 
 
 async def _connections_of_this_loop() -> weakref.WeakSet[Connection]:
     """Return the connections that are closed with this event loop, as ``asyncio.run`` closes it."""
     loop = asyncio.get_running_loop()
-    if loop not in _guards:
-        connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+    if loop not in _of_loop:
+        connections = _of_loop[loop] = weakref.WeakSet()
         guard = _guard(connections)
         await guard.__anext__()
-        _guards[loop] = guard, connections
-    return _guards[loop][1]
+        loop.call_later(_NEVER, guard.aclose)
+    return _of_loop[loop]
 
 
 async def _guard(connections: weakref.WeakSet[Connection]) -> AsyncGenerator[None, None]:

@@ -13,14 +13,21 @@ import time
 from collections.abc import Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Reply, Wait, WaitingFlow
-from agentgym_gym.errors import ConnectionLost, Fault, ServerTimeout, ServerUnreachable
+from agentgym_gym.errors import (
+    AccessDenied,
+    ConnectionLost,
+    Fault,
+    ServerError,
+    ServerTimeout,
+    ServerUnreachable,
+)
 
 __all__ = [
     "IOFlow",
@@ -28,13 +35,26 @@ __all__ = [
     "Send",
     "backoff",
     "may_repeat",
+    "retry_after",
     "with_retries",
 ]
+
+if TYPE_CHECKING:
+    from agentgym_gym._http.limits import Limits, Stats
 
 T = TypeVar("T")
 
 _RETRIES = 2
 _BACKOFF = 0.1  # seconds before the first retry, doubled for each further one
+_LONGEST = 1e6  # seconds; what asks for more is not waited for, whatever the limits
+
+# Nothing was done: too many requests, or no room for another.
+_NOT_PROCESSED = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+_DENIED: dict[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "the server, or a gateway before it,",
+    HTTPStatus.FORBIDDEN: "the server, or a gateway before it,",
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED: "a proxy",
+}
 
 
 @dataclass(frozen=True)
@@ -131,32 +151,38 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
     if began >= until:
         raise ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
     deadline = min(began + limits.seconds(call.stage), until)
+    attempt = 0
     try:
-        for attempt in range(_RETRIES + 1):
+        while True:
             stats.requests += 1
-            before = stats.connections
+            before, asked_for = stats.connections, None
             try:
                 reply = yield Send(call, deadline, limits.connect)
             except Fault as fault:
-                if attempt == _RETRIES or not may_repeat(call, fault):
+                if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
                 reason = str(fault)
             else:
                 assert reply is not None  # noqa: S101 - what a driver owes
-                if attempt == _RETRIES or not _was_refused(reply):
+                _check_access(reply)
+                asked_for = retry_after(reply)
+                if not _was_refused(reply) or (attempt >= _RETRIES and asked_for is None):
+                    return reply
+                if time.monotonic() + (asked_for or 0.0) >= deadline:
                     return reply
                 reason = f"{call} answered HTTP {reply.status}"
             finally:
                 if before < stats.connections and stats.connections > 1:
                     _reconnected(call, stats, before)
             stats.retries += 1
-            wait = min(backoff(attempt), max(0.0, deadline - time.monotonic()))
-            told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 2}
+            wait = max(asked_for or 0.0, backoff(min(attempt, _RETRIES)))
+            wait = min(wait, max(0.0, deadline - time.monotonic()))
+            attempt += 1
+            told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 1}
             log(logging.INFO, "retry", **told, wait=wait, message=reason)
             yield Pause(wait)
     finally:
         stats.seconds += time.monotonic() - began
-    raise AssertionError("the last attempt returns or raises")
 
 
 def _reconnected(call: Call, stats: Stats, before: int) -> None:
@@ -169,19 +195,55 @@ def _reconnected(call: Call, stats: Stats, before: int) -> None:
 
 def _was_refused(reply: Reply) -> bool:
     """Return whether a reply says that nothing was done; of a request to close, that it may not have been."""
-    if reply.call.stage == "close":
-        return reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    return reply.status == HTTPStatus.SERVICE_UNAVAILABLE
+    failed = reply.call.stage == "close" and reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return failed or reply.status in _NOT_PROCESSED
+
+
+def _check_access(reply: Reply) -> None:
+    """Raise where a server, or a gateway before it, wants credentials that it was not given.
+
+    Raises:
+        AccessDenied: Before there is a remote environment: nothing can be played as things are.
+        ServerError: Later, as when a token has expired.
+    """
+    who = _DENIED.get(reply.status)
+    if who is None:
+        return
+    message = (
+        f"{reply.call} was denied (HTTP {reply.status}): {who} wants credentials. Give them by "
+        "headers={'Authorization': ...}, by the variable AGENTGYM_<NAME>_HEADERS, or in the URL, "
+        "http://USER:PASSWORD@HOST"
+    )
+    raise (AccessDenied if reply.call.stage in {"identify", "create"} else ServerError)(message)
+
+
+def retry_after(reply: Reply) -> float | None:
+    """Return the seconds for which a reply asks to wait (RFC 9110, section 10.2.3); None where it does not.
+
+    Args:
+        reply: The reply; its ``Retry-After`` is a number of seconds or a date.
+    """
+    value = reply.headers.get("retry-after", "").strip()
+    if reply.status not in _NOT_PROCESSED or not value:
+        return None
+    if value.isascii() and value.isdecimal():
+        return min(float(value[:9]), _LONGEST)
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return min(max(0.0, when.timestamp() - time.time()), _LONGEST)
 
 
 def may_repeat(call: Call, fault: Fault) -> bool:
     """Return whether a call that failed can be sent again without harm.
 
-    It can when it did not reach the server. But where nobody was there, whoever answers next has not what we
-    hold, so that only a call that begins anew can. When the call may have reached the server, only one that
-    has no effect the second time can, and a time-out is not worth another: it has used up the time allowed.
+    It can when it did not reach the server. But where nobody was there, or that is not known, whoever answers
+    next may not have what we hold, so that only a call that begins anew can. When the call may have reached
+    the server, only one that has no effect the second time can, and a time-out is not worth another: it has
+    used up the time allowed.
     """
-    if isinstance(fault, ServerUnreachable) and fault.refused:
+    if isinstance(fault, ServerUnreachable) and fault.refused is not False:
         return call.stage in {"identify", "create"}
     if not fault.was_sent:
         return True

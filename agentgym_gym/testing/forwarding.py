@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._http.http11 import origin_of
-from agentgym_gym._http.transport import KEEPALIVE_EXPIRY, tls_context
+from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
 from agentgym_gym.testing.created_envs import Created, Journal
@@ -23,6 +23,7 @@ __all__ = ["MAX_HEAD_BYTES", "Address", "Forwarder"]
 MAX_HEAD_BYTES = 1 << 20
 """How long the head of a message may be."""
 
+_IDLE_SECONDS = 4.0  # after which a connection is opened anew: uvicorn closes one after 5
 _CONNECT_SECONDS = 5.0  # after which a server counts as gone
 _RESET = struct.pack("ii", 1, 0)  # linger for no time at all: closing the socket then resets the connection
 
@@ -83,7 +84,7 @@ class _Line:
             OSError, EOFError, ValueError, asyncio.LimitOverrunError: There is none.
         """
         now = asyncio.get_running_loop().time()
-        if self._reader is not None and (self._reader.at_eof() or now - self._used > KEEPALIVE_EXPIRY):
+        if self._reader is not None and (self._reader.at_eof() or now - self._used > _IDLE_SECONDS):
             self.close()
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await self._address.connect()

@@ -21,8 +21,8 @@ __all__ = ["FaultyTransport"]
 class FaultyTransport(httpx.BaseTransport):
     """Passes requests on to another transport and makes a share of them go wrong.
 
-    For ``AgentGymEnv(transport=...)`` and ``httpx.Client(transport=...)``. No time is lost where a time limit
-    is reached: what would have been waited for fails at once.
+    For ``AgentGymEnv(http_client=lambda: httpx.Client(transport=...))`` and other uses of httpx. No time is
+    lost where a time limit is reached: what would have been waited for fails at once.
 
     Args:
         inner: Where requests go: ``httpx.HTTPTransport()`` for real servers, or one that answers by itself.

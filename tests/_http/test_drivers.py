@@ -13,11 +13,12 @@ import time
 import warnings
 import zlib
 
+import httpx
 import pytest
 import trustme
 
 from agentgym_gym import errors
-from agentgym_gym._http import asyncio_connection, limits, retry, transport
+from agentgym_gym._http import limits, retry, sockets
 from agentgym_gym._http.async_driver import AsyncDriver
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.retry import backoff, may_repeat
@@ -129,8 +130,8 @@ GOOD = say(http(b'{"observation": "x"}'))
 class Awaited:
     """The asynchronous driver, called as the synchronous one is."""
 
-    def __init__(self, *, limits: Limits):
-        self.driver = AsyncDriver(limits=limits)
+    def __init__(self, **options):
+        self.driver = AsyncDriver(**options)
         self.stats = self.driver.stats
         self._loop = asyncio.new_event_loop()
 
@@ -146,9 +147,25 @@ class Awaited:
         self._loop.close()
 
 
-@pytest.fixture(params=[SyncDriver, Awaited])
+def by_httpx(**options):
+    """The synchronous driver with a client that was handed in."""
+    return SyncDriver(http_client=lambda: httpx.Client(trust_env=False), **options)
+
+
+def by_httpx_awaited(**options):
+    return Awaited(http_client=lambda: httpx.AsyncClient(trust_env=False), **options)
+
+
+ENGINE = [SyncDriver, Awaited]
+CLIENTS = [by_httpx, by_httpx_awaited]
+
+
+@pytest.fixture(params=ENGINE)
 def driver_of(request):
     return request.param
+
+
+everywhere = pytest.mark.parametrize("driver_of", [*ENGINE, *CLIENTS], indirect=True)
 
 
 @pytest.fixture
@@ -156,9 +173,9 @@ def serve(monkeypatch, driver_of):
     monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
     servers, drivers = [], []
 
-    def start(*script, timeout=1.0):
+    def start(*script, timeout=1.0, **options):
         servers.append(ScriptedServer(*script))
-        drivers.append(driver_of(limits=Limits.of(timeout)))
+        drivers.append(driver_of(limits=Limits.of(timeout), **options))
         return servers[-1], drivers[-1]
 
     yield start
@@ -180,6 +197,7 @@ def test_one_connection_is_kept(serve):
     assert server.requests[0].endswith(b'{"id": 0, "action": "\\u00f8\\ud800"}')
 
 
+@everywhere
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
@@ -208,6 +226,7 @@ def test_each_way_to_fail_is_a_fault_and_a_step_is_sent_once(serve, answer, faul
 SAID = b'{"observation": "x"}'
 
 
+@everywhere
 @pytest.mark.parametrize(
     "answer",
     [
@@ -249,13 +268,36 @@ def test_no_server_can_stretch_the_time_limit(serve, answer, stage):
     assert len(server.requests) == 1
 
 
-def test_a_connection_that_was_idle_for_long_is_not_trusted(serve, monkeypatch):
-    monkeypatch.setattr(transport, "KEEPALIVE_EXPIRY", 0.05)
-    monkeypatch.setattr(asyncio_connection, "KEEPALIVE_EXPIRY", 0.05)
-    server, driver = serve(GOOD)
+@pytest.mark.parametrize("driver_of", CLIENTS, indirect=True)
+def test_a_client_that_was_handed_in_keeps_to_the_time_limit_of_a_body(serve):
+    server, driver = serve(drip, timeout=0.3)
+    with pytest.raises(errors.ServerTimeout):
+        driver.run(call(server))
+
+
+def test_an_idle_connection_is_kept_until_the_server_closes_it(serve):
+    """The thread of the event loop stands still meanwhile, so that only the socket knows."""
+    server, driver = serve(GOOD, GOOD, say(http(SAID), then="close"), GOOD)
     driver.run(call(server))
     time.sleep(0.1)
     driver.run(call(server))
+    assert server.connections == 1
+    driver.run(call(server))
+    time.sleep(0.1)
+    assert driver.run(call(server)).text("observation") == "x"
+    assert (server.connections, len(server.requests)) == (2, 4)
+
+
+def test_what_comes_on_an_idle_connection_is_not_read_as_a_reply(serve):
+    def late(connection):
+        connection.sendall(http(SAID))
+        time.sleep(0.05)
+        connection.sendall(http(b'{"observation": "stale"}'))
+
+    server, driver = serve(late, GOOD)
+    driver.run(call(server))
+    time.sleep(0.15)
+    assert driver.run(call(server)).text("observation") == "x"
     assert server.connections == 2
 
 
@@ -276,7 +318,7 @@ def test_https(monkeypatch, tmp_path, driver_of):
     with pytest.raises(errors.ServerUnreachable, match="certificate"):
         stranger.run(call(server))
     stranger.close()
-    transport.tls_context.cache_clear()
+    sockets.tls_context.cache_clear()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     driver = driver_of(limits=Limits.of({"create": 10, "step": 0.7}))
     assert driver.run(call(server, "create")).text("observation") == "x"
@@ -284,7 +326,7 @@ def test_https(monkeypatch, tmp_path, driver_of):
         driver.run(call(server))
     driver.close()
     server.stop()
-    transport.tls_context.cache_clear()
+    sockets.tls_context.cache_clear()
 
 
 def test_a_user_name_in_the_url_is_sent(serve):
@@ -356,6 +398,127 @@ def test_unavailable_for_good_is_a_fault(serve):
     with pytest.raises(errors.ServerError, match="503"):
         driver.run(call(server))
     assert len(server.requests) == 3
+
+
+@everywhere
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
+@pytest.mark.parametrize("stage", ["create", "step", "close"])
+def test_who_is_asked_to_wait_waits(serve, status, stage):
+    server, driver = serve(*[say(http(b"", status, "Retry-After: 1"))], GOOD, timeout=5)
+    began = time.monotonic()
+    driver.run(call(server, stage))
+    assert (len(server.requests), driver.stats.retries) == (2, 1)
+    assert time.monotonic() - began > 0.9
+
+
+def test_who_is_asked_to_wait_asks_again_until_the_time_is_up(serve):
+    busy = say(http(b"", "429 Too Many Requests", "Retry-After: 0"))
+    server, driver = serve(*[busy] * 9, GOOD, timeout=5)
+    assert driver.run(call(server)).text("observation") == "x"
+    assert len(server.requests) == 10
+
+
+def test_a_wait_beyond_the_time_limit_is_not_begun(serve):
+    server, driver = serve(say(http(b"", "429 Too Many Requests", "Retry-After: 9")), timeout=5)
+    began = time.monotonic()
+    with pytest.raises(errors.ServerError, match="429"):
+        driver.run(call(server))
+    assert (len(server.requests), time.monotonic() - began < 2) == (1, True)
+
+
+@everywhere
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden", "407 Proxy Authentication Required"])
+def test_a_server_that_wants_credentials_is_named_as_that(serve, status):
+    server, driver = serve(say(http(b"", status)))
+    for stage, kind in (
+        ("identify", errors.AccessDenied),
+        ("create", errors.AccessDenied),
+        ("step", errors.ServerError),
+    ):
+        with pytest.raises(kind, match=rf"{status[:3]}.* wants credentials.*headers="):
+            driver.run(call(server, stage))
+    assert len(server.requests) == 3
+
+
+@everywhere
+def test_headers_of_the_user_are_sent_with_every_request(serve):
+    server, driver = serve(GOOD, headers={"Authorization": "Bearer s3cret", "accept": "text/x", "X-A": "b"})
+    driver.run(call(server))
+    url = server.url.replace("http://", "http://me:pw@")
+    driver.run(at(url, exchange(Call("step", "POST", "/it", {}))))
+    for request in server.requests:
+        lines = request.lower().split(b"\r\n")
+        assert [each for each in lines if each.startswith(b"authorization")] == [
+            b"authorization: bearer s3cret"
+        ]
+        assert [each for each in lines if each.startswith(b"accept:")] == [b"accept: text/x"]
+        assert b"x-a: b" in lines
+        assert b"content-type: application/json" in lines
+
+
+@everywhere
+def test_a_reply_has_its_headers(serve):
+    server, driver = serve(say(http(SAID, "200 OK", "X-Server: ours", "X-Two: a", "x-two: b")))
+
+    def flow():
+        return (yield Call("step", "POST", "/it", {}, server=server.url))
+
+    reply = driver.run(flow())
+    assert (reply.headers["x-server"], reply.headers["x-two"]) == ("ours", "a, b")
+
+
+def names(monkeypatch, *addresses):
+    """Have a name looked up as these addresses and ports."""
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, port, *_, **__: found)
+
+
+def test_an_address_that_swallows_all_does_not_keep_the_next_from_being_tried(serve, monkeypatch):
+    server, driver = serve(GOOD, timeout=5)
+    port = int(server.url.rpartition(":")[2])
+    with contextlib.ExitStack() as stack:
+        deaf = stack.enter_context(socket.create_server(("127.0.0.2", 0), backlog=0))
+        for _ in range(3):  # after that the system drops what asks for a connection
+            full = stack.enter_context(socket.socket())
+            full.setblocking(False)
+            full.connect_ex(deaf.getsockname())
+        names(monkeypatch, deaf.getsockname(), ("127.0.0.1", port))
+        began = time.monotonic()
+        body = driver.run(at("http://two.test", exchange(Call("step", "POST", "/it", {}))))
+    assert body.text("observation") == "x"
+    assert time.monotonic() - began < 2
+
+
+def test_nobody_listens_only_where_each_address_refuses(serve, monkeypatch):
+    server, driver = serve(GOOD)
+    server.stop()
+    port = int(server.url.rpartition(":")[2])
+    step = Call("create", "POST", "/it", {})
+
+    def refused():
+        with pytest.raises(errors.ServerUnreachable) as caught:
+            driver.run(at("http://two.test", exchange(step)))
+        return caught.value.refused
+
+    names(monkeypatch, ("127.0.0.1", port), ("127.0.0.2", port))
+    assert refused() is True
+    names(monkeypatch, ("127.0.0.1", port), ("255.255.255.255", port))  # which no connection can be made to
+    assert refused() is False
+
+    def unknown(*_, **__):
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert refused() is False
+
+
+@pytest.mark.parametrize("driver_of", CLIENTS, indirect=True)
+def test_who_refused_a_client_that_was_handed_in_is_not_known(serve):
+    server, driver = serve(GOOD)
+    server.stop()
+    with pytest.raises(errors.ServerUnreachable) as caught:
+        driver.run(call(server))
+    assert caught.value.refused is None
 
 
 def test_the_connection_is_dropped_after_an_error_of_the_server(serve):

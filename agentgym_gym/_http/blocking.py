@@ -1,0 +1,109 @@
+"""One kept-alive connection on a blocking socket, for the synchronous driver."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
+from agentgym_gym._http.sockets import connect, is_readable, nobody_listens, tls_context
+from agentgym_gym._text import reason
+from agentgym_gym.errors import BadOption, ConnectionLost, ServerTimeout, ServerUnreachable
+
+if TYPE_CHECKING:
+    import socket
+
+    from agentgym_gym._http.retry import Send
+    from agentgym_gym.calls import Reply
+
+__all__ = ["Connection"]
+
+_CHUNK = 65_536  # bytes read at once
+
+
+class Connection:
+    """A connection to one server, with one request under way at a time; made by `open`.
+
+    Args:
+        connected: The socket.
+        headers: Sent with every request, beside those of the engine.
+    """
+
+    def __init__(self, connected: socket.socket, headers: Headers) -> None:
+        self._socket = connected
+        self._headers = headers
+        self._pid = os.getpid()
+
+    @classmethod
+    def open(cls, asked: Send, headers: Headers) -> Connection:
+        """Connect to the server of a call.
+
+        Raises:
+            ServerUnreachable: No connection could be made in time.
+            BadOption: The server's URL cannot be used.
+        """
+        call = asked.call
+        origin = origin_of(call.server, headers)
+        deadline = time.monotonic() + min(asked.left, asked.connect)
+        try:
+            connected = connect(origin.host, origin.port, deadline)
+            try:
+                connected.settimeout(max(0.001, deadline - time.monotonic()))
+                if origin.tls:
+                    connected = tls_context().wrap_socket(connected, server_hostname=origin.host)
+            except BaseException:
+                connected.close()
+                raise
+        except UnicodeError as error:
+            raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
+        except OSError as error:
+            refused = nobody_listens(error)
+            raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
+        return cls(connected, headers)
+
+    @property
+    def usable(self) -> bool:
+        """Whether another request can be sent on it: it is this process's, still open, and silent."""
+        return self._pid == os.getpid() and not is_readable(self._socket.fileno())
+
+    def ask(self, asked: Send) -> tuple[Reply, bool]:
+        """Send a request and read the reply to it.
+
+        Returns:
+            The reply, and whether another request may be sent on the connection.
+
+        Raises:
+            ServerTimeout: Not all of the reply was there by the deadline.
+            ConnectionLost: The connection broke, or what came was not HTTP.
+            BadReply: The reply is too large, cannot be decoded or leads elsewhere.
+            BadOption: The request cannot be made.
+        """
+        call, connected = asked.call, self._socket
+        request = request_of(call, self._headers)
+        parser = ResponseParser(call)
+        try:
+            connected.settimeout(asked.left)
+            connected.sendall(request)
+            while not parser.complete:
+                left = asked.deadline - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError
+                connected.settimeout(left)
+                data = connected.recv(_CHUNK)
+                if data:
+                    parser.feed(data)
+                else:
+                    parser.end()
+                    if not parser.complete:
+                        raise ConnectionLost(f"{call} lost its connection: the server closed it")
+        except TimeoutError as error:
+            raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
+        except OSError as error:
+            raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
+        reply = parser.reply()
+        return reply, not parser.last
+
+    def close(self) -> None:
+        """Close at once, without a word to the server; in a forked child, the child's part of it alone."""
+        self._socket.close()

@@ -1,0 +1,297 @@
+"""A client of httpx, or of its successor httpx2, that a user hands in, in place of the engine.
+
+For what a gateway wants and the engine does not do: proxies, client certificates, cookies, HTTP/2, unix
+sockets, custom authentication, and `httpx.MockTransport`. Limits, retries and faults are those of the engine,
+with two differences: a synchronous client meets its deadline at each chunk of a body, and no refused
+connection says that the server is gone, for it may be a proxy that refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agentgym_gym._http.http11 import Headers, joined, redirected
+from agentgym_gym._http.limits import check_size
+from agentgym_gym._text import reason
+from agentgym_gym.calls import Reply
+from agentgym_gym.errors import (
+    BadOption,
+    BadReply,
+    ConnectionLost,
+    Fault,
+    ServerTimeout,
+    ServerUnreachable,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+    from agentgym_gym._http.retry import Send
+    from agentgym_gym.calls import Call
+
+__all__ = ["AwaitedClient", "BlockingClient", "HttpClient", "client_source"]
+
+HttpClient: TypeAlias = (
+    "str | httpx.Client | httpx.AsyncClient | Callable[[], httpx.Client | httpx.AsyncClient]"
+)
+"""What ``http_client=`` takes: a client, or a callable that makes one, or where that is found, as
+``"module:function"``."""
+
+
+def client_source(given: HttpClient) -> HttpClient:
+    """Return what ``http_client=`` names, its import path resolved.
+
+    Raises:
+        BadOption: The path leads nowhere, or it is neither a client nor callable.
+    """
+    if isinstance(given, str):
+        module, _, name = given.partition(":")
+        try:
+            found: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise BadOption(f"http_client={given!r} should be 'module:function': {reason(error)}") from error
+    else:
+        found = given
+    if not callable(found) and _library(found) is None:
+        raise BadOption(
+            f"http_client={given!r:.80} should be an httpx client, a callable that makes one, or the import "
+            "path of such a callable, 'module:function'"
+        )
+    source: HttpClient = found
+    return source
+
+
+class _Client:
+    """What the two ways to wait have in common: whose the client is, and how requests and failures look."""
+
+    kind: str
+
+    def __init__(self, given: HttpClient, headers: Headers) -> None:
+        self._source = client_source(given)
+        self._headers = joined({}, headers)
+        self._client: Any = None
+        self._pid = os.getpid()
+
+    @property
+    def _ours(self) -> bool:
+        return callable(self._source)
+
+    def _get(self) -> Any:
+        """Return the client, made when it is first needed.
+
+        Raises:
+            BadOption: No client of the right kind is to be had.
+        """
+        if self._pid != os.getpid():
+            if not self._ours:
+                raise BadOption(
+                    "http_client= is a client of another process: hand in a callable that makes one"
+                )
+            self._client, self._pid = None, os.getpid()
+        if self._client is None:
+            client: Any = self._source() if callable(self._source) else self._source
+            library = _library(client)
+            if library is None or not isinstance(client, getattr(library, self.kind)):
+                raise BadOption(f"http_client= should give an httpx.{self.kind}, not {type(client).__name__}")
+            self._client = client
+        return self._client
+
+    def _request(self, client: Any, asked: Send) -> Any:
+        call, left = asked.call, asked.left
+        timeout = {"connect": min(left, asked.connect), "read": left, "write": left, "pool": left}
+        request = client.build_request(
+            call.method,
+            call.url,
+            headers=self._headers,
+            content=call.content,
+            extensions={"timeout": timeout},
+        )
+        if any(name.lower() == "authorization" for name in self._headers):
+            request.url = request.url.copy_with(username=None, password=None)  # the header comes first
+        return request
+
+    def _reply(self, call: Call, response: Any, chunks: list[bytes]) -> Reply:
+        if response.is_redirect:
+            raise redirected(call, response.headers.get("location"))
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Reply(call, response.status_code, b"".join(chunks), headers)
+
+
+class BlockingClient(_Client):
+    """Sends requests by an ``httpx.Client``.
+
+    Args:
+        given: The client, or what makes it.
+        headers: Sent with every request.
+
+    Raises:
+        BadOption: See `client_source`.
+    """
+
+    kind = "Client"
+
+    def ask(self, asked: Send) -> Reply:
+        """Send a request and read the reply to it.
+
+        Raises:
+            Fault: As the engine raises them.
+            BadOption: The request cannot be made, or the client cannot be used.
+        """
+        try:
+            return self._ask(asked)
+        except (Fault, BadOption):
+            raise
+        except BaseException:
+            self.close()  # Ctrl-C, say: what is left of the reply must not be taken for that of the next call
+            raise
+
+    def _ask(self, asked: Send) -> Reply:
+        call, client = asked.call, self._get()
+        with _faults(client, call):
+            response = client.send(self._request(client, asked), stream=True, follow_redirects=False)
+            try:
+                chunks: list[bytes] = []
+                for chunk in response.iter_bytes():
+                    _keep(chunks, chunk, asked)
+            finally:
+                response.close()
+            return self._reply(call, response, chunks)
+
+    def close(self) -> None:
+        """Close the client, if it was made here; the next request makes another."""
+        client, self._client = self._client, None
+        if client is not None and self._ours and self._pid == os.getpid():
+            client.close()
+
+
+class AwaitedClient(_Client):
+    """Sends requests by an ``httpx.AsyncClient``, in one event loop at a time.
+
+    Args:
+        given: The client, or what makes it.
+        headers: Sent with every request.
+
+    Raises:
+        BadOption: See `client_source`.
+    """
+
+    kind = "AsyncClient"
+
+    def __init__(self, given: HttpClient, headers: Headers) -> None:
+        super().__init__(given, headers)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def ask(self, asked: Send, answer: Callable[[Reply | Exception], None]) -> None:
+        """Send a request in the running event loop.
+
+        Args:
+            asked: The request.
+            answer: Called with the reply to it, or with the `Fault` or `BadOption` that it failed by. Not
+                called where `close` comes first.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            if self._ours:
+                self._client = None  # its connections went with the event loop that they were made in
+        self._asking = loop.create_task(self._ask(asked, answer))
+
+    async def _ask(self, asked: Send, answer: Callable[[Reply | Exception], None]) -> None:
+        try:
+            how: Reply | Exception = await asyncio.wait_for(self._answer(asked), asked.left)
+        except asyncio.TimeoutError:
+            how = ServerTimeout(f"{asked.call} had no whole reply in the time allowed")
+        except Exception as error:  # noqa: BLE001 - it is for whoever asked
+            how = error
+        self._asking = None
+        answer(how)
+
+    async def _answer(self, asked: Send) -> Reply:
+        call, client = asked.call, self._get()
+        with _faults(client, call):
+            response = await client.send(self._request(client, asked), stream=True, follow_redirects=False)
+            try:
+                chunks: list[bytes] = []
+                async for chunk in response.aiter_bytes():
+                    _keep(chunks, chunk, asked)
+            finally:
+                await response.aclose()
+            return self._reply(call, response, chunks)
+
+    def close(self) -> None:
+        """Stop the request under way."""
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+
+    def abandon(self) -> None:
+        """Close the client, if it was made here, from whichever thread, without waiting."""
+        client, self._client, loop = self._client, None, self._loop
+        if client is not None and self._ours and loop is not None and loop.is_running():
+            asyncio.run_coroutine_threadsafe(client.aclose(), loop)
+
+    async def aclose(self) -> None:
+        """Close the client, if it was made here and in this event loop; the next request makes another."""
+        asking = self._asking
+        self.close()
+        if asking is not None:
+            await asyncio.wait({asking})
+        client, self._client = self._client, None
+        if client is not None and self._ours and self._loop is asyncio.get_running_loop():
+            await client.aclose()
+
+
+def _library(client: object) -> ModuleType | None:
+    """Return the library that a client is of: httpx, or its successor httpx2; None where it is of neither."""
+    for each in type(client).__mro__:
+        name = each.__module__.partition(".")[0]
+        if name in {"httpx", "httpx2"} and each.__name__ in {"Client", "AsyncClient"}:
+            return sys.modules[name]
+    return None
+
+
+def _keep(chunks: list[bytes], chunk: bytes, asked: Send) -> None:
+    """Keep a part of a body, unless the body is too long by now or too late."""
+    chunks.append(chunk)
+    check_size(asked.call, sum(map(len, chunks)))
+    if time.monotonic() > asked.deadline:
+        raise ServerTimeout(f"{asked.call} had no whole reply in the time allowed")
+
+
+@contextmanager
+def _faults(client: Any, call: Call) -> Iterator[None]:
+    """Raise what a client raises as the fault that it is."""
+    library: Any = _library(client)
+    try:
+        yield
+    except (library.ConnectTimeout, library.PoolTimeout) as error:
+        raise ServerUnreachable(f"{call} could not connect: {reason(error)}") from error
+    except (library.ConnectError, library.ProxyError) as error:
+        raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=None) from error
+    except library.TimeoutException as error:
+        raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
+    except library.DecodingError as error:
+        raise BadReply(f"{call} answered in an encoding that cannot be read: {reason(error)}") from error
+    except (
+        library.UnsupportedProtocol,
+        library.LocalProtocolError,
+        library.InvalidURL,
+        UnicodeError,
+    ) as error:
+        raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
+    except (library.HTTPError, library.StreamError, OSError) as error:
+        raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
+    except RuntimeError as error:
+        if not client.is_closed:
+            raise
+        raise BadOption("the client handed in by http_client= is closed") from error
