@@ -213,7 +213,6 @@ class AwaitedClient(_Client):
             how = ServerTimeout(f"{asked.call} had no whole reply in the time allowed")
         except Exception as error:  # noqa: BLE001 - it is for whoever asked
             how = error
-        self._asking = None
         answer(how)
 
     async def _answer(self, asked: Send) -> Reply:
@@ -232,7 +231,6 @@ class AwaitedClient(_Client):
         """Stop the request under way."""
         if self._asking is not None:
             self._asking.cancel()
-            self._asking = None
 
     def abandon(self) -> None:
         """Close the client, if it was made here, from whichever thread, without waiting."""
@@ -242,10 +240,9 @@ class AwaitedClient(_Client):
 
     async def aclose(self) -> None:
         """Close the client, if it was made here and in this event loop; the next request makes another."""
-        asking = self._asking
         self.close()
-        if asking is not None:
-            await asyncio.wait({asking})
+        if self._asking is not None and self._loop is asyncio.get_running_loop():
+            await asyncio.wait({self._asking})
         client, self._client = self._client, None
         if client is not None and self._ours and self._loop is asyncio.get_running_loop():
             await client.aclose()
