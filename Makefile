@@ -23,6 +23,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 cov: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=house $(BIN)/pytest -m "slow or not slow" --cov --cov-report=term
