@@ -107,7 +107,7 @@ class Format(ABC):
 
 
 def answer_of(reply: str) -> str:
-    """Return a reply up to its end mark, without thinking blocks, with line ends as ``\\n``.
+    """Return a reply up to its end mark, without thinking blocks and carriage returns.
 
     Raises:
         NoAction: The reply holds only thinking.
