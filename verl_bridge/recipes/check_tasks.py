@@ -160,7 +160,7 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
             try:
                 task = Task.of(row, **defaults)
             except (ValueError, AttributeError) as error:
-                said = problem("environment", f"row {index} of {part}: {error}", "write the row anew")
+                said = problem("environment", f"row {index} of {part}: {error}", "write the row again")
                 findings.append(said)
                 break
             key = json.dumps([task.env_id, task.env_kwargs], sort_keys=True, default=str)
