@@ -1,4 +1,4 @@
-"""Reading text as Python without ever running it."""
+"""Python literals, read from text and never run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = "<reply of a model>"  # what a warning about it names as its file
 
 
 def expression(code: str) -> ast.expr | None:
-    """Return the one expression that a code is, or None where it is none."""
+    """Return a piece of code as one expression, or None if it is not one."""
     _keep_quiet()
     try:
         return ast.parse(code.strip(), _NAME, mode="eval").body
@@ -34,10 +34,10 @@ def plain_value(node: ast.expr) -> Any:
 
 
 def _keep_quiet() -> None:
-    """See to it that a model's odd backslashes print no warning on the user's terminal.
+    """Keep a model's odd backslashes from printing a warning on the user's terminal.
 
-    A filter for the one name does no harm to others, where ``catch_warnings`` would to other threads. It is
-    put where it does not stand first already, because each time Python forgets which warnings it has shown.
+    A filter for one file name affects nobody else, while ``catch_warnings`` would affect other threads. It is
+    inserted only if it is not the first one already, because Python then forgets which warnings it has shown.
     """
     pattern = re.escape(_NAME)
     if not warnings.filters or getattr(warnings.filters[0][3], "pattern", None) != pattern:

@@ -1,4 +1,4 @@
-"""Templates: frozen dataclasses with a template, by which they are written and read."""
+"""Templates: frozen dataclasses that are written as text, and read from text, by a template."""
 
 from __future__ import annotations
 
@@ -41,15 +41,14 @@ class Field:
 
 
 class _Template:
-    """A template such as ``get {count} {item}``, taken apart once per class.
+    """A template such as ``get {count} {item}``, parsed once per class.
 
     Args:
         template: The template.
         arguments: The kinds of the fields, by name.
 
-    Reading never goes back on a decision: a field ends at the first place where the text that follows it in
-    the template is found, a greedy one at the last, so the time taken grows with the length of the text and
-    no faster.
+    It is read without backtracking, in linear time: a field ends at the first occurrence of the text that
+    follows it in the template, a greedy field at the last one.
     """
 
     def __init__(self, template: str, arguments: Mapping[str, Argument[Any]]) -> None:
@@ -57,7 +56,7 @@ class _Template:
         pieces = list(Formatter().parse(template))
         self.names = [name for _, name, _, _ in pieces if name is not None]
         self._arguments = [arguments[name] for name in self.names]
-        # The gaps from this one on are looked for from the end.
+        # The fixed parts from this one on are searched for from the end.
         greedy = (i for i, argument in enumerate(self._arguments) if argument.greedy)
         self._turn = next(greedy, len(self.names))
         literals = [literal for literal, name, _, _ in pieces if name is not None]
@@ -69,13 +68,13 @@ class _Template:
         self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
 
     def join(self, written: Sequence[str]) -> str:
-        """Put the text of each field in its place."""
+        """Return the text with each field filled in."""
         if not self.names:
             return self.head
         return "".join([*chain.from_iterable(zip(self._literals, written, strict=True)), self.tail])
 
     def split(self, text: str) -> list[str] | None:
-        """Return the text of each field in order, or None where the template does not fit."""
+        """Return the text of each field in order, or None if the template does not match."""
         head, tail = len(self.head), len(self.tail)
         if len(text) < head + tail or text[:head].lower() != self._folded_head:
             return None
@@ -108,7 +107,7 @@ class _Template:
         """Return the values of the fields by name, or None where the template does not fit.
 
         Raises:
-            BadArguments: It fits, and the text of a field writes no value.
+            BadArguments: It matches, and the text of a field stands for no value.
         """
         found = self.split(text)
         if found is None:
@@ -125,14 +124,14 @@ class _Template:
 
 
 class TemplateText:
-    """A frozen dataclass with a template: base of :class:`Action` and of the parts of one.
+    """A frozen dataclass with a template: the base of :class:`Action` and of the parts of one.
 
-    Every field is annotated ``Annotated[type, Argument, "what it means"]`` and checked when the text is
-    made, so a text that exists can be written, and read back as itself.
+    Every field is annotated ``Annotated[type, Argument, "what it means"]`` and checked when the object is
+    made. So every object can be written, and is read back as itself.
 
     Class attributes:
         template: How the text is written, with ``{field}`` in each field's place.
-        accepts: Other templates that are read as well, each with the values of the fields it leaves out.
+        accepts: Other templates that are read too, each with the values of the fields it leaves out.
 
     Raises:
         BadArguments: A field has a value its kind does not allow.
@@ -172,10 +171,10 @@ class TemplateText:
 
     @classmethod
     def openings(cls) -> frozenset[str]:
-        """Return the words, in lower case, one of which begins such a text; none where any text may.
+        """Return the words, in lower case, with which such a text can begin; empty if any text can be one.
 
-        The word of a text that begins with something else, as ``<search>`` does, is the empty one. A class
-        that reads more than its templates, and so has its own :meth:`begins`, has its own openings, too.
+        A text that begins with no word, such as ``<search>``, has the empty one. A class that reads more than
+        its templates, and so overrides :meth:`begins`, overrides this too.
         """
         if not cls.head():
             return frozenset()
@@ -184,7 +183,7 @@ class TemplateText:
 
     @classmethod
     def begins(cls, text: str) -> bool:
-        """Return whether text begins as such a text does; one without a head begins it by being one."""
+        """Return whether text begins as such a text does; without a head, whether it is one."""
         templates = _templates(cls)
         if templates[0].head:
             return any(template.begins(text) for template in templates)
@@ -196,10 +195,10 @@ class TemplateText:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the text from text.
+        """Make the object from its text.
 
         Raises:
-            BadArguments: The text does not fit, or a field does not allow what it says.
+            BadArguments: The text does not match, or a field has a value that is not allowed.
         """
         problem: BadArguments | None = None
         for template in _templates(cls):
@@ -214,7 +213,7 @@ class TemplateText:
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
-        """Make the text from a mapping of its fields.
+        """Make the object from a mapping of its fields.
 
         Raises:
             BadArguments: A field is missing, unknown, or has a value its kind does not allow.
@@ -233,7 +232,7 @@ class TemplateText:
         return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known if f.name in value})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; :meth:`from_json` undoes it."""
+        """Return the fields as JSON values, the inverse of :meth:`from_json`."""
         return {f.name: f.argument.to_json(getattr(self, f.name)) for f in fields_of(type(self))}
 
     @classmethod
@@ -254,7 +253,7 @@ class TemplateText:
 
     @classmethod
     def strategy(cls) -> SearchStrategy[Self]:
-        """Return a hypothesis strategy over all phrases of this type."""
+        """Return a hypothesis strategy over all objects of this type."""
         drawn = strategies().fixed_dictionaries({f.name: f.argument.strategy() for f in fields_of(cls)})
         return drawn.map(cls._made_of).filter(lambda made: made is not None)  # type: ignore[no-any-return]
 
@@ -281,7 +280,7 @@ _templates_of: dict[type, tuple[_Template, ...]] = {}
 
 
 def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
-    """Return the arguments of a text in order."""
+    """Return the arguments of a template class in order."""
     if cls in _known_fields:
         return _known_fields[cls]
     hints = get_type_hints(cls, include_extras=True)
@@ -297,7 +296,7 @@ def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
 
 
 def register_all() -> None:
-    """Make all phrases known to hypothesis: when it is imported. Later ones make themselves known."""
+    """Register all template classes with hypothesis, when it is imported. Later ones register themselves."""
     found = TemplateText.__subclasses__()
     while found:
         cls = found.pop()
@@ -306,7 +305,7 @@ def register_all() -> None:
 
 
 def _register(cls: type[TemplateText]) -> None:
-    """Let ``st.from_type`` draw phrases of a type by :meth:`TemplateText.strategy`."""
+    """Let ``st.from_type`` draw objects of a type by :meth:`TemplateText.strategy`."""
 
     def strategy(_: object) -> Any:
         # A class decorated with slots=True was made twice, and the first of the two is nobody's.
@@ -335,7 +334,7 @@ def _is_word(letter: str) -> bool:
 
 
 class ListOf(Argument[tuple[Any, ...]]):
-    """One or more phrases of one type, written with commas between them.
+    """One or more objects of one template class, written with commas between them.
 
     Args:
         part: The type of the parts; no part may be written with a comma.
@@ -357,7 +356,7 @@ class ListOf(Argument[tuple[Any, ...]]):
         return ", ".join(map(str, value))
 
     def check(self, value: Any) -> None:
-        """Accept a tuple of phrases of the right type."""
+        """Accept a tuple of objects of the right type."""
         if not isinstance(value, tuple) or not all(type(part) is self.part for part in value):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         if not 1 <= len(value) <= self.max_items:

@@ -1,4 +1,4 @@
-"""Small things done to text that comes from elsewhere."""
+"""Helpers for text that comes from models and servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shown(value: object) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return what an error says, or of which kind it is where it says nothing."""
+    """Return the message of an error, or its class name if it has none."""
     return str(error) or type(error).__name__
 
 

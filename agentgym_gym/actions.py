@@ -40,17 +40,17 @@ MAX_ACTION_CHARS = 16_384
 
 @dataclass(frozen=True)
 class Style:
-    """How the actions of one environment are set down in a reply.
+    """How the actions of one environment are written in a reply.
 
     Attributes:
-        lines: Whether an action is one line. Where it is not, a whole block of text is one action, unless
-            ``pieces`` says otherwise.
-        verbatim: Whether the white space inside an action matters; else a run of it counts as one blank.
+        lines: Whether an action is one line. If not, a whole block of text is one action, unless ``pieces``
+            says otherwise.
+        verbatim: Whether the white space inside an action matters. If not, a run of it counts as one blank.
         fence: The language named on the code fence that an action is written in; "" for a fence without a
-            language, None for no fence. Reading takes an action with a fence or without.
+            language, None for no fence. The parser reads an action with or without a fence.
         pieces: Pattern of an action within a block of text, where it can be told from what surrounds it. It
-            must take time that grows with the length of the text and no faster.
-        marked: Whether such a piece shows what it is, so that a reply needs no ``Action:`` before it.
+            must match in linear time.
+        marked: Whether such a piece can only be an action, so that a reply needs no ``Action:`` before it.
         opening: Pattern of an action up to its first word, which is the group ``name``.
     """
 
@@ -75,20 +75,20 @@ class Style:
         return block.split("\n") if self.verbatim else block.splitlines()
 
     def first_word(self, action: str) -> str:
-        """Return the word that the text of an action begins with, in lower case; may be empty."""
+        """Return the first word of an action's text, in lower case; may be empty."""
         found = self.opening.match(action)
         return found["name"].lower() if found else ""
 
     def shows_in(self, block: str) -> bool:
-        """Return whether a block of text holds a piece that shows by itself that it is an action."""
+        """Return whether a block of text holds a piece that can only be an action."""
         return self.marked and self.pieces is not None and self.pieces.search(block) is not None
 
 
 class Action(TemplateText):
-    """A text that an environment carries out. Its docstring tells the agent what it does.
+    """A typed action: a text that an environment plays. Its docstring tells the agent what it does.
 
     Class attributes:
-        style: How it is set down in a reply: the same for all actions of an environment.
+        style: How it is written in a reply: the same for all actions of an environment.
     """
 
     style: ClassVar[Style] = Style()
@@ -116,7 +116,7 @@ class Verbatim:
 
 @dataclass(frozen=True)
 class Thought:
-    """A reply that only thinks, in a format where that is a move: it is acknowledged, not sent."""
+    """A reply that only thinks, in a format that allows it: it is acknowledged, not sent."""
 
     text: str
 
@@ -142,7 +142,7 @@ class Grammar:
         self.style = self.actions[0].style
         if any(action.style != self.style for action in self.actions):
             raise ValueError("the actions of a grammar must be of one style")
-        # Which actions a text may be, by its first word: those of that word before those of any.
+        # Which actions a text may be, by its first word: those that begin with it, then those of any word.
         self._of_any = tuple(action for action in self.actions if not action.openings())
         self._by_opening: dict[str, tuple[type[Action], ...]] = {
             word: (*(action for action in self.actions if word in action.openings()), *self._of_any)
@@ -156,8 +156,8 @@ class Grammar:
             text: The action alone, without a fence or quotes around it.
 
         Raises:
-            UnknownAction: No action begins like that.
-            ManyActions: It is more than one.
+            UnknownAction: No action begins with this text.
+            ManyActions: The text is more than one action.
             BadArguments: The action is known, its arguments do not fit, or the text is too long.
         """
         if len(text) > MAX_ACTION_CHARS:
@@ -248,5 +248,5 @@ class Grammar:
 
 
 def _folded(name: str) -> str:
-    """Return a function's name as it is compared: models write ``goto`` and ``GoTo`` for ``go_to``."""
+    """Return a function's name in the form that is compared: models write ``goto`` and ``GoTo``."""
     return name.replace("_", "").lower()

@@ -1,4 +1,4 @@
-"""The kinds of argument an action can have: each reads, writes, checks, describes and draws its values."""
+"""The kinds of argument an action can have: each reads, writes, checks, describes and samples its values."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def strategies() -> Any:
 class Argument(ABC, Generic[T]):
     """One kind of argument: a value, the text it is written as, and the JSON it is passed as.
 
-    Reading says what value is meant; whether it is allowed is checked once, when the action is made.
+    `read` finds the value that is meant. Whether it is allowed is checked once, when the action is made.
 
     Class attributes:
-        greedy: Whether its text runs to the *last* place where what follows it in a template is found, as
-            that of ``click[a [b]]`` does; else to the first. One argument of an action can be greedy.
+        greedy: Whether its text ends at the *last* occurrence of what follows it in the template, as that of
+            ``click[a [b]]`` does; else at the first. One argument of an action can be greedy.
     """
 
     greedy: ClassVar[bool] = False
@@ -59,14 +59,14 @@ class Argument(ABC, Generic[T]):
 
     @abstractmethod
     def read(self, text: str) -> T:
-        """Return the value that ``text`` writes.
+        """Return the value that ``text`` stands for.
 
         Raises:
-            BadArguments: It writes none.
+            BadArguments: It stands for none.
         """
 
     def write(self, value: T) -> str:
-        """Return the text of a value; ``read`` undoes it."""
+        """Return the text of a value, the inverse of ``read``."""
         return str(value)
 
     @abstractmethod
@@ -78,17 +78,17 @@ class Argument(ABC, Generic[T]):
         """
 
     def from_json(self, value: Any) -> T:
-        """Return the value that a JSON value passes, forgiving numbers written as strings.
+        """Return the value that a JSON value stands for; a number may be written as a string.
 
         Raises:
-            BadArguments: It passes none.
+            BadArguments: It stands for none.
         """
         if not isinstance(value, str):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         return self.read(value)
 
     def to_json(self, value: T) -> Any:
-        """Return the JSON value that passes ``value``."""
+        """Return the JSON value of ``value``."""
         return value
 
     @abstractmethod
@@ -159,9 +159,9 @@ class Integer(Argument[int]):
 
 
 class Name(Argument[str]):
-    """The name of a thing: a lower-case word, then words and numbers, one blank between them.
+    """The name of a thing: a lower-case word, then words and numbers, with one blank between them.
 
-    Reading forgives what models often write and what can mean only one thing: capitals, underscores for
+    The parser accepts what models often write where it can mean only one thing: capitals, underscores for
     blanks, a namespace such as ``minecraft:``, a full stop at the end.
 
     Args:
@@ -191,7 +191,7 @@ class Name(Argument[str]):
         self.max_chars = max_chars
 
     def read(self, text: str) -> str:
-        """Read a name as forgivingly as the class says."""
+        """Read a name, with the variants that the class accepts."""
         return text.strip().lower().removeprefix(self.namespace).replace("_", " ").rstrip(" .")
 
     def check(self, value: Any) -> None:
@@ -269,7 +269,7 @@ class Text(Argument[str]):
         samples: Likely texts, for samples and examples.
         max_chars: Longest text, in characters.
         lines: Whether it may have several lines.
-        without: What it must not hold, because the server would read it as something else.
+        without: Pattern of what it must not hold, because the server would read it as something else.
     """
 
     greedy = True

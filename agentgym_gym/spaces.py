@@ -27,7 +27,7 @@ _MAX_LETTERS = 9
 class TextSpace(gymnasium.Space[str]):
     """All strings.
 
-    Samples are short lower-case sentences: enough to try a program, no likeness of real text.
+    Samples are short lower-case sentences: enough to try a program, unlike real text.
 
     Args:
         seed: Seed of the samples, as in :class:`gymnasium.Space`.

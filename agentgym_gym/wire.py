@@ -1,4 +1,4 @@
-"""The abstract wire: what the server of one environment is asked, and what its answers mean."""
+"""The abstract wire: the protocol of one kind of server, and what its answers mean."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Start:
 
     Attributes:
         observation: The first observation.
-        goal: The task in a few words, where the server states one.
-        available_actions: What may be done now, where the server lists it.
-        details: What :meth:`Wire.judge` needs of the beginning.
+        goal: The task in a few words, if the server states one.
+        available_actions: What may be done now, if the server lists it.
+        details: What else :meth:`Wire.judge` needs from the beginning.
     """
 
     observation: str
@@ -68,17 +68,16 @@ class Score:
 
 
 class Wire(ABC):
-    """How one kind of server is spoken to. Stateless: one instance serves every episode.
+    """The protocol of one kind of server. Stateless: one instance serves every episode.
 
-    A wire that takes options, as ``gymnasium.make`` hands them on, is a frozen dataclass with a field for
-    each.
+    A wire with options, as ``gymnasium.make`` passes them on, is a frozen dataclass with a field for each.
 
     Class attributes:
         greeting: What ``GET /`` answers on the right server.
         plain_greeting: Whether the greeting is plain text, not JSON.
-        routes: Routes by which the server is told from others that greet alike, each with the fields of its
-            body; looked for where the server describes itself under ``/openapi.json``.
-        no_routes: Routes that others which greet alike have, and the right server has not.
+        routes: Routes that tell the server from others with the same greeting, each with the fields of its
+            body. They are checked if the server has a description under ``/openapi.json``.
+        no_routes: Routes that other servers with the same greeting have, and the right one does not.
         closes: Whether the server can free an environment.
         capacity: How many environments one server can hold, for all of its clients; None for no limit.
         reissues_ids: Whether a full server hands out ids that are in use, instead of refusing.
@@ -127,14 +126,14 @@ class Wire(ABC):
         """Make a remote environment and return its id (0 is an id like any other).
 
         Args:
-            task_id: The task it will be reset to first, which some servers want to know already.
+            task_id: The task it will be reset to first; some servers ask for it here.
         """
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
         """Return the ids of all environments on a server that can hold only so many.
 
-        None where the server does not say, or gives out the same ids again after a restart, so that an id on
-        the list may be anyone's. Asked before ``create``, and only where :attr:`capacity` is set.
+        None if the server does not list them, or if it gives out the same ids again after a restart, so that
+        an id in the list may be anyone's. Called before ``create``, and only if :attr:`capacity` is set.
         """
         yield from ()
         return None
@@ -144,7 +143,7 @@ class Wire(ABC):
         """Start a task in a remote environment."""
 
     def check(self, words: str) -> None:  # noqa: B027 - most servers have nothing to fear
-        """Check words of the agent that no grammar has read, before they are sent as they are.
+        """Check an action that the grammar does not know, before it is sent in the agent's words.
 
         Raises:
             BadArguments: They would do more on this server than play an action.
@@ -176,10 +175,10 @@ def greeting_of(reply: Reply, *, plain: bool = False) -> str:
 
     Args:
         reply: The reply to ``GET /``.
-        plain: Whether plain text will do; else it must be a JSON string.
+        plain: Whether plain text is accepted; else it must be a JSON string.
 
     Returns:
-        The greeting; where there is none, the status and how the body begins.
+        The greeting; if there is none, the status and the beginning of the body.
     """
     try:
         said = reply.json()
@@ -191,7 +190,7 @@ def greeting_of(reply: Reply, *, plain: bool = False) -> str:
 
 
 def _routes_in(reply: Reply) -> dict[str, set[str]]:
-    """Return the routes that an OpenAPI description names, each with the fields of its body."""
+    """Return the routes of an OpenAPI description, each with the fields of its body."""
     try:
         api = reply.json()
         return {path: _fields_of(api, route) for path, route in api["paths"].items()}

@@ -6,13 +6,14 @@ Run it by ``make docs``.
 from __future__ import annotations
 
 import re
+from inspect import signature
 from pathlib import Path
+from typing import get_type_hints
 
 from typer.testing import CliRunner
 
 import agentgym_gym
 from agentgym_gym import FORMATS, Environment
-from agentgym_gym._templates import fields_of
 from agentgym_gym.cli import app
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
@@ -125,7 +126,9 @@ def _facts(environment: Environment) -> str:
 def _actions(environment: Environment) -> str:
     rows = []
     for example in environment.grammar.examples:
-        arguments = [f"`{f.name}`: {f.argument.describe()}; {f.doc}" for f in fields_of(type(example))]
+        hints = get_type_hints(type(example), include_extras=True)
+        annotations = {name: hints[name].__metadata__ for name in signature(type(example)).parameters}
+        arguments = [f"`{name}`: {kind.describe()}; {doc}" for name, (kind, doc) in annotations.items()]
         cells = [
             _code(type(example).usage()),
             type(example).doc(),

@@ -4,9 +4,9 @@
 0, so it teaches nothing itself. verl's own ``grpo`` still counts its 0 in the mean and the standard deviation
 of its group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667, and the standard deviation
 likewise 0.577, so that the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866
-instead of 0.577. A score cannot repair that from inside an episode, which does not know how the rest of its
-group will do. This estimator takes the faulted ones out before verl's own function is called, through verl's
-own registry and with nothing patched, alike in 0.7.1 and 0.9.1.
+instead of 0.577. The score of an episode cannot repair that, since it does not know the rest of its group.
+This estimator removes the faulted episodes before verl's own function is called, through verl's own registry
+and without a patch, in 0.7.1 and 0.9.1 alike.
 
 Name this module in ``VERL_USE_EXTERNAL_MODULES`` to have the estimator registered.
 """

@@ -11,7 +11,7 @@ In the yaml of ``actor_rollout_ref.rollout.agent.agent_loop_config_path``::
 
 A row's ``extra_info.interaction_kwargs`` overrides what the yaml says of the environment.
 
-What an episode can come to, and what verl is given:
+The outcomes of an episode, and what verl is given:
 
 ==================================  =================  ==========  ======================
 outcome                             response mask      score       ``fault``
@@ -24,9 +24,9 @@ the first prompt is over            all zero           0           1, and a warn
 ``prompt_length``                                                  which length is needed
 ==================================  =================  ==========  ======================
 
-A prompt that is too long is not cut, since a model that is shown half a rule or half an observation learns
-from a game that nobody plays. A reply that is cut off, by its own limit or by ``response_length``, is played
-as it stands, for what a long-winded reply costs is the environment's to say.
+A prompt that is too long is not cut, since a model would learn from half a rule or half an observation. A
+reply that is cut off, by its own limit or by ``response_length``, is played as it is: the environment decides
+what a long reply costs.
 
 A masked 0 still moves its group's mean and deviation in verl's own GRPO; :mod:`verl_bridge.advantage` says by
 how much and has the cure. With the legacy workers of verl 0.7.1 a micro-batch of nothing but masked episodes
@@ -69,13 +69,13 @@ class GymAgentLoop(AgentLoopBase):
         max_turns: Replies after which an episode is cut short; None leaves it to the environment.
         max_tokens_per_turn: Tokens after which a reply is cut off; None leaves it to the length of the
             response.
-        fault_retries: How often an episode in which the environment failed is played anew, from the reset
-            and with new replies, before it is given up.
+        fault_retries: How often a faulted episode is played again, from the reset and with new replies,
+            before it is given up.
         env_timeout: Seconds allowed for each reset and step; None waits for good.
         **kwargs: What else verl gives its agent loops, by version.
 
     Raises:
-        ValueError: A number is not one that it can be.
+        ValueError: A number is out of its range.
     """
 
     def __init__(

@@ -45,11 +45,10 @@ class Unregistered(ValueError):
 class Held:
     """An environment in use, and the one call that may be in flight in it.
 
-    Where the class of an environment names another under ``metadata["asynchronous_entry_point"]``, that one
-    is made by the same arguments. One whose ``reset`` and ``step`` are coroutine functions is awaited, in the
-    event loop it was opened in and without gymnasium's wrappers, which cannot await; its registered limit of
-    steps is kept all the same.
-    Any other runs in threads, not always the same one.
+    If the class of an environment names another under ``metadata["asynchronous_entry_point"]``, that class is
+    made with the same arguments. An environment whose ``reset`` and ``step`` are coroutine functions is
+    awaited, in the event loop it was opened in and without gymnasium's wrappers, which cannot await; its
+    registered step limit is kept. Any other environment runs in threads, not always the same one.
     """
 
     def __init__(self, env_id: str, env_kwargs: Mapping[str, Any]) -> None:
@@ -277,7 +276,7 @@ def _as_exception(error: BaseException) -> Exception:
 
 
 def _forget() -> None:
-    """Begin anew in a forked child: the threads are gone, and the environments are its parent's."""
+    """Start empty in a forked child: the threads are gone, and the environments are its parent's."""
     global _threads, _lock, _idle
     _threads, _lock, _idle = Threads(MAX_THREADS, "verl_bridge"), threading.Lock(), []
 

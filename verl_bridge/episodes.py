@@ -1,10 +1,10 @@
 """Episodes that can be awaited, over any text environment of gymnasium.
 
 ``await Episode.begin(task)`` makes or reuses an environment, ``await episode.step(reply)`` plays a turn, and
-``await episode.end()``, which belongs in a ``finally``, gives the environment back. What an environment gets
-wrong is never raised: it is the episode's ``fault``.
+``await episode.end()``, which belongs in a ``finally``, releases the environment. A failure of the
+environment is never raised: it is the episode's ``fault``.
 
-What is read of ``info``, where it is there: ``fault``, ``success``, ``parse_error`` and ``invalid_action``.
+Of ``info``, ``fault``, ``success``, ``parse_error`` and ``invalid_action`` are read, if they are there.
 """
 
 from __future__ import annotations
@@ -168,13 +168,13 @@ class Episode:
         return turn
 
     async def end(self) -> None:
-        """Give the environment back, or close it after a fault or an interrupt. May be called again."""
+        """Release the environment, or close it after a fault or an interrupt. May be called again."""
         held, self._held = self._held, None
         if held is not None:
             await held.leave(usable=self.fault is None)
 
     def record(self) -> dict[str, float]:
-        """Return the numbers of the episode, always the same five; one with a fault has earned nothing."""
+        """Return the numbers of the episode, always the same five; the return of a faulted one is 0."""
         valid = self.fault is None
         return {
             "return": float(sum(self.rewards)) if valid else 0.0,

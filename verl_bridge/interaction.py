@@ -164,7 +164,7 @@ class GymInteraction(BaseInteraction):
         return self._of(instance_id).episode.record()["return"]
 
     async def finalize_interaction(self, instance_id: str, **kwargs: Any) -> None:
-        """Give the environment of an episode back. May be called again."""
+        """Release the environment of an episode. May be called again."""
         played = self._played.pop(instance_id, None)
         if played is not None:
             played.forget()

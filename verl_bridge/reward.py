@@ -1,4 +1,4 @@
-"""The environment's reward by way of verl's reward manager.
+"""The environment's reward, handed to verl's reward manager.
 
 :class:`verl_bridge.agent_loop.GymAgentLoop` hands verl the reward itself, and needs nothing of this.
 :class:`verl_bridge.interaction.GymInteraction` cannot: verl 0.7.1 keeps the scores of its turns in

@@ -1,8 +1,8 @@
-"""How a conversation grows token by token: what a model emitted is kept, and observations are spliced in.
+"""A conversation, token by token: the model's tokens are kept, and observations are inserted.
 
-The tokens between two turns of the model are read off a chat template with a made-up conversation, so that
-nothing the model wrote is rendered or encoded again. A template may do to earlier turns what it likes, such
-as removing what was thought in them: here they stay as they were when the model went on from them.
+The tokens between two turns of the model are taken from the chat template by a made-up conversation, so that
+nothing the model wrote is rendered or encoded again. A template may change earlier turns, for example remove
+their thinking. Here they stay as the model emitted them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REPLY = "Reply-7f3a"
 
 
 class UnstableTemplate(ValueError):
-    """A chat template writes earlier messages anew as a conversation goes on, so none can be continued."""
+    """A chat template changes earlier messages as a conversation goes on, so none can be continued."""
 
 
 class Conversation:

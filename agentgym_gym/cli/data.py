@@ -243,7 +243,7 @@ def _print(summary: Mapping[str, Any]) -> None:
     out.print(table)
     rows, characters = summary["rows"], summary["prompt_chars"]
     out.print(
-        f"{rows['train']:,} rows to train on and {rows['val']:,} held back; a prompt has "
+        f"{rows['train']:,} rows for training and {rows['val']:,} for validation; a prompt has "
         f"{characters['mean']:,} characters on average, {characters['max']:,} at most.",
         soft_wrap=True,
     )

@@ -153,7 +153,7 @@ def _print(summary: Summary, title: str, folder: Path) -> None:
         "success": success,
         "mean score": _decimal(summary.mean_score),
         "mean turns": _decimal(summary.mean_turns),
-        "unreadable": "-" if share is None else f"{share:.1%}",
+        "parse errors": "-" if share is None else f"{share:.1%}",
         "seconds": f"{summary.seconds:.1f}",
     }
     for heading in row:

@@ -38,7 +38,7 @@ verl = typer.Typer(
 
 _MODULE = "agentgym_gym"
 _HELD_BACK = 8  # tasks, of a run that only tests
-_SHARE = 10  # one task in so many is held back of a full run
+_SHARE = 10  # one task in so many of a full run is for validation
 _SEEDS = 1_000  # tasks of an environment that has none but seeds
 _MOST_SEEDS = 100_000
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "not looked at": "dim"}
@@ -98,7 +98,7 @@ def _init(
     val: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many of these are held back; by default 8 for preset test, else a tenth."
+            min=1, help="How many of these are for validation; by default 8 for preset test, else a tenth."
         ),
     ] = None,
     split: Annotated[
@@ -314,8 +314,8 @@ def _held_back(choice: Recipe, val: int | None, count: int) -> int:
     held = val or (_HELD_BACK if choice.preset == "test" else max(1, count // _SHARE))
     if count - held < choice.size.batch:
         raise BadOption(
-            f"{count} tasks without {held} held back are less than a step's batch of {choice.size.batch}: "
-            "give more --tasks, or a smaller --val"
+            f"{count} tasks without {held} for validation are less than a step's batch of "
+            f"{choice.size.batch}: give more --tasks, or a smaller --val"
         )
     return held
 

@@ -1,8 +1,8 @@
-"""AgentGym's files: which tasks they name, and the prompts of their trajectories.
+"""AgentGym's files: the tasks they name, and the prompts of their trajectories.
 
 AgentGym names a task by an item id, such as ``webshop_5238``: the environment and the task. Its files are
-JSON lists of objects with an ``item_id``; those of AgentTraj hold the trajectory too, in ``conversations``,
-the first message of which is what the agent was told about the environment.
+JSON lists of objects with an ``item_id``. Those of AgentTraj hold the trajectory too, in ``conversations``.
+Its first message is the prompt of the environment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Item:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells it from other items."""
+        """The key by which items are compared."""
         return self.environment.name, self.task_id
 
 
@@ -55,14 +55,14 @@ def items_of(environment: Environment, tasks: str = "all", split: str | None = N
 
 
 def read_items(path: Path, split: str | None = None) -> list[Item]:
-    """Return the items that a file of AgentGym's names, or all ``.json`` files of a folder, in their order.
+    """Return the items that one of AgentGym's files names, or all ``.json`` files of a folder, in order.
 
     Args:
         path: A file, or a folder, whose own folders are not looked into.
         split: The split that all must be of; by default any.
 
     Raises:
-        BadOption: A file cannot be read, or names something that is no task; the message names both.
+        BadOption: A file cannot be read, or names something that is not a task; the message names both.
     """
     return [_item(record, file, at, split) for file, at, record in _records(path)]
 
@@ -156,7 +156,7 @@ def _environment(prefix: str) -> Environment | None:
 
 
 def _prefixes(environment: Environment) -> list[str]:
-    """Return what an item id of the environment may begin with, AgentGym's own first."""
+    """Return the prefixes of the environment's item ids, AgentGym's own first."""
     names = [environment.name, *environment.aliases]
     return [name.lower() for name in ([environment.item_prefix] if environment.item_prefix else []) + names]
 
@@ -170,5 +170,5 @@ def _first_message(conversations: Any) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether text can be written at all: JSON may escape half a character."""
+    """Return whether text can be encoded as UTF-8: JSON may escape half a surrogate pair."""
     return text.encode("utf-8", "ignore").decode() == text

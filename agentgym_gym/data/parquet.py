@@ -1,4 +1,4 @@
-"""Writing parquet files, all of a folder or none."""
+"""Parquet files, written all or none."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def write(
 ) -> dict[str, Path]:
     """Write ``train.parquet``, ``val.parquet`` or both.
 
-    They are moved to their places when all are written. Those of an earlier time are removed just before, so
-    that no new file ever stands beside an old one, which may hold the same rows.
+    They are moved to their places when all are written. Earlier ones are removed just before that, so that a
+    new file never lies beside an old one, which may hold the same rows.
 
     Args:
-        folder: Where to; made where there is none.
+        folder: Where to write; created if it does not exist.
         files: The rows by ``"train"`` and ``"val"``.
         schema: The columns, a ``pyarrow.Schema``.
         force: Whether to replace what is there.
@@ -62,7 +62,7 @@ def write(
 
 
 def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
-    """Return the path of each file that the folder may hold, having seen that it may be written."""
+    """Return the path of each file that the folder may hold, after checking that it may be written."""
     found = {name: folder / f"{name}.parquet" for name in _NAMES}
     there = [str(path) for path in found.values() if path.exists()]
     if there and not force:

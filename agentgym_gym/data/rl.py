@@ -1,6 +1,6 @@
-"""Rows for training by reinforcement: one for each task, from which the loop makes the environment.
+"""Rows for reinforcement learning: one for each task, from which the agent loop makes the environment.
 
-A row holds the system prompt alone: the first observation comes from the reset, when the task is played. What
+A row holds only the system prompt: the first observation comes from the reset, when the task is played. What
 differs from row to row is JSON in a string, since a column of structs has the same keys in all rows.
 """
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Recipe", "own_prompt", "rows", "schema"]
 
-_LOOP = "gym_env"  # the name that verl_bridge's loop and interaction go by
+_LOOP = "gym_env"  # the name of verl_bridge's agent loop and interaction
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the tasks of one environment are to be played.
+    """How the tasks of one environment are played.
 
     Attributes:
         env_kwargs: What ``gymnasium.make`` is given, as JSON values.
         system_prompt: What the model is told before the first observation.
-        module: What is imported for gymnasium to know the id, in a process that knows nothing of it yet.
+        module: The module that registers the id with gymnasium, for processes that have not imported it.
     """
 
     env_kwargs: Mapping[str, Any]
@@ -40,7 +40,7 @@ class Recipe:
 
 
 def own_prompt(environment: Environment, env_kwargs: Mapping[str, Any]) -> str:
-    """Return the system prompt of an environment so made; asks no server.
+    """Return the system prompt of an environment made with these arguments. Asks no server.
 
     Raises:
         BadOption: The environment cannot be made with these arguments.

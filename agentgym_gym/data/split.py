@@ -1,4 +1,4 @@
-"""Which items are trained on, and which are held back."""
+"""The division of items into a training and a validation split."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Division", "divide", "parse_val"]
 
 @dataclass(frozen=True)
 class Division:
-    """Items in two parts that have none in common.
+    """Items in two disjoint splits.
 
     Attributes:
-        train: Those to train on, shuffled.
-        val: Those held back.
-        duplicates: How many items were left out, being there already.
+        train: Those for training, shuffled.
+        val: Those for validation.
+        duplicates: How many items were left out because they were there already.
     """
 
     train: Sequence[Item]
@@ -35,16 +35,16 @@ class Division:
 def divide(
     items: Iterable[Item], *, val: float = 0, seed: int = 0, num_samples: int | None = None
 ) -> Division:
-    """Shuffle items and hold some back, of every environment about the same share.
+    """Shuffle items and split off some for validation, about the same share of each environment.
 
-    The order follows from the seed and the set of items alone: the files they came from, their order in them
-    and the machine do not matter. Fewer samples are a part of more.
+    The order depends only on the seed and the set of items, not on files, their order or the machine. A
+    smaller sample is a subset of a larger one.
 
     Args:
         items: The items; each counts once.
-        val: What is held back: a number of items as an integer, or a share of them as a float below 1.
-        seed: Decides the order, and so which are chosen and which are held back.
-        num_samples: How many are chosen, those held back included; all by default.
+        val: Size of the validation split: a number of items as an integer, or a share as a float below 1.
+        seed: Decides the order, and so which items are chosen and which are for validation.
+        num_samples: How many are chosen, those for validation included; all by default.
 
     Raises:
         BadOption: There are not so many items, or none would be left to train on.
@@ -60,12 +60,12 @@ def divide(
         chosen = chosen[:num_samples]
     held = val if isinstance(val, int) else _share(val, len(chosen))
     if not 0 <= held < len(chosen):
-        raise BadOption(f"val={val} of {len(chosen)} items leaves none to train on; 0 holds none back")
+        raise BadOption(f"val={val} of {len(chosen)} items leaves none to train on; 0 is for no validation")
     return Division(chosen[held:], chosen[:held], duplicates)
 
 
 def parse_val(text: str) -> float:
-    """Return how much is held back: ``"50"`` is a number of items, ``"0.1"`` and ``"10%"`` are shares.
+    """Read the size of a validation split: ``"50"`` is a number of items, ``"0.1"`` and ``"10%"`` shares.
 
     Raises:
         BadOption: The text says neither.
@@ -88,7 +88,7 @@ def _share(share: float, items: int) -> int:
 
 
 def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
-    """Return items in an order of which any beginning holds the environments in proportion."""
+    """Return items in an order whose every prefix holds the environments in proportion."""
     by_environment: dict[str, list[tuple[bytes, Item]]] = defaultdict(list)
     for item in items:
         drawn = hashlib.sha256(f"{seed} {item.environment.name} {item.task_id}".encode()).digest()

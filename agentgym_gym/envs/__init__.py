@@ -1,1 +1,1 @@
-"""One module per kind of server: its wire, its actions, its prompt, its numbers."""
+"""One module per kind of server: its wire, actions, prompt and numbers."""

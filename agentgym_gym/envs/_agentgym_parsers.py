@@ -1,4 +1,4 @@
-"""How several of AgentGym's clients read a reply: what their readers here share."""
+"""The common parts of the readers that copy AgentGym's own clients."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["as_it_is", "code_in", "json_call", "known", "plain_line", "python_ca
 
 
 def react_action(reply: str) -> str:
-    """Return what stands behind the last ``Action:``, over however many lines.
+    """Return the text after the last ``Action:``, over all its lines.
 
-    Without one it is the whole reply where that looks like an action of WebShop, whatever is played, and
-    nothing where it does not.
+    Without an ``Action:`` it is the whole reply if that looks like an action of WebShop, in any environment,
+    and else nothing.
     """
     _, label, action = reply.removesuffix("</s>").rpartition("Action:")
     return action.strip() if label or "search[" in action or "click[" in action else ""
@@ -74,8 +74,8 @@ def code_in(reply: str) -> str:
 def python_call(code: str, signatures: Mapping[str, Sequence[str]]) -> tuple[str, dict[str, Any]]:
     """Return the function that code calls and the arguments given, by name.
 
-    AgentGym's clients run the code. Here nothing is run, and of all that could be run only one call of one of
-    the functions with plain values is read.
+    AgentGym's clients run the code. Here nothing is run: only one call of one of the functions, with plain
+    values, is accepted.
 
     Args:
         code: The code, without a fence around it.
@@ -84,7 +84,7 @@ def python_call(code: str, signatures: Mapping[str, Sequence[str]]) -> tuple[str
     Raises:
         NoAction: The code is not one plain call.
         UnknownAction: It calls another function.
-        BadArguments: An argument is not a plain value, or the function has no place for it.
+        BadArguments: An argument is not a plain value, or the function does not take it.
     """
     if len(code) > MAX_ACTION_CHARS:
         raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")

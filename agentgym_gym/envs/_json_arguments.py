@@ -1,4 +1,4 @@
-"""Arguments of the tools that are put together: any plain value, lists, and what may be left out."""
+"""Compound arguments of the tools: any plain value, lists, and optional values."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _SPELT = re.compile(r'["\\]|[^ -~]|(?i:f(?=inish)|(?<=[^ -~])i(?=nish))')
 
 
 def literal(value: Any) -> str:
-    r"""Return a plain value as a literal that means the same in Python and, None and truth aside, in JSON.
+    r"""Return a plain value as a literal that means the same in Python and (but for None and booleans) JSON.
 
-    The word that ends an episode wherever AgentGym's server sees it is written so that it does not.
+    The word that ends an episode wherever AgentGym's server sees it is escaped.
 
     >>> literal({"a": ["it's", 1.0, None], "b": "Finished"})
     '{"a": ["it\'s", 1.0, None], "b": "\\u0046inished"}'

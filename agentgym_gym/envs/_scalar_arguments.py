@@ -1,4 +1,4 @@
-"""Arguments of the tools that are one thing: texts, ids, cells, words, numbers and dates."""
+"""Scalar arguments of the tools: texts, ids, cells, words, numbers and dates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_CHARS = 2_000
 """Longest text in an argument."""
 
 MARKS = ("```", "<|", "<｜", "</s>", "<end_of_turn>", "think>", "<action>", "</action>")
-"""What ends a turn, a thought or an action in one of the formats, and so cannot stand inside an action."""
+"""Marks that end a turn, a thought or an action in one of the formats, and so cannot be in an action."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _DATE = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})", re.ASCII)

@@ -1,7 +1,7 @@
 """What AgentGym's five tool servers share: how an action is written and read, the wire, the reader.
 
-What the servers do that an adapter must know: they look for ``Action: NAME with Action Input: {…}`` and give
-what stands behind it to Python's ``eval``, so nothing but literals of our own writing may be sent. Any text
+What the adapter must know of the servers: they look for ``Action: NAME with Action Input: {…}`` and give
+what follows it to Python's ``eval``, so only literals that this library writes may be sent. Any text
 with "finish" in it ends the episode, wherever it stands. The reward is what has been reached so far, not a
 difference; and a server goes on paying after the end.
 """
@@ -110,10 +110,10 @@ class Tool(Action):
     def parse(cls, text: str) -> Self:
         """Read the call from text; the object may be JSON or a Python literal, and is never run.
 
-        What stands behind the object is an aside.
+        Text after the object is ignored.
 
         Raises:
-            ManyActions: There is another action behind it.
+            ManyActions: Another action follows it.
             BadArguments: The text does not fit, or a field does not allow what it says.
         """
         head = _HEAD.match(text)
@@ -268,8 +268,8 @@ that the server does not see it.
 
 _GOAL = re.compile(r"accomplish the goal: (.*?)\s*(?:\nGive me one action\.)?\Z", re.DOTALL)
 
-# What the servers show as an observation where they could not reach the service behind them, or were turned
-# away there for nothing that the agent did.
+# What the servers show as an observation if they could not reach their web service, or were refused there
+# through no mistake of the agent.
 _DOWN = re.compile(
     r"Observation: (?:ERROR \| )?(?:"
     r"\w+\((?:[\w.]+\()*HTTPS?ConnectionPool\(host="

@@ -1,6 +1,6 @@
 """Academia: answer questions about papers and their authors (Ma et al., 2024, arXiv:2401.13178).
 
-What the server does that an adapter must know: each of its two networks must be loaded before it is asked
+What the adapter must know of the server: each of its two networks must be loaded before it is asked
 for, and asking for a node that is not there is answered in words, not refused.
 """
 

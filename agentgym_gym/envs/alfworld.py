@@ -1,6 +1,6 @@
 """ALFWorld: household tasks in text (Shridhar et al., 2021, arXiv:2010.03768).
 
-What the server does that an adapter must know: it reads lower case only and answers "Nothing happens." to all
+What the adapter must know of the server: it reads lower case only and answers "Nothing happens." to all
 that it does not understand or that cannot be done here; it ends an episode after 50 actions; and it cannot
 free an environment. A game's release decides whether an object is laid down by ``put mug 1 in/on desk 1`` or
 by ``move mug 1 to desk 1``: ``info["available_actions"]`` shows which.

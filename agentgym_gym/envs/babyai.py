@@ -1,9 +1,9 @@
 """BabyAI: carry out an instruction among coloured things (Chevalier-Boisvert et al., 2018, arXiv:1810.08272).
 
-What the server does that an adapter must know: it adds up the last reward at every step, an unread one too,
-and calls that the score; it takes back the end of an episode that was won late; and it steps on when the time
-of the game is up, after which a win costs points. So an episode is scored and ended here by the first reward
-above 0.
+What the adapter must know of the server: it adds up the last reward at every step, also after an action
+that it does not know, and calls that the score; it takes back the end of an episode that was won late; and it
+steps on when the time of the game is up, after which a win costs points. So an episode is scored and ended
+here by the first reward above 0.
 """
 
 from __future__ import annotations

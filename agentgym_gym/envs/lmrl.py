@@ -1,6 +1,6 @@
-"""What Maze and Wordle have in common: one server, LMRL-Gym's, serves both, each under its own prefix.
+"""The wire of LMRL-Gym's server, which serves Maze and Wordle, each under its own prefix.
 
-Its greeting does not say which, and a server of either alone greets alike: each is known by its routes.
+A server of either one has the same greeting: each is known by its routes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Maze: reach the goal of a small maze (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).
 
-What the server does that an adapter must know: there is one maze, and a task is a place to start from. An
+What the adapter must know of the server: there is one maze, and a task is a place to start from. An
 action other than its four costs a step and changes nothing. It fails an episode at the fifty-first step, with
 reward -1.
 """

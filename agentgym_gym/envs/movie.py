@@ -1,6 +1,6 @@
 """Movie: answer questions about films with The Movie Database (Ma et al., 2024, arXiv:2401.13178).
 
-What the server does that an adapter must know: where it cannot reach the database it tries ten times, 15 s
+What the adapter must know of the server: where it cannot reach the database it tries ten times, 15 s
 apart, and then shows the error as an observation.
 """
 

@@ -1,6 +1,6 @@
 """SciWorld: do science at the level of a primary school in a house of ten rooms (Wang et al., 2022).
 
-What the server does that an adapter must know: the score may be above 0 when a task begins, so what an
+What the adapter must know of the server: the score may be above 0 when a task begins, so what an
 episode is worth is counted from there. A wrong ``focus on`` ends it at -100. A request that could mean
 several things is answered by a numbered list, and whatever is said next counts as the choice. An environment
 is a Java process, so a server fills up where they are not closed.

@@ -1,6 +1,6 @@
 """SearchQA: answer a question with the help of a search engine (Jin et al., 2025, arXiv:2503.09516).
 
-What the server does that an adapter must know: of the tags in a text the first says what is done, and the
+What the adapter must know of the server: of the tags in a text the first says what is done, and the
 last answer is the one that is scored; a wrong answer ends nothing, so that an agent can guess until its turns
 run out; and an episode that is over pays again.
 """

@@ -1,6 +1,6 @@
 """Sheet: edit a spreadsheet as told (Ma et al., 2024, arXiv:2401.13178).
 
-What the server does that an adapter must know: the score is the part of the cells that are as they should be,
+What the adapter must know of the server: the score is the part of the cells that are as they should be,
 the best so far, and so above 0 from the moment a sheet is opened; positions in formulas may have one letter.
 """
 

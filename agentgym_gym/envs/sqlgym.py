@@ -1,6 +1,6 @@
 """SQLGym: answer a question about a database by one SQL statement (BIRD: Li et al., 2023, arXiv:2305.03111).
 
-What the server does that an adapter must know: it holds eight environments, frees none, and when it is full
+What the adapter must know of the server: it holds eight environments, frees none, and when it is full
 hands out again those that are in use, so that two episodes score each other's statements. Its reply to a step
 carries the gold statement. A statement that says nothing has no rows, and so is right where the right answer
 has none.

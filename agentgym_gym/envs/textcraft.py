@@ -1,6 +1,6 @@
 """TextCraft: craft a Minecraft item from the recipes shown (Prasad et al., 2024, arXiv:2311.05772).
 
-What the server does that an adapter must know: which goal an index means depends on the order in which the
+What the adapter must know of the server: which goal an index means depends on the order in which the
 server read its recipe files, so an episode shows what the server said at its reset and ``info["goal"]`` names
 the goal. Item names are lower-case words; the server is case-sensitive. It has no step limit, and goes on
 paying when a finished episode is stepped.

@@ -1,6 +1,6 @@
 """TODOList: look after the projects and tasks of a Todoist account (Ma et al., 2024, arXiv:2401.13178).
 
-What the server does that an adapter must know: all its environments share one account, and every create and
+What the adapter must know of the server: all its environments share one account, and every create and
 reset wipes it; what an answer is worth is checked against the state of the account only when it ends.
 """
 

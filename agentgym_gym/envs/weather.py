@@ -1,6 +1,6 @@
 """Weather: answer questions about the weather with Open-Meteo's data (Ma et al., 2024, arXiv:2401.13178).
 
-What the server does that an adapter must know: dates and places are the user's, fixed by the task; any
+What the adapter must know of the server: dates and places are the user's, fixed by the task; any
 positive reward is rounded up to 1.0; a finish with text that holds "Invalid" is not scored.
 """
 

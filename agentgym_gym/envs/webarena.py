@@ -1,6 +1,6 @@
 """WebArena: carry out a task on websites through a browser (Zhou et al., 2024, arXiv:2307.13854).
 
-What the server does that an adapter must know: it takes an action from between two fences of three backticks.
+What the adapter must know of the server: it takes an action from between two fences of three backticks.
 A reward before the end says only that an action was carried out; what a task is worth is said when it is
 ``terminated``. It hides its failures: a reset that failed has the observation ``TimeoutError``, and a step
 that failed is a step without ``info`` whose observation is the message of an exception.
@@ -259,7 +259,7 @@ class WebArenaWire(Wire):
 
     greeting = "ok"
     plain_greeting = True
-    # This server does not describe its routes; those that do, and greet alike, are others.
+    # This server does not describe its routes; servers with the same greeting that do are others.
     no_routes: ClassVar[tuple[str, ...]] = ("/step",)
     closes = True
 

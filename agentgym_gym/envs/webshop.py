@@ -1,6 +1,6 @@
 """WebShop: find a product on a shopping site and buy it (Yao et al., 2022, arXiv:2207.01206).
 
-What the server does that an adapter must know: it pays at the purchase alone, and pays again for a second
+What the adapter must know of the server: it pays at the purchase alone, and pays again for a second
 one; it has no ``/close`` and keeps every environment it ever made; and once it holds 8,000 of them it hands
 out ids that are in use. Its words: ``click`` takes what is printed on the page, whatever the capitals, and
 anything that it does not understand changes nothing.
@@ -121,7 +121,7 @@ class WebShopWire(Wire):
         """Return the ids of all environments; each is a random number, so one that we made is ours still."""
         try:
             return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
-        except ServerError:  # it is asked so that fewer are made, and can do without
+        except ServerError:  # the list only saves environments, and is not needed
             return None
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
@@ -209,9 +209,9 @@ _QUIRKS = """\
   the next one; here the first ends the episode.
 - It is set up with 1,000 products; the tasks are the 6,910 goals made of these. A task's price limit is drawn
   without a seed and may differ between environments of one server: `info["goal"]` tells.
-- An environment takes 6.7 MB and is never freed. Those that were given back are used again, by later
-  processes of the same machine too, so the server grows no further than the most that are in use at one
-  time. When it holds 8,000 it would hand out ids that are in use: then it is `ServerFull`.
+- An environment takes 6.7 MB and is never freed. Released ones are used again, also by later processes of the
+  same machine, so the server holds no more than were in use at one time. When it holds 8,000 it would give
+  out ids that are in use: then it is `ServerFull`.
 - Of text with a `[` in it, it reads what stands behind the last one: such a click or search does nothing.
 - A search whose first word is `<a>`, `<c>`, `<q>` or `<r>` is a command to it, and some of these crash it.
   They are refused here.

@@ -1,6 +1,6 @@
 """Wordle: guess a word of five letters (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).
 
-What the server does that an adapter must know: it knows forty words, in lower case. At each guess it draws
+What the adapter must know of the server: it knows forty words, in lower case. At each guess it draws
 the hidden word anew from those that fit all it has answered so far. Whatever is not one of its words is a
 try as well. It offers the words that are still possible under a route of its own, which is never asked here.
 """
@@ -112,7 +112,7 @@ class WordleWire(LMRLWire):
 
     prefix = "/wordle"
     task = "seed"
-    # The local Maze server greets alike, and plays no Wordle.
+    # The local Maze server has the same greeting, and no Wordle.
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/wordle/reset": ("id", "seed")}
 
 

@@ -1,4 +1,4 @@
-"""Playing many tasks and keeping score: agents, the runner, the log of episodes and what is counted of them.
+"""Evaluation over many tasks: agents, the runner, the log of episodes and the metrics.
 
 A run is a folder with ``episodes.jsonl``, one line for each episode as it ends, and ``summary.json``::
 
@@ -6,7 +6,7 @@ A run is a folder with ``episodes.jsonl``, one line for each episode as it ends,
         evaluate(env, agent_from("oracle", env.unwrapped.environment), range(50), on_episode=folder.add)
     print(folder.summary.success_rate)
 
-An episode that a fault ended says nothing about the agent. It is counted, and enters no average.
+An episode that a fault ended says nothing about the agent. It is counted, and is left out of every average.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents: whoever writes the replies."""
+"""Agents: what writes the replies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Agent(Protocol):
         Args:
             env: The environment, to be asked for its ``system_prompt`` or its spaces; not to be stepped.
             observation: What ``env.reset`` returned.
-            info: Likewise.
+            info: The info that came with it.
 
         Raises:
             SetupError: The agent cannot play this task; the whole run ends.
@@ -55,7 +55,7 @@ class Agent(Protocol):
 class RandomAgent:
     """Samples the action space.
 
-    What it does in a task follows from its seed and the task alone, whatever was played before.
+    Its replies in a task depend only on its seed and the task.
 
     Args:
         seed: Any whole number from 0.
@@ -83,10 +83,10 @@ class RandomAgent:
 
 
 class ReplayAgent:
-    """Says again what an agent said in an earlier run, and gives up where that run went no further.
+    """Repeats the replies of an earlier run, and gives up where that run ended.
 
-    A task is looked up by its goal where it has one, since two servers may number the same goals differently;
-    else by its id. Episodes that a fault ended are passed over, because they are not whole.
+    A task is looked up by its goal if it has one, since two servers may number the same goals differently;
+    else by its id. Episodes that a fault ended are skipped, because they are not whole.
 
     Args:
         path: The ``episodes.jsonl`` of the earlier run.
@@ -145,7 +145,7 @@ def load_oracle(environment: Environment) -> Agent:
 
 
 def agent_from(spec: str, environment: Environment, seed: int = 0) -> Agent:
-    """Return an agent from a few words.
+    """Return an agent by its specification.
 
     Args:
         spec: ``oracle``, ``random`` or ``replay:FILE``.
@@ -153,7 +153,7 @@ def agent_from(spec: str, environment: Environment, seed: int = 0) -> Agent:
         seed: Seed of an agent that draws.
 
     Raises:
-        BadOption: The words name no agent, the environment has no oracle, or the file cannot be read.
+        BadOption: There is no such agent, the environment has no oracle, or the file cannot be read.
     """
     kind, _, file = spec.partition(":")
     if spec == "oracle":

@@ -1,4 +1,4 @@
-"""The folder of a run: what was played, written down as it happens, and the summary."""
+"""The folder of a run: the episodes, recorded as they end, and the summary."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _SAME = ("env_id", "agent", "seed", "options")
 class RunFolder:
     """Keeps the episodes of a run: a line each in ``episodes.jsonl``, and ``summary.json`` over all of them.
 
-    The summary is written when the run begins and when it ends, however it ends; ``run.finished`` in it says
-    whether the end was reached.
+    The summary is written when the run begins and when it ends, also by an error. Its ``run.finished`` says
+    whether all tasks were played.
 
     Args:
-        path: The folder; made where there is none.
-        run: What the run is, for the summary, as JSON values: environment, agent, options and the like.
-        resume: Whether to go on with a run that lies there.
+        path: The folder; created if it does not exist.
+        run: Facts about the run for the summary, as JSON values: environment, agent, options and the like.
+        resume: Whether to go on with a run that is in the folder.
 
     Attributes:
-        records: The episodes so far, those of the earlier part of the run too.
+        records: The episodes so far, including those of a run that was resumed.
 
     Raises:
         BadOption: The folder holds a run and ``resume`` is false, or one of something else; or it cannot be
@@ -64,9 +64,9 @@ class RunFolder:
 
     @property
     def summary(self) -> Summary:
-        """The counts so far, without the faulted episodes whose task was played again later.
+        """The counts so far, without faulted episodes whose task was played again later.
 
-        Those are among the counters all the same: what was asked of servers was asked.
+        The counters include those episodes too, since their requests were sent.
         """
         last: list[EpisodeRecord] = []
         seen: set[int] = set()
@@ -77,12 +77,12 @@ class RunFolder:
         return replace(summarise(last), counters=counted(self.records))
 
     def remaining(self, tasks: Iterable[int]) -> list[int]:
-        """Return the tasks that were not played, or not to their end because of a fault."""
+        """Return the tasks that were not played, or whose episode a fault ended."""
         played = {record.task_id for record in self.records if record.fault is None}
         return [task for task in tasks if task not in played]
 
     def add(self, record: EpisodeRecord) -> None:
-        """Write an episode down at once."""
+        """Record an episode at once."""
         self._file.write(json.dumps(record.to_json(), ensure_ascii=False, allow_nan=False) + "\n")
         self._file.flush()
         self.records.append(record)
@@ -144,7 +144,7 @@ class RunFolder:
 
 
 def versions(*others: str) -> dict[str, str | None]:
-    """Return the versions of Python, this library, its foundations and other packages; None if missing."""
+    """Return the versions of Python, this library, its dependencies and other packages; None if missing."""
     found: dict[str, str | None] = {"python": platform.python_version(), "agentgym-gym": __version__}
     for package in ("gymnasium", "httpx", "numpy", *others):
         try:
@@ -155,7 +155,7 @@ def versions(*others: str) -> dict[str, str | None]:
 
 
 def _write_atomically(path: Path, value: Any) -> None:
-    """Write JSON such that a reader finds the old file or the new one, whole."""
+    """Write JSON so that a reader finds the whole old file or the whole new one."""
     part = path.with_name(f".{path.name}.part")
     with part.open("w", encoding="utf-8") as file:
         json.dump(value, file, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What is counted over the episodes of a run."""
+"""Metrics over the episodes of a run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Summary:
 
     Attributes:
         episodes: How many there are.
-        scored: How many of them no fault ended. All averages are over these alone.
+        scored: How many of them no fault ended. All averages are over these.
         faults: How many episodes ended by a fault, by its kind.
         mean_score: Mean final score.
         success_rate: Share of tasks solved.
         success_stderr: Standard error of that share, by the sample variance; None below two episodes.
         mean_turns: Mean number of turns.
-        parse_error_share: Share of all replies that could not be read.
+        parse_error_share: Share of parse errors among all replies.
         seconds: Wall-clock seconds spent in all episodes, those with a fault too.
         counters: What `counted` says of the episodes.
     """
@@ -77,7 +77,7 @@ def summarise(records: Iterable[EpisodeRecord]) -> Summary:
 
 
 def counted(records: Iterable[EpisodeRecord]) -> dict[str, Any]:
-    """Return the counters of episodes in sum, and of how many they are not known."""
+    """Return the sum of the episodes' counters, and how many episodes have none."""
     total, each = Stats(), [record.counters for record in records]
     for counters in each:
         total.add(Stats.of(counters or {}))

@@ -1,4 +1,4 @@
-"""What is kept of an episode, and the file of one JSON line each that it is kept in."""
+"""The record of an episode, and the file of records: JSON lines."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class EpisodeRecord:
         turns: Turns played.
         terminated: Whether the environment ended the episode.
         truncated: Whether the turn limit or a fault did. Where neither is true, the agent gave up.
-        parse_errors: How many replies could not be read, by kind.
+        parse_errors: Number of parse errors, by kind.
         fault: Kind and message of the fault that ended the episode, or None.
         seconds: Wall-clock seconds, the agent's thinking included.
         rewards: The reward of each turn.
         messages: The observations (role ``user``) and replies (``assistant``) in order. The system prompt is
             the same for all episodes of a run and is not among them.
-        counters: What `AgentGymEnv.stats` counted while it was played, in giving back the environment of a
-            faulted one before it, too; None where that is not known, as in the files of earlier versions.
+        counters: What `AgentGymEnv.stats` counted while it was played, the release of a faulted environment
+            before it included; None if that is not known, as in files of earlier versions.
     """
 
     env_id: str
@@ -71,12 +71,12 @@ class EpisodeRecord:
         return tuple(message["content"] for message in self.messages if message["role"] == "assistant")
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; :meth:`from_json` undoes it."""
+        """Return a JSON object, the inverse of :meth:`from_json`."""
         return {name.rstrip("_"): _plain(getattr(self, name)) for name in _CHECKS}
 
     @classmethod
     def from_json(cls, value: Any) -> EpisodeRecord:
-        """Read a record; keys that are not known are passed over.
+        """Read a record; unknown keys are ignored.
 
         Raises:
             BadOption: The value is not the record of an episode.
@@ -109,8 +109,8 @@ def read_records(path: Path, *, torn_end: bool = False) -> tuple[list[EpisodeRec
 
     Args:
         path: The file.
-        torn_end: Whether to leave out a last line that was not written to its end: the mark of a run that was
-            killed. Otherwise such a line is an error like any other.
+        torn_end: Whether to leave out an incomplete last line, which a killed run leaves. Else such a line
+            is an error.
 
     Returns:
         The episodes, and how many bytes of the file hold them.

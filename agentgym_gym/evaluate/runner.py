@@ -1,4 +1,4 @@
-"""Playing episodes and recording them."""
+"""The runner: plays episodes and records them."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def evaluate(
         env: The environment.
         agent: The agent.
         tasks: Task ids.
-        on_episode: Called with each record as soon as its episode is over, so that what was played is kept
-            even if the run is interrupted.
+        on_episode: Called with each record as soon as its episode is over, so that an interrupted run keeps
+            what was played.
 
     Returns:
         A record for each task. An episode that could not be begun or was ended by a fault is among them,
         with its fault and without a score.
 
     Raises:
-        SetupError: Nothing can be played as things are.
+        SetupError: Nothing can be played without a change of set-up.
     """
     records = []
     for task_id in tasks:
@@ -58,12 +58,12 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
 
     Args:
         env: The environment.
-        agent: The agent. A typed action of its is said in the environment's format, so that what is recorded
-            is what was played.
+        agent: The agent. Its typed actions are rendered in the environment's format, so that the record holds
+            what was played.
         task_id: The task.
 
     Raises:
-        SetupError: It cannot be played as things are.
+        SetupError: It cannot be played without a change of set-up.
     """
     began = time.monotonic()
     stats = getattr(env.unwrapped, "stats", None)

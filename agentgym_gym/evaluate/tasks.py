@@ -1,4 +1,4 @@
-"""Which tasks to play, in a few characters."""
+"""Task ids, written in a few characters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
         The ids in the order given, each once.
 
     Raises:
-        BadOption: The text cannot be read, or names an id that there is not.
+        BadOption: The text cannot be read, or names an id that does not exist.
     """
     least, most = min(tasks), max(tasks)
     chosen: list[int] = []

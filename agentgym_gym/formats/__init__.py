@@ -3,8 +3,8 @@
 The instructions, the example in them and the parser belong to one object and the list of actions comes from
 the grammar, so a prompt cannot teach a form that the parser does not read.
 
-Reading takes time that grows with the length of the reply and no faster, never runs what a model wrote, and
-raises nothing but the four :class:`~agentgym_gym.errors.ActionError` kinds.
+A reply is read in linear time. Nothing that a model wrote is run. The only errors raised are the four kinds
+of :class:`~agentgym_gym.errors.ActionError`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading replies as AgentGym's own client does."""
+"""Replies read as AgentGym's own client reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all formats share: the base class, and how a reply is cleaned before its action is looked for."""
+"""The base class of all formats, and how a reply is cleaned before its action is looked for."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agentgym_gym.errors import (
 __all__ = ["Format", "ParsedReply", "answer_of", "one_action", "read_piece"]
 
 ParsedReply: TypeAlias = Action | Verbatim | Thought
-"""What a reply turns out to be."""
+"""The result of parsing a reply."""
 
 _EXAMPLE_THOUGHT = "I know what to do next."
 
-# Markers that end a turn in the chat templates in use. What a model writes behind one is not its reply.
+# Markers that end a turn in the chat templates in use. What a model writes after one is not its reply.
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|endoftext|eot_id|eom_id|end|end_of_text|return)\|>|<end_of_turn>|<｜end▁of▁sentence｜>"
 )
@@ -107,10 +107,10 @@ class Format(ABC):
 
 
 def answer_of(reply: str) -> str:
-    """Return a reply up to its end mark, without its thinking blocks and the line ends of other systems.
+    """Return a reply up to its end mark, without thinking blocks and carriage returns.
 
     Raises:
-        NoAction: There is nothing but thinking.
+        NoAction: The reply holds only thinking.
     """
     if "<" not in reply:  # as all that is taken off begins
         return _with_plain_ends(reply).rstrip()
@@ -153,9 +153,9 @@ def _without_thinking(reply: str) -> str:
 def one_action(block: str, grammar: Grammar) -> ParsedReply:
     """Read the one action in a block of text.
 
-    It is the only line, or other piece that the grammar's style cuts a block into, that is an action. Lines
-    around it are asides, unless the first one was meant as an action too. Where no line is one, the error is
-    that of the first line.
+    The action is the only line, or other piece by the grammar's style, that can be read as one. Other lines
+    are ignored, unless the first one was meant as an action too. If no line can be read, the error is that of
+    the first line.
 
     Raises:
         ActionError: There is no action, or more than one.
@@ -179,7 +179,7 @@ def one_action(block: str, grammar: Grammar) -> ParsedReply:
 def read_piece(piece: str, grammar: Grammar) -> Action | ActionError | None:
     """Return the action in a piece of text or why there is none; None for a blank line or one of a fence.
 
-    What is wrapped around an action is taken off layer by layer, until it can be read.
+    Quotes, brackets, list marks and the like around it are removed layer by layer, until it can be read.
     """
     line = piece.strip()
     if line.startswith("```"):

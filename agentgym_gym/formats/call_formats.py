@@ -16,7 +16,7 @@ from agentgym_gym.formats.base import Format, ParsedReply, answer_of
 
 __all__ = ["CodeAsAction", "FunctionCalling"]
 
-_LOOK_AHEAD = 8  # objects looked at behind the call, so that a reply of a million braces is soon read
+_LOOK_AHEAD = 8  # objects looked at after the call, so that a reply of a million braces is read quickly
 
 
 class FunctionCalling(Format):
@@ -131,7 +131,7 @@ _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=no_constant, 
 
 
 class _Call(NamedTuple):
-    """A call of a plain name, its arguments not yet looked at."""
+    """A call of a plain name, with unchecked arguments."""
 
     name: str
     args: list[ast.expr]
@@ -183,8 +183,8 @@ def _code_of(answer: str) -> str:
 def _one_call(code: str) -> _Call:
     """Return the one call in the code.
 
-    The code is read as an expression, not as a program: about an error in a program Python would look for a
-    file of the code's name. What is not one expression is read line by line, to tell two calls from none.
+    The code is parsed as an expression: for an error in a program, Python would look for a file of the code's
+    name. If it is not one expression, it is parsed line by line, to tell two calls from none.
     """
     whole = expression(code)
     lines = [whole] if whole else [expression(line) for line in re.split(r"[\n;]", code) if line.strip()]

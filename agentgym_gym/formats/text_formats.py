@@ -11,7 +11,7 @@ from agentgym_gym.formats.base import Format, ParsedReply, answer_of, one_action
 
 __all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
 
-_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million lines is soon read
+_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million lines is read quickly
 
 
 class ReAct(Format):
@@ -22,7 +22,7 @@ class ReAct(Format):
         "First write what you think below the word `Thought:`, then exactly one action below the word "
         "`Action:`, and end your reply there."
     )
-    # Lines are told by the line end before them: that is looked for quickly, "^" at each letter.
+    # A line is found by the line end before it, which is fast; "^" is tried at each letter.
     _label = re.compile(
         r"\n(?:[ \t>#*_`-]*(?:next[ \t]+)?action(?:[ \t]*\d{1,3})?[*_`]*[ \t]*[:：][*_]*"
         r"|[ \t]*(?:#{1,6}[ \t]*|\*\*)action(?:\*\*)?[ \t]*$)",  # a heading needs no colon
@@ -36,10 +36,10 @@ class ReAct(Format):
         return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Read what stands behind the one ``Action:``.
+        """Read the text after the one ``Action:``.
 
-        A label at the beginning of a line counts; one inside a line counts only where there is no other. An
-        action that shows what it is needs none.
+        A label at the beginning of a line counts. One inside a line counts only if there is no other. Text
+        that can only be an action needs no label.
         """
         reply = "\n" + answer_of(reply)
         labels = _first_two(self._label, reply) or _first_two(self._inline, reply)
@@ -69,7 +69,7 @@ class Tags(Format):
         return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Read what stands between the tags."""
+        """Read the text between the tags."""
         reply = answer_of(reply)
         opened = _first_two(self._open, reply)
         if not opened:
@@ -84,7 +84,7 @@ class Tags(Format):
 class ADaPT(Format):
     """``> think: …`` and ``> get 1 stick``, as in ADaPT (Prasad et al., 2024, arXiv:2311.05772).
 
-    A reply that only thinks is a move there: it costs a turn and is answered "OK.".
+    A reply that only thinks is allowed: it costs a turn and is answered "OK.".
     """
 
     name = "adapt"
@@ -100,8 +100,8 @@ class ADaPT(Format):
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read the one line that is an action.
 
-        Lines without the ``>`` are asides unless they can be read, since prompts in this format often end in
-        ``>`` and leave it to the environment.
+        Lines without the ``>`` are ignored unless they can be read as an action: prompts in this format often
+        end in ``>``.
         """
         lines = _lines_of(answer_of(reply), grammar)
         asides = islice((line for line in lines if not line.startswith(">")), _ASIDES)
@@ -121,7 +121,7 @@ class ADaPT(Format):
 
 
 def _lines_of(answer: str, grammar: Grammar) -> list[str]:
-    """Return the lines of a reply; where an action may have several, each with those that belong to it."""
+    """Return the lines of a reply; if an action may have several, each with those that belong to it."""
     lines = answer.split("\n") if grammar.style.verbatim else answer.splitlines()
     if grammar.style.lines:
         return [line.strip() for line in lines if line.strip()]

@@ -1,4 +1,4 @@
-"""Plays Maze from the positions and walls it is told."""
+"""The oracle of Maze: plays by the positions and walls in the observations."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _Place: TypeAlias = tuple[int, int]
 _PLACES = re.compile(
     r"The goal is at position (\d+), (\d+)\. Your current position is at position (\d+), (\d+)\."
 )
-# In the order they are tried: of two ways that look equally long, the one that first changes the row is gone.
+# In the order they are tried: of two paths that look equally long, the one that changes the row first.
 _SIDES = {
     "below you": ("down", (1, 0)),
     "above you": ("up", (-1, 0)),
     "to your right": ("right", (0, 1)),
     "to your left": ("left", (0, -1)),
 }
-_FAR = 100  # moves from here to where nobody looks any more, so that a search ends in an open plain
+_FAR = 100  # moves after which the search stops, so that it ends in an open plain
 
 
 class MazeOracle:
-    """Goes the shortest way that may be open: whatever it has not been told is a wall counts as none."""
+    """Takes the shortest path that may be open: a place counts as open until a wall is observed."""
 
     name = "oracle"
 
@@ -43,7 +43,7 @@ class MazeOracle:
         self._walls = set()
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
-        """Return the first move of the way; None where there is none, or nothing is told of places."""
+        """Return the first move of the path; None without a path or without a position."""
         told = _PLACES.search(observation)
         if told is None:
             return None

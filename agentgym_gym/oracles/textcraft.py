@@ -1,4 +1,4 @@
-"""Plays TextCraft from the recipes it is shown."""
+"""The oracle of TextCraft: plays by the recipes in the observations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE = 3  # answers in a row that are not understood before it gives up
 
 
 class TextCraftOracle:
-    """Plans with the fewest turns it can find, carries the plan out, and plans anew when the game says no."""
+    """Makes a plan with the fewest turns it can find, plays it, and makes another when an action fails."""
 
     name = "oracle"
 
@@ -34,12 +34,12 @@ class TextCraftOracle:
         self._game = _Game(observation, info.get("goal", ""))
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
-        """Return the next turn of the plan; None where no way to the goal is left."""
+        """Return the next turn of the plan; None if no plan is left."""
         return self._game.act(observation)
 
 
 class _Game:
-    """One task: what is held, as far as the answers tell, and what is yet to be done."""
+    """One task: what is held, as far as the observations tell, and the rest of the plan."""
 
     def __init__(self, observation: str, goal: str) -> None:
         self._known = Knowledge.of(observation)
@@ -61,7 +61,7 @@ class _Game:
         return None if self._asked is None else self._asked.action
 
     def _learn(self, step: Step, observation: str) -> bool:
-        """Take note of what a step has done; return whether that is clear."""
+        """Note the effect of a step; return whether it is clear."""
         action = step.action
         if isinstance(action, Get) and observation.startswith("Got "):
             self._held[action.item] += action.count

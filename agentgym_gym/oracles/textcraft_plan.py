@@ -1,8 +1,8 @@
-"""The shortest way to a goal in TextCraft, in turns.
+"""The plan with the fewest turns to a goal in TextCraft, by branch and bound.
 
-A plan chooses one way for each thing that is needed. What the choices cost depends on all of them, since what
-two recipes need is taken in one turn and crafted in common batches; so the choices are searched, the most
-promising first, and a branch is left as soon as it cannot end better than the best plan known.
+A plan chooses one way for each item that is needed. The cost of a choice depends on all others, since what
+two recipes need is taken in one turn and crafted in common batches. So the choices are searched, the most
+promising first, and a branch is cut as soon as it cannot be better than the best plan known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Step", "plan"]
 
 MOST_LOOKS = 20_000
-"""How many sets of choices are looked at; a search that is not over by then ends with the best it has."""
+"""Most sets of choices that a search visits; after that it returns the best it has."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ _Choices: TypeAlias = "dict[str, Way]"
 
 
 def plan(goal: str, held: Mapping[str, int], known: Knowledge) -> list[Step] | None:
-    """Return the turns that make one of the goal, or None where no way is known.
+    """Return the turns that make one of the goal, or None if no plan is known.
 
     Args:
         goal: The item to make.
@@ -73,7 +73,7 @@ class _Search:
         self._looks = 0
 
     def look(self, choices: _Choices) -> None:
-        """Complete the choices in every way that may be better than the best known."""
+        """Complete the choices in every way that may be better than the best plan known."""
         self._looks += 1
         needs = self._needs(choices)
         if needs is None or self._looks > MOST_LOOKS:
@@ -140,11 +140,11 @@ class _Search:
         return min((_own_turns(way, count) for way in ways), default=float("inf"))
 
     def _worth(self, way: Way, count: int) -> float:
-        """Guess the turns that a way takes with all its parts, to try the best one first."""
+        """Estimate the turns of a way with all its parts, to try the best one first."""
         return _own_turns(way, count) + sum(self._guess[part] for part, _ in _parts(way, count))
 
     def _guesses(self) -> dict[str, float]:
-        """Return the turns for one of each name, were nothing shared: gone over until none gets less."""
+        """Return the turns for one of each name if nothing is shared, by iteration to a fixed point."""
         self._guess = dict.fromkeys(self._ways, float("inf"))
         changed = True
         while changed:
@@ -167,7 +167,7 @@ def _own_turns(way: Way, count: int) -> int:
 
 
 def _parts(way: Way | None, count: int) -> list[tuple[str, int]]:
-    """Return what a way needs for so many."""
+    """Return what a way needs for a number of items."""
     if isinstance(way, Craft):
         batches = _batches(way, count)
         return [(part.item, part.count * batches) for part in way.ingredients]

@@ -1,8 +1,8 @@
-"""What an observation of TextCraft tells of its recipes, and what is found out while playing.
+"""The recipes in an observation of TextCraft, and what is learned about them while playing.
 
 An ingredient may be the name of a *kind*: ``planks`` stands for oak planks, birch planks and so on, and the
-observation does not say which names are kinds. This module makes the guesses; a wrong one is told by the game
-and noted here, so that it is not made twice.
+observation does not say which names are kinds. This module guesses. The game refuses a wrong guess, which is
+noted here, so that it is not made twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Serve:
 
 
 Way: TypeAlias = Craft | Take | Serve
-"""How something can be come by. A :class:`Craft` is a recipe, with the numbers of one batch."""
+"""How something can be had. A :class:`Craft` is a recipe, with the numbers of one batch."""
 
 
 class Knowledge:
@@ -53,7 +53,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, observation: str) -> Knowledge:
-        """Read the first observation of a task; lines that show no recipe are passed over."""
+        """Read the first observation of a task; lines without a recipe are ignored."""
         recipes = []
         for line in observation.splitlines():
             try:
@@ -68,7 +68,7 @@ class Knowledge:
         return set(self._makers).union(*self._origins.values())
 
     def ways(self, name: str) -> list[Way]:
-        """Return the ways to come by something: of those not known to fail, the likeliest sort."""
+        """Return the ways to have something: of those not known to fail, the likeliest kind."""
         crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._refused]
         if name in self._makers:
             return crafts  # what a recipe makes cannot be taken
@@ -97,7 +97,7 @@ class Knowledge:
             self._refused.add(recipe)
 
     def _members(self, kind: str, fits: Callable[[str], bool]) -> list[Way]:
-        """Return the items that may be of a kind: made here, and not out of what bears the kind's name."""
+        """Return the items that may be of a kind: made here, and not from something with the kind's name."""
         return [
             Serve(item)
             for item in self._makers
@@ -105,7 +105,7 @@ class Knowledge:
         ]
 
     def _made_from(self, item: str) -> set[str]:
-        """Return all that may go into an item, at any remove."""
+        """Return all that may go into an item, directly or not."""
         found: set[str] = set()
         names = [item]
         while names:

@@ -1,4 +1,4 @@
-"""Plays Wordle from the answers to its guesses and the words that the rules list."""
+"""The oracle of Wordle: plays by the answers to its guesses and the words in the rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARKS = re.compile(r"[gyb](?: [gyb]){4}")
 
 
 class WordleOracle:
-    """Guesses, of the words that may be the hidden one, the one whose answer tells them best apart."""
+    """Guesses the one of the possible words whose answer separates the others best."""
 
     name = "oracle"
 
@@ -32,7 +32,7 @@ class WordleOracle:
         self._possible, self._guessed = WORDS, None
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
-        """Return the next guess; None where no word is left that it could be."""
+        """Return the next guess; None if no word is possible any more."""
         guessed, said = self._guessed, observation.strip()
         if guessed is not None:
             # What the game does not know as a word is not the hidden one, and tells no more than that.
@@ -45,12 +45,12 @@ class WordleOracle:
         return None if self._guessed is None else Guess(self._guessed)
 
     def _worth(self, guess: str) -> int:
-        """Return how well the answer to a guess would tell the possible words apart."""
+        """Return how well the answer to a guess would separate the possible words."""
         return -sum(count**2 for count in Counter(marks(guess, word) for word in self._possible).values())
 
 
 def marks(guess: str, hidden: str) -> str:
-    """Return what the game answers to a guess: each letter is judged by itself."""
+    """Return the game's answer to a guess: each letter is marked by itself."""
     return " ".join(
         "g" if letter == right else "y" if letter in hidden else "b"
         for letter, right in zip(guess, hidden, strict=True)

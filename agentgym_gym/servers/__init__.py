@@ -1,7 +1,7 @@
-"""Servers of this project's own that speak AgentGym's protocol, for people without an AgentGym checkout.
+"""Local servers that speak AgentGym's protocol, for people without an AgentGym checkout.
 
-`serve` runs one in the foreground; `agentgym_gym.servers.local` runs one behind the scenes. They need the
-extra ``servers``; importing this package does not.
+`serve` runs one in the foreground; `agentgym_gym.servers.local` runs one in a process in the background. They
+need the extra ``servers``; importing this package does not.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["SERVERS", "ServerKind", "serve", "server_kind"]
 
 @dataclass(frozen=True)
 class ServerKind:
-    """A server that can be started here.
+    """A local server that can be started.
 
     Attributes:
         title: The environment's name as it is written.
         module: The module whose ``create_app`` builds the server; imported when it is first needed.
-        needs: The modules it cannot run without, which an extra brings.
-        extra: The extra.
+        needs: The modules it requires, which an extra installs.
+        extra: The name of the extra.
     """
 
     title: str
@@ -53,7 +53,7 @@ class ServerKind:
         return app
 
     def missing(self) -> MissingExtra | None:
-        """Return the error that starting it would meet, None where all it needs is here. Imports nothing."""
+        """Return the error of starting it; None if all it needs is installed. Imports nothing."""
         for module in self.needs:
             if importlib.util.find_spec(module) is None:
                 return MissingExtra(f"the local {self.title} server", extra=self.extra, module=module)
@@ -94,7 +94,7 @@ def serve(
     exit_with_parent: bool = False,
     max_envs: int | None = None,
 ) -> None:
-    """Run a server until SIGINT or SIGTERM; then let requests in progress end, and return.
+    """Run a server until SIGINT or SIGTERM. Requests in progress are then completed.
 
     Once connections are accepted, prints one line, ``serving TextCraft on http://127.0.0.1:PORT``.
 

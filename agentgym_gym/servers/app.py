@@ -1,4 +1,4 @@
-"""What the applications of all servers have in common: their limits, their JSON, their answers to errors."""
+"""The common part of all server applications: limits, JSON, answers to errors."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BODY_BYTES", "MAX_ENVS", "EnvId", "Failed", "check_limits", "new_app"]
 
 MAX_ENVS = 4096
-"""How many environments a server holds unless told otherwise."""
+"""Most environments that a server holds, by default."""
 
 MAX_BODY_BYTES = 1_048_576
-"""How large a request body may be unless told otherwise, in bytes."""
+"""Largest request body in bytes, by default."""
 
 EnvId = Annotated[int, Query(alias="id")]
 """The id of an environment, as a query names it."""
 
 
 class Failed(Exception):
-    """The request is well formed and cannot be carried out; the message goes into ``{"error": ...}``."""
+    """The request is well formed and failed; the message goes into ``{"error": ...}``."""
 
 
 def check_limits(**limits: int) -> None:
-    """Check that each limit allows for something.
+    """Check that each limit is 1 or more.
 
     Raises:
         BadOption: A limit is below 1.
@@ -46,10 +46,10 @@ def new_app(title: str, *, max_body_bytes: int) -> FastAPI:
     """Return an application without routes, which answers `Failed` by HTTP 200 with ``{"error": str}``.
 
     Args:
-        title: What it calls itself where it describes its routes.
-        max_body_bytes: How large a request body may be; a larger one is answered 413.
+        title: Its title in the description of its routes.
+        max_body_bytes: Largest request body in bytes; a larger one is answered 413.
     """
-    # The pages that draw the API would have a browser load scripts from elsewhere.
+    # The pages that show the API make a browser load scripts from other sites.
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
     app.add_middleware(_LimitBody, limit=max_body_bytes)
     app.exception_handler(Failed)(_failed)
@@ -62,7 +62,7 @@ async def _failed(_request: Request, failure: Exception) -> Response:
 
 
 async def _invalid(_request: Request, invalid: Exception) -> Response:
-    """Answer 422 with what was wrong, quoting it where JSON can hold it."""
+    """Answer 422 with what was wrong, quoted if JSON can hold it."""
     errors = list(cast("RequestValidationError", invalid).errors())
     try:
         return _Json({"detail": jsonable_encoder(errors)}, status_code=422)
@@ -72,7 +72,7 @@ async def _invalid(_request: Request, invalid: Exception) -> Response:
 
 
 class _Json(JSONResponse):
-    """JSON in ASCII, which can also hold what an agent may write and UTF-8 has no place for."""
+    """JSON in ASCII, which can also hold lone surrogates, as agents may write and UTF-8 cannot hold."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")

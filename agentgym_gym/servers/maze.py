@@ -4,12 +4,12 @@ Requests and replies are those of AgentGym's LMRL-Gym server, errors too: HTTP 2
 It says of itself what that server says, so that whatever is made for that server finds this one. These are
 the differences:
 
-- *There is no Wordle.* That server plays both; here every route under ``/wordle`` is 404, and
+- *There is no Wordle.* That server plays both. Here every route under ``/wordle`` is 404, and
   ``/openapi.json``, by which `agentgym_gym.envs.wordle` knows its server, lists none.
 - *A negative task id counts from the end there*, so that -26 is task 0. Here it is refused like any other
-  that there is not.
-- *Some refusals say nothing, or name a part of a program*: of task 25, which is the goal itself, and of what
-  is asked before the first reset. Here each says what is wrong.
+  task that does not exist.
+- *Some error messages are empty, or name a part of the program*: that of task 25, which is the goal itself,
+  and those of requests before the first reset. Here each says what is wrong.
 - *Environments are kept for ever* there, as nothing frees one. Here there are at most 4,096: ``/maze/create``
   forgets the one that was asked for longest ago, if that was an hour ago or more, and else answers
   ``{"error"}``. Both limits can be set.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["KEEP_SECONDS", "create_app"]
 
 KEEP_SECONDS = 3600.0
-"""How long an environment that nobody asks for is sure to be kept, unless told otherwise."""
+"""For how many seconds an unused environment is kept at least, by default."""
 
 
 class _StepBody(BaseModel):
@@ -62,7 +62,7 @@ class _Session:
 
 
 class _Seats:
-    """Every environment of one server. For one thread only."""
+    """All environments of one server. For one thread only."""
 
     def __init__(self, max_envs: int, keep_seconds: float) -> None:
         self._max_envs = max_envs

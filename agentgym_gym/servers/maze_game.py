@@ -68,7 +68,7 @@ MAX_STEPS = 50
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one action.
+    """The result of one action.
 
     Attributes:
         observation: What the agent is told.
@@ -99,7 +99,7 @@ class Game:
         self.last = Outcome(_described(self._place))
 
     def play(self, action: str) -> Outcome:
-        """Carry out one action, whatever the text.
+        """Play one action, whatever the text.
 
         Args:
             action: One of `ACTIONS`, to the letter. Anything else costs a step, like a move into a wall, and

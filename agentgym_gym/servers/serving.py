@@ -1,4 +1,4 @@
-"""Running an application with uvicorn: where it listens, what it prints, when it stops."""
+"""An application run by uvicorn: where it listens, what it prints, when it stops."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["listen", "run_until_told", "url_of"]
 MAX_PORT = 65_535
 
 KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection is kept: longer than a language model takes to think of the next step."""
+"""How long an idle connection is kept, in seconds: longer than a language model needs for a step."""
 
 GRACE_SECONDS = 2
-"""How long requests in progress may take to end once the server has been told to stop."""
+"""How long requests in progress may go on after the server was told to stop, in seconds."""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -59,7 +59,7 @@ class _CloseBody(BaseModel):
 
 
 class _Table:
-    """One environment: the task, its game, and what was said last."""
+    """One environment: the task, its game, and the last observation."""
 
     def __init__(self, book: RecipeBook, index: int) -> None:
         self.deal(book, index)
@@ -72,7 +72,7 @@ class _Table:
 
 
 class _Tables:
-    """Every environment of one server; safe to use from several threads."""
+    """All environments of one server; safe to use from several threads."""
 
     def __init__(self, book: RecipeBook, max_envs: int) -> None:
         self._book = book

@@ -22,7 +22,7 @@ __all__ = ["MAX_DIGITS", "Game", "Outcome"]
 
 MAX_DIGITS = 600
 """The longest number read in an action. Python may refuse to print an integer of 640 digits or more (see
-``sys.set_int_max_str_digits``); the difference is room for sums."""
+``sys.set_int_max_str_digits``); the difference leaves digits for sums."""
 
 _CRAFT = re.compile(r"craft (.*) using (.*)")
 _GET = re.compile(r"get ([0-9]+) (.*)")
@@ -31,7 +31,7 @@ _COUNTED = re.compile(r"([0-9]+) (.*)")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one action.
+    """The result of one action.
 
     Attributes:
         observation: What the agent is told.
@@ -62,7 +62,7 @@ class Game:
         self._held: dict[str, int] = {}
 
     def play(self, action: str) -> Outcome:
-        """Carry out one action; never raises, whatever the text.
+        """Play one action. Never raises, whatever the text.
 
         Args:
             action: ``get 1 oak logs``, ``craft 4 oak planks using 1 oak logs`` or ``inventory``. What follows

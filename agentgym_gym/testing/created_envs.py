@@ -1,4 +1,4 @@
-"""Which remote environments a server made, and what became of them, as seen from the way there."""
+"""The remote environments a server made, and what became of them, as a proxy sees it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Created:
     Attributes:
         id: Its id, unique among those of one path in one life of a server at most.
         path: The path by which it was made, such as ``/create``.
-        life: How often the server had gone and come back when it was made.
-        told: Whether the client was sent the whole reply while it still listened. A client that gives up in
-            that very moment may have taken no notice.
-        asked: Whether the client asked to close it, be it that the request never arrived.
+        life: How often the server had been restarted when it was made.
+        told: Whether the client was sent the whole reply while it still listened. A client that gives up at
+            that moment may not have read it.
+        asked: Whether the client sent a request to close it, even if that did not arrive.
         closed: Whether a request to close it arrived and was answered by HTTP 200.
     """
 
@@ -34,11 +34,11 @@ class Created:
 
 
 class Journal:
-    """What was made, in order. It is written in one thread.
+    """The remote environments that were made, in order. Used in one thread.
 
     Attributes:
-        created: All of it.
-        life: How often the server has gone and come back.
+        created: All of them.
+        life: How often the server has been restarted.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which calls go wrong and how: the vocabulary that the proxy and the transport share."""
+"""Injected faults: which calls go wrong and how, for the proxy and the transport."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Kind: TypeAlias = Literal["reset", "lost", "truncate", "error", "garble", "delay
 """How a call goes wrong.
 
 - ``reset``: the connection is reset, and the request never reaches the server;
-- ``lost``: the server carries the request out, and the connection is reset in place of the reply;
-- ``truncate``: the server carries it out, and the connection is closed in the midst of the reply;
+- ``lost``: the server carries the request out, and the connection is reset instead of the reply;
+- ``truncate``: the server carries it out, and the connection is closed in the middle of the reply;
 - ``error``: HTTP 500, and the request never reaches the server;
 - ``garble``: the server carries it out, and the reply is HTTP 200 with a page of HTML;
 - ``delay``: the server carries it out, and the reply comes late;
@@ -70,7 +70,7 @@ class Faults:
     """Draws what happens to each call, and counts it.
 
     The same seed and the same sequence of calls give the same faults. Calls of several clients come in
-    another order each time, and so are others hit: what stays is the share.
+    another order each time, so different calls are hit, at the same share.
 
     Args:
         share: How many of the calls go wrong, from 0 to 1.
@@ -80,7 +80,7 @@ class Faults:
         delay: Seconds by which ``delay`` is late.
 
     Attributes:
-        share: As given; it may be changed at any time, to 0 for a while without faults, say.
+        share: As given. It may be changed at any time, for example to 0 for a while without faults.
         injected: The faults so far, by kind.
         calls: The calls so far, by stage.
 
@@ -111,7 +111,7 @@ class Faults:
         self._lock = threading.Lock()
 
     def draw(self, stage: Stage) -> Kind | None:
-        """Return what happens to the next call; None where all is well."""
+        """Return the fault of the next call; None for no fault."""
         with self._lock:
             self.calls[stage] += 1
             if stage not in self.stages or self._random.random() >= self.share:
@@ -121,7 +121,7 @@ class Faults:
             return kind
 
     def take_back(self, kind: Kind | None) -> None:
-        """Count a fault no longer that could not be injected: the server itself failed before."""
+        """Uncount a fault that could not be injected, since the server itself failed before."""
         if kind is not None:
             with self._lock:
                 self.injected[kind] -= 1

@@ -1,4 +1,4 @@
-"""Passing calls on from clients to a server, and making some go wrong: the proxy without its door."""
+"""Forwarding of calls from clients to a server, with injected faults: the proxy without its listener."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError)
 
 
 class Address:
-    """Where a server is.
+    """The address of a server.
 
     Args:
         server: Its base URL.
 
     Attributes:
-        host: What a request calls it.
-        prefix: The path below which it lies.
+        host: The value of the header ``Host``.
+        prefix: The path of its base URL.
 
     Raises:
         BadOption: It is no such URL.
@@ -104,11 +104,11 @@ class _Line:
 
 
 class Forwarder:
-    """Serves the connections of clients, each in a task of its own.
+    """Serves the connections of clients, each in its own task.
 
     Args:
-        address: Where to pass calls on to.
-        faults: What goes wrong.
+        address: The server.
+        faults: The faults to inject.
 
     Attributes:
         journal: Which environments were made.

@@ -1,4 +1,4 @@
-"""HTTP/1.1 messages, read whole from a stream and kept as they came."""
+"""HTTP/1.1 messages, read whole from a stream and kept as received."""
 
 from __future__ import annotations
 

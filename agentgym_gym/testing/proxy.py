@@ -30,26 +30,26 @@ _PROBE = 0.02  # seconds between looks whether a server that was gone is back
 
 
 class FaultyProxy:
-    """Stands before one server, passes calls on to it as they are, and makes a share of them go wrong.
+    """A reverse proxy of one server that makes a share of the calls go wrong.
 
-    It is a context manager, and serves at 127.0.0.1 in a thread of its own until it is left; ``python -m
-    agentgym_gym.testing`` is the same in a process of its own. Each request and each reply is read whole and
-    passed on byte for byte, but for the request's ``Host``, and each client has a connection of its own to
-    the server. While the server is gone, so is the proxy: its connections end, and new ones are refused until
-    the server is back at its address. It learns of that by one connection more, on which nothing is said.
+    It is a context manager and serves at 127.0.0.1 in its own thread; ``python -m agentgym_gym.testing`` is
+    the same in its own process. Each request and each reply is read whole and forwarded byte for byte, except
+    for the request's ``Host``. Each client has its own connection to the server. While the server is down, so
+    is the proxy: its connections are closed, and new ones are refused until the server is back at its
+    address. It learns of that by one more connection, on which nothing is sent.
 
     Args:
         server: Base URL of the server.
         share: How many of the calls go wrong, from 0 to 1.
         kinds: How, as `Kind` lists them; one that is named twice is drawn twice as often.
         stages: What the calls that may go wrong are for; all by default.
-        seed: Seed of the draws: the same sequence of calls meets the same faults. Calls that come at the same
-            time come in another order each time, and so it is others that are hit.
+        seed: Seed of the draws: the same sequence of calls meets the same faults. Concurrent calls come in
+            another order each time, so different ones are hit.
         delay: Seconds by which ``delay`` is late.
         port: The port to listen on; 0 takes any free one.
 
     Attributes:
-        faults: What goes wrong, and what was counted; its ``share`` may be changed at any time.
+        faults: The injected faults and their counts; its ``share`` may be changed at any time.
 
     Raises:
         BadOption: An argument has a value it cannot have.
@@ -90,7 +90,7 @@ class FaultyProxy:
 
     @property
     def unplanned(self) -> int:
-        """How many calls the server left without an answer, through no fault that was injected."""
+        """How many calls the server itself did not answer."""
         return self._forwarder.unplanned
 
     @property
@@ -171,7 +171,7 @@ class FaultyProxy:
             await self._forwarder.stop()
 
     async def _watch(self) -> None:
-        """Find out when the server goes, and when it is back."""
+        """Watch when the server goes down, and when it is back."""
         while True:
             try:
                 reader, writer = await self._address.connect()
@@ -193,7 +193,7 @@ class FaultyProxy:
                 writer.transport.abort()
 
     async def _settle(self) -> None:
-        """Listen if it is time to, and else do not."""
+        """Listen while the server is up and the proxy is not told to be down."""
         async with self._settling:
             if self._there and not self._held_down:
                 if self._door is None:

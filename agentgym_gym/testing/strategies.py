@@ -75,11 +75,11 @@ def mixtures(environment: str | Environment) -> SearchStrategy[str]:
 def broken_replies(
     environment: str | Environment, action_format: str | Format = "react"
 ) -> SearchStrategy[str]:
-    """Return what a model may write that goes astray.
+    """Return broken replies, as a model may write them.
 
-    That is good replies with pieces cut out, put in or doubled; `mixtures`; and any text at all. Most cannot
-    be read, and the others can: a cut may have gone through a thought. Lone surrogates are among them, which
-    models do write and UTF-8 has no place for.
+    They are good replies with pieces removed, inserted or doubled; `mixtures`; and any text. Most cannot be
+    parsed. Some can: the broken piece may be in a thought. Lone surrogates are among them, which models do
+    write and UTF-8 cannot hold.
 
     Args:
         environment: The environment, or its name.
@@ -124,12 +124,12 @@ def tasks(environment: str | Environment, split: str | None = None) -> SearchStr
 def episodes(
     environment: str | Environment, action_format: str | Format = "react", *, max_turns: int = 8
 ) -> SearchStrategy[tuple[int, list[str]]]:
-    """Return episodes: a task, and what is said in it turn by turn, most of it well formed.
+    """Return episodes: a task, and the reply of each turn, most of them well formed.
 
     Args:
         environment: The environment, or its name.
         action_format: The format, or its name.
-        max_turns: The most that is said.
+        max_turns: Most replies.
 
     Raises:
         UnknownEnvironment: There is no such environment.

@@ -33,7 +33,7 @@ class FaultyTransport(httpx.BaseTransport):
         delay: Seconds by which ``delay`` is late.
 
     Attributes:
-        faults: What goes wrong, and what was counted; its ``share`` may be changed at any time.
+        faults: The injected faults and their counts; its ``share`` may be changed at any time.
 
     Raises:
         BadOption: An argument has a value it cannot have.
@@ -117,6 +117,6 @@ class _Cut(httpx.SyncByteStream):
 
 
 def _plain(headers: httpx.Headers) -> list[tuple[bytes, bytes]]:
-    """Return headers without what says how the body travelled: it has been read and decoded."""
+    """Return headers without those about the encoding of the body, which has been decoded."""
     travel = {b"content-encoding", b"content-length", b"transfer-encoding"}
     return [(name, value) for name, value in headers.raw if name.lower() not in travel]

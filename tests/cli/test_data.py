@@ -168,7 +168,9 @@ def test_what_is_printed(run):
     save("items.json", "textcraft_1", "maze_1", "maze_1", "textcraft_2")
     result = run("data", "rl", "items.json", "--out", "out", "--val", "0")
     assert re.search(r"agentgym/TextCraft-v0 +2 +0 +[\d,]+ *\n", result.stdout)
-    assert re.search(r"3 rows to train on and 0 held back; .* [\d,.]+ characters on average", result.stdout)
+    assert re.search(
+        r"3 rows for training and 0 for validation; .* [\d,.]+ characters on average", result.stdout
+    )
     assert "Left out, being there twice: 1." in result.stdout
     assert "Written to out/train.parquet." in result.stdout
 
@@ -231,8 +233,8 @@ def test_the_page_says_what_can_be_run(run):
     commands = "".join(re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)).splitlines()
     printed = [run(*shlex.split(command)[1:]) for command in commands]
     assert [result.exit_code for result in printed] == [0, 0, 0]
-    assert "80 rows to train on and 20 held back" in printed[0].stdout
-    assert "3 rows to train on" in printed[1].stdout
+    assert "80 rows for training and 20 for validation" in printed[0].stdout
+    assert "3 rows for training" in printed[1].stdout
     row = parquet.read_table("data/textcraft/val.parquet").to_pylist()[0]
     assert {name for name in row if f"`{name}`" in PAGE} == set(row)
     assert {name for name in interaction(row) if f"| `{name}` |" in PAGE} == set(interaction(row))

@@ -19,7 +19,7 @@ def table(result):
     lines = [line.split("  ") for line in result.stdout.splitlines()]
     lines = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     at = next(i for i, line in enumerate(lines) if line and line[0].split()[0] == "episodes")  # not a path
-    headings = " ".join(lines[at]).replace("mean ", "mean_").split()
+    headings = " ".join(lines[at]).replace("mean ", "mean_").replace("parse ", "parse_").split()
     values = " ".join(lines[at + 2]).replace(" ± ", "±").split()
     return dict(zip(headings, values, strict=True))
 
@@ -40,7 +40,7 @@ def test_eval(run, tmp_path, textcraft_url):
         "1.00±0.00",
         "1.00",
     )
-    assert row["unreadable"] == "0.0%"
+    assert row["parse_errors"] == "0.0%"
     assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
     counters = json.loads((out / "summary.json").read_text("utf-8"))["counters"]
     assert f"\n{counters['requests']} requests.\n" in result.stdout

@@ -178,7 +178,7 @@ def test_check_finds_nothing_wrong(run, folder, checked):
     said = run("verl", "check", folder).stdout
     assert "ok            environment: agentgym_gym:agentgym/TextCraft-v0 begins and answers" in said
     assert "ok            server: http://127.0.0.1" in said
-    assert "ok            held back" in said
+    assert "ok            validation" in said
     assert "ok            reward" in said
 
 
@@ -288,7 +288,7 @@ MISTAKES = {
     ),
     "task in both": (
         change_rows("val", lambda rows: kwargs_of(rows[0]).update(seed=3)),
-        "held back",
+        "validation",
         "1 of the tasks in val are in train too",
     ),
     "unknown environment": (

@@ -1,4 +1,4 @@
-"""Folders from which verl trains in a text environment: :func:`write` makes one, :func:`check` looks at it.
+"""Folders from which verl trains in a text environment: :func:`write` makes one, :func:`check` checks it.
 
 A folder holds ``config.yaml`` for verl's ``main_ppo``, ``agent_loop.yaml`` (and ``interaction.yaml``
 where verl plays by interactions), ``run.sh``, a ``README.md``, and in ``data/`` the tasks. Nothing here needs

@@ -1,4 +1,4 @@
-"""Looks over a folder before a GPU is rented: everything that can be told without one."""
+"""The check of a folder before a GPU is rented: everything that can be checked without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check"]
 
 
 def check(folder: Path, *, timeout: float = 60.0) -> tuple[list[Finding], View | None]:
-    """Look over a folder.
+    """Check a folder.
 
     Each check goes as far as what is installed allows, and says what it could not look at.
 

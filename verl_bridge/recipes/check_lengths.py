@@ -27,7 +27,7 @@ Count = Callable[[list[dict[str, Any]]], int]
 
 
 def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
-    """Tell whether prompts and whole episodes have room.
+    """Check whether prompts and whole episodes fit.
 
     Args:
         view: The folder.

@@ -43,7 +43,7 @@ def _known(answer: Mapping[str, Any]) -> Iterator[Finding]:
     for key in answer["unknown"]:
         advice = "delete it, or correct its name"
         if key.endswith("interaction_config_path"):
-            advice = "verl 0.8 deleted interactions: write the folder anew, with --integration agent-loop"
+            advice = "verl 0.8 deleted interactions: write the folder again, with --integration agent-loop"
         yield problem(
             "settings",
             f"verl {version} has no setting {key}, and most like it are ignored in silence",

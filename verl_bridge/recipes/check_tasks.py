@@ -112,7 +112,7 @@ def _is_text(*values: Any) -> bool:
 
 
 def apart(view: View) -> Iterator[Finding]:
-    """Tell whether tasks that are held back are trained on too."""
+    """Tell whether tasks of the validation split are trained on too."""
     if not {"train", "val"} <= set(view.rows):
         return
     keys = {part: [_key(row) for row in rows] for part, rows in view.rows.items()}
@@ -120,18 +120,18 @@ def apart(view: View) -> Iterator[Finding]:
     drawn = sum(key is None for part in keys.values() for key in part)
     if both:
         yield problem(
-            "held back",
+            "validation",
             f"{len(both)} of the tasks in val are in train too, such as {min(map(str, both)):.200}",
-            "divide the tasks anew: what is trained on says nothing about what was learned",
+            "split the tasks again: success on trained tasks says nothing about what was learned",
         )
     elif drawn:
         yield warning(
-            "held back",
+            "validation",
             f"{drawn} rows say neither seed nor reset_options: their tasks are drawn when they are played",
             "give each row a seed, or what its reset takes",
         )
     else:
-        yield ok("held back", "no task is in both train and val")
+        yield ok("validation", "no task is in both train and val")
 
 
 def _key(row: Mapping[str, Any]) -> str | None:
@@ -160,7 +160,7 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
             try:
                 task = Task.of(row, **defaults)
             except (ValueError, AttributeError) as error:
-                said = problem("environment", f"row {index} of {part}: {error}", "write the row anew")
+                said = problem("environment", f"row {index} of {part}: {error}", "write the row again")
                 findings.append(said)
                 break
             key = json.dumps([task.env_id, task.env_kwargs], sort_keys=True, default=str)

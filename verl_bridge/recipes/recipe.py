@@ -186,7 +186,7 @@ class Recipe:
 
     @property
     def lengths(self) -> Lengths:
-        """How long episodes are; more turns than were thought of make room for as many more tokens."""
+        """How long episodes are; more turns than usual get as many more tokens."""
         usual = _LENGTHS.get(self.env_id.rpartition(":")[2], _ANY)
         if self.turns is None:
             return usual
