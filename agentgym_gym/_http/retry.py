@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Call, Reply, Wait, WaitingFlow
+from agentgym_gym.calls import Call, InThread, Reply, Wait, WaitingFlow
 from agentgym_gym.errors import ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
 __all__ = [
@@ -70,8 +70,9 @@ class Pause:
     until: Future[Any] | None = None
 
 
-IOFlow: TypeAlias = Generator[Send | Pause, Reply | None, T]
-"""What a driver carries out: it is sent the reply to a `Send`, and None after a `Pause`."""
+IOFlow: TypeAlias = Generator[Send | Pause | InThread, Any, T]
+"""What a driver carries out: it is sent the reply to a `Send`, None after a `Pause`, and what the function of
+an `InThread` returns."""
 
 
 def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: float = math.inf) -> IOFlow[T]:
@@ -97,6 +98,14 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
                 yield from _wait(asked, limits, stats, until)
                 asked = next(flow)
                 continue
+            if isinstance(asked, InThread):
+                try:
+                    result = yield asked
+                except Exception as error:  # noqa: BLE001 - it is for the flow
+                    asked = flow.throw(error)
+                else:
+                    asked = flow.send(result)
+                continue
             try:
                 reply = yield from _deliver(asked, limits, stats, until)
             except Fault as fault:
@@ -105,8 +114,8 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
             else:
                 asked = flow.send(reply)
     except StopIteration as stop:
-        result: T = stop.value
-        return result
+        returned: T = stop.value
+        return returned
     finally:
         flow.close()
 
@@ -136,13 +145,12 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
             stats.requests += 1
             before = stats.connections
             try:
-                reply = yield Send(call, deadline, limits.connect)
+                reply: Reply = yield Send(call, deadline, limits.connect)
             except Fault as fault:
                 if attempt == _RETRIES or not may_repeat(call, fault):
                     raise
                 reason = str(fault)
             else:
-                assert reply is not None  # noqa: S101 - what a driver owes
                 if attempt == _RETRIES or not _was_refused(reply):
                     return reply
                 reason = f"{call} answered HTTP {reply.status}"

@@ -22,7 +22,7 @@ from agentgym_gym._http.limits import Limits, Stats, check_size
 from agentgym_gym._http.retry import Pause, Send, with_retries
 from agentgym_gym._http.transport import DeadlineTransport, authorization
 from agentgym_gym._text import reason, shown
-from agentgym_gym.calls import Call, Reply, WaitingFlow
+from agentgym_gym.calls import Call, InThread, Reply, WaitingFlow
 from agentgym_gym.errors import BadOption, BadReply, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -88,11 +88,12 @@ class SyncDriver:
                     asked = work.send(None)
                     continue
                 try:
-                    reply = self._exchange(asked)
-                except Fault as fault:
-                    asked = work.throw(fault)
+                    # This thread does what is to be done in a thread: it has nothing else to do meanwhile.
+                    answer = asked.function() if isinstance(asked, InThread) else self._exchange(asked)
+                except Exception as error:  # noqa: BLE001 - it is for the flow
+                    asked = work.throw(error)
                 else:
-                    asked = work.send(reply)
+                    asked = work.send(answer)
         except StopIteration as stop:
             result: T = stop.value
             return result
