@@ -1,54 +1,81 @@
-"""What this package does when the program ends, and after a fork.
+"""What is done when the program ends, and in a forked child.
 
-Each module registers its own function here. The orders say what runs first at exit: environments are released
-while the record of them is still there, and local servers are stopped last.
+At exit the order matters: remote environments are released while their servers run, the records of what is
+held are removed after that, and the local servers stop last. One function, registered with `atexit`, runs all
+of it in this order, whatever the order of the imports.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
-from typing import TYPE_CHECKING
+from bisect import insort
+from collections.abc import Callable
+from operator import itemgetter
 
-from agentgym_gym._logging import logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["RELEASE_ENVIRONMENTS", "REMOVE_RECORDS", "STOP_SERVERS", "after_fork_in_child", "at_exit"]
+__all__ = [
+    "RELEASE_ENVIRONMENTS",
+    "REMOVE_RECORDS",
+    "STOP_SERVERS",
+    "ProcessId",
+    "after_fork_in_child",
+    "at_exit",
+    "run_at_exit",
+]
 
 RELEASE_ENVIRONMENTS = 10
-"""Remote environments are released."""
+"""Order of what releases remote environments."""
 
 REMOVE_RECORDS = 20
-"""The records of remote environments are removed from disk."""
+"""Order of what removes the files that say what this process holds."""
 
 STOP_SERVERS = 30
-"""Local servers are stopped."""
+"""Order of what stops local servers."""
 
 _functions: list[tuple[int, Callable[[], object]]] = []
 
 
 def at_exit(function: Callable[[], object], *, order: int) -> None:
-    """Call a function when the program ends. An exception in it is logged, and the others still run.
+    """Have a function called when the program ends.
 
     Args:
-        function: What is called.
-        order: The lower, the sooner.
+        function: Called without arguments, in the main thread. A forked child calls it, too, if it ends by
+            itself.
+        order: Functions of a lower order are called first; of the same order, the one registered first.
     """
-    _functions.append((order, function))
-
-
-@atexit.register
-def _run_all() -> None:
-    for _, function in sorted(_functions, key=lambda entry: entry[0]):
-        try:
-            function()
-        except Exception:
-            logger.debug("a function failed at exit", exc_info=True)
+    insort(_functions, (order, function), key=itemgetter(0))
 
 
 def after_fork_in_child(function: Callable[[], object]) -> None:
-    """Call a function in each forked child, where the system has forks."""
+    """Have a function called in every forked child; nothing where the system cannot fork.
+
+    Args:
+        function: Called without arguments, in the order of registration.
+    """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
+
+
+class ProcessId:
+    """Says whether this is still the process that made the object, or a forked child of it."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+
+    @property
+    def current(self) -> bool:
+        """Whether the object was made in this process."""
+        return self._pid == os.getpid()
+
+
+@atexit.register
+def run_at_exit() -> None:
+    """Call what `at_exit` was given, in order; an exception of one does not keep the others from running.
+
+    Raises:
+        BaseException: The last exception that was raised; the ones before are its context.
+    """
+    with contextlib.ExitStack() as stack:
+        for _, function in reversed(_functions):  # the stack calls the last first
+            stack.callback(function)

@@ -8,8 +8,8 @@ synchronous driver, an asynchronous one and a test that replays a recording all 
         body = yield from exchange(Call("create", "POST", "/create"))
         return body.integer("id")
 
-A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. A flow may read
-the clock. A :data:`WaitingFlow` also yields a :class:`Wait` where it waits for another episode, and an
+A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. A flow may
+read the clock. A :data:`WaitingFlow` also yields a :class:`Wait` where it waits for another episode, and an
 :class:`InThread` where it reads or writes a file.
 """
 
@@ -148,11 +148,11 @@ class Wait:
 
 @dataclass(frozen=True)
 class InThread:
-    """Asks for a function to be called that reads or writes files; the answer is what it returns.
+    """Asks for a function to be called that reads or writes files; the answer is what the function returns.
 
-    A driver in an event loop calls it in a thread, any other where it is. An exception in it is thrown into the
-    flow. Once begun it is not interrupted: a flow that is cancelled meanwhile gets the answer, and ends where it
-    next asks for something else.
+    A driver in an event loop calls it in a thread, any other driver calls it where it is. An exception is
+    thrown into the flow. A task that is cancelled meanwhile does not interrupt the function: the flow gets its
+    answer, and ends where it next asks for anything else.
 
     Attributes:
         function: What is called, without arguments.

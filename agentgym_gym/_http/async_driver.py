@@ -128,17 +128,7 @@ class FlowFuture(asyncio.Future[T]):
         if self.done():
             return
         try:
-            asked = self._resume(how)
-            if isinstance(asked, InThread):
-                self._run_in_thread(asked.function)
-            elif self._cancelled_in_thread:
-                self.cancel()
-            elif isinstance(asked, Pause):
-                self._give_up = self._pause(asked)
-            elif (connection := self._driver.connection(asked.call.server)) is not None:
-                self._ask(connection, asked)
-            else:
-                self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
+            self._carry_out(self._resume(how))
         except StopIteration as stop:
             if self._cancelled_in_thread:
                 self.cancel()
@@ -154,11 +144,28 @@ class FlowFuture(asyncio.Future[T]):
             self.cancel()  # Ctrl-C, say
             raise
 
+    def _resume(self, how: object) -> Send | Pause | InThread:
+        """Have the flow go on until it asks for something."""
+        return self._work.throw(how) if isinstance(how, BaseException) else self._work.send(how)
+
+    def _carry_out(self, asked: Send | Pause | InThread) -> None:
+        """Begin what the flow asks for."""
+        if isinstance(asked, InThread):
+            self._run_in_thread(asked.function)
+        elif self._cancelled_in_thread:
+            self.cancel()
+        elif isinstance(asked, Pause):
+            self._give_up = self._pause(asked)
+        elif (connection := self._driver.connection(asked.call.server)) is not None:
+            self._ask(connection, asked)
+        else:
+            self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
+
     def cancel(self, msg: Any = None) -> bool:
         """Stop. The reply to a request that was sent may still come, and will not be read.
 
-        What is being done in a thread is waited for: the flow must learn of the files that it has changed, or of
-        the slot that it has taken.
+        Work in a thread is waited for: the flow must learn which files it has changed, or which slot it has
+        taken.
         """
         if self._in_thread:
             self._cancelled_in_thread = True
@@ -173,8 +180,8 @@ class FlowFuture(asyncio.Future[T]):
     def _run_in_thread(self, function: Callable[[], Any]) -> None:
         """Call a function in a thread of its own, and go on when it is done.
 
-        Not in a thread of the event loop's pool: the user's work may fill that, and the end of the program waits
-        for its threads.
+        It is not a thread of the event loop's pool: the user's work may fill that, and the end of the program
+        waits for those threads.
         """
         self._give_up = None
         thread = threading.Thread(target=self._call, args=(function,), name="agentgym-files", daemon=True)
@@ -197,10 +204,6 @@ class FlowFuture(asyncio.Future[T]):
     def _thread_done(self, how: object) -> None:
         self._in_thread = False
         self.advance(how)
-
-    def _resume(self, how: object) -> Send | Pause | InThread:
-        """Have the flow go on until it asks for something."""
-        return self._work.throw(how) if isinstance(how, BaseException) else self._work.send(how)
 
     def _pause(self, asked: Pause) -> Callable[[], object]:
         if asked.until is None:

@@ -14,13 +14,15 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, InThread, Reply, Wait, WaitingFlow
 from agentgym_gym.errors import ConnectionLost, Fault, ServerTimeout, ServerUnreachable
+
+if TYPE_CHECKING:
+    from agentgym_gym._http.limits import Limits, Stats
 
 __all__ = [
     "IOFlow",

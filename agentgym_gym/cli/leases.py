@@ -223,7 +223,7 @@ def _strike_out_what_is_gone(found: _Found) -> list[Record]:
     for record in left:
         for env_id, made in list(record.ids.items()):
             if record.environment not in names or made <= restarted:
-                record.strike(env_id)
+                record.remove(env_id)
                 del record.ids[env_id]
                 gone += 1
     for record in found.records:
@@ -248,7 +248,7 @@ def _close(server: str, left: Sequence[Record]) -> bool:
                             closed += 1
                         except (ServerError, EnvironmentFailed):
                             refused += 1  # it knows of none, or will never close it
-                    record.strike(env_id)
+                    record.remove(env_id)
     except Fault as fault:
         err.print(f"The server failed, and the rest is left: {clean(str(fault))}", soft_wrap=True)
         return False
