@@ -151,8 +151,8 @@ class InThread:
     """Asks for a function to be called that reads or writes files; the answer is what the function returns.
 
     A driver in an event loop calls it in a thread, any other driver calls it where it is. An exception is
-    thrown into the flow. A task that is cancelled meanwhile does not interrupt the function: the flow gets its
-    answer, and ends where it next asks for anything else.
+    thrown into the flow. A task that is cancelled meanwhile does not interrupt the function: the flow gets
+    its answer, and ends where it next asks for anything else.
 
     Attributes:
         function: What is called, without arguments.
