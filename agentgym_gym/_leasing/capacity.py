@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from filelock import FileLock
 
-__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of", "look"]
+__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of", "slot_states"]
 
 
 def _digest(server: str) -> str:
@@ -164,7 +164,7 @@ class SlotState(NamedTuple):
     taken: bool
 
 
-def look(server: str) -> list[SlotState]:
+def slot_states(server: str) -> list[SlotState]:
     """Return the slots of a server that processes of this user and machine ever took. Touches files.
 
     Args:

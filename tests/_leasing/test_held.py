@@ -36,7 +36,7 @@ if os.fork() == 0:
     gc.collect()
     sys.exit(0)
 os.wait()
-print(capacity.look("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in held.records("http://hand")])
+print(capacity.slot_states("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in held.records("http://hand")])
 slot.release()
 journal.discard(7)
 journal.flush()
