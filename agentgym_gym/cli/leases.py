@@ -202,8 +202,8 @@ def _clear(found: _ServerState, *, yes: bool) -> bool:
 def _remove_lost(found: _ServerState) -> list[Record]:
     """Remove from the records what the server has lost by a restart; return the records of the rest.
 
-    Where ids only grow, a new id is greater than all before it, unless the server was restarted. The records of
-    another environment, whose server was at this address before, are removed, too.
+    Where ids only grow, a new id is greater than all before it, unless the server was restarted. The records
+    of another environment, whose server was at this address before, are removed, too.
     """
     names = {environment.name for environment in found.probe.environments}
     left, newest = found.left, None

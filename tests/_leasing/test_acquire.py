@@ -29,7 +29,7 @@ def where(envs):
 
 
 def someone_waits(server, number=1):
-    """Wait until that many stand in line."""
+    """Wait until that many flows wait for a place."""
     pool = pool_of(find("TextCraft"), server.url)
     deadline = time.monotonic() + 30
     while len(pool.waiting) < number:
