@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import httpx
 
     from agentgym_gym._episode import StepResult
-    from agentgym_gym.calls import Flow
+    from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.catalogue import OnUnknown
 
 __all__ = ["EXIT_SECONDS", "BaseTextEnv", "give_back", "live_envs"]
@@ -170,7 +170,7 @@ class BaseTextEnv(gymnasium.Env[str, str | Action]):
         _live.add(self)  # again, if it was closed
         return task_id
 
-    def _turn(self, action: str | Action | Verbatim) -> Flow[StepResult]:
+    def _turn(self, action: str | Action | Verbatim) -> WaitingFlow[StepResult]:
         """Play one turn, and raise the fault that ended the episode where that is wanted."""
         turn = yield from self._episode.step(action)
         if self.on_fault == "raise" and self._episode.fault is not None:

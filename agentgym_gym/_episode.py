@@ -34,7 +34,7 @@ from agentgym_gym.wire import Outcome, Start, Wire
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from agentgym_gym._leasing.lease import Lease
+    from agentgym_gym._leasing.pool import Lease
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, ParsedReply
 
@@ -140,7 +140,7 @@ class Episode:
         self._playing = False
         lease = self.lease
         if lease is not None and (self.fault or lease.maybe_busy or not lease.pool.resume(lease)):
-            yield from self._give_back()
+            yield from self._release()
         self.fault = None
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
@@ -149,7 +149,7 @@ class Episode:
         self._playing = True
         return start.observation, self._info(available_actions=start.available_actions)
 
-    def step(self, reply: str | Action | Verbatim) -> Flow[StepResult]:
+    def step(self, reply: str | Action | Verbatim) -> WaitingFlow[StepResult]:
         """Play one turn.
 
         Args:
@@ -192,14 +192,14 @@ class Episode:
         """End an episode of which nobody has the last turn: what is played next must begin anew."""
         self._playing = False
 
-    def close(self) -> Flow[bool]:
-        """Give the remote environment back. May be called again.
+    def close(self) -> WaitingFlow[bool]:
+        """Release the remote environment. May be called again.
 
         Returns:
             Whether the server did its part, if it had one.
         """
         self._playing = False
-        return (yield from self._give_back())
+        return (yield from self._release())
 
     def _start_task(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[Start]:
         """Reset the remote environment we hold, or a free one; where that proves unusable, a new one."""
@@ -217,19 +217,19 @@ class Episode:
         most, stats = self.max_envs_per_server, self.stats
         return (yield from acquire(self.environment, servers, task_id, stats, most=most, fresh=fresh))
 
-    def _reset_remote(self, lease: Lease, task_id: int) -> Flow[Start]:
+    def _reset_remote(self, lease: Lease, task_id: int) -> WaitingFlow[Start]:
         try:
             start = yield from self._ask(lease, self.wire.reset(lease.env_id, task_id), "reset")
         except Fault as fault:
             lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
                 lease.pool.breaker.deprioritize()
-            yield from self._give_back()
+            yield from self._release()
             raise
         lease.fresh = False
         return start
 
-    def _ask(self, lease: Lease, flow: Flow[T], stage: Stage) -> Flow[T]:
+    def _ask(self, lease: Lease, flow: Flow[T], stage: Stage) -> WaitingFlow[T]:
         """Run a flow on the server of a lease that is still ours, and count the fault that it fails by."""
         try:
             lease.check()
@@ -241,14 +241,14 @@ class Episode:
             lease.maybe_busy = isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:
                 lease.revoke()  # the server may have been restarted, and the id be another's
-            lease.pool.note(fault)
+            yield from lease.pool.note_fault(fault)
             self.stats.fault(fault, server=lease.server, stage=stage)
             raise
         lease.maybe_busy = False
-        lease.pool.note(None)
+        lease.pool.note_reply()
         return answer
 
-    def _give_back(self) -> Flow[bool]:
+    def _release(self) -> WaitingFlow[bool]:
         lease, self.lease = self.lease, None
         return True if lease is None else (yield from lease.pool.release(lease, self.stats))
 

@@ -1,15 +1,16 @@
 """Calls, replies and flows: how anything is asked of a server, before anyone knows what it means.
 
 A *flow* is a generator that yields a :class:`Call` and is sent the :class:`Reply` to it, the pattern of
-httpx's ``auth_flow``. Everything that knows a protocol is a flow and does no I/O, so the synchronous
-driver, an asynchronous one and a test that replays a recording all run the same logic::
+httpx's ``auth_flow``. Everything that knows a protocol is a flow and does no network and no file I/O, so the
+synchronous driver, an asynchronous one and a test that replays a recording all run the same logic::
 
     def create(self, task_id: int) -> Flow[int]:
         body = yield from exchange(Call("create", "POST", "/create"))
         return body.integer("id")
 
-A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. What has to
-wait for another episode, and not for a server, yields a :class:`Wait` among its calls.
+A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. A flow may
+read the clock. A :data:`WaitingFlow` also yields a :class:`Wait` where it waits for another episode, and an
+:class:`InThread` where it reads or writes a file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -27,7 +28,7 @@ from urllib.parse import urlencode
 from agentgym_gym._text import no_constant, redact, scrub, shown
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
 
-__all__ = ["Body", "Call", "Flow", "Reply", "Stage", "Wait", "WaitingFlow", "at", "exchange"]
+__all__ = ["Body", "Call", "Flow", "InThread", "Reply", "Stage", "Wait", "WaitingFlow", "at", "exchange"]
 
 T = TypeVar("T")
 
@@ -147,8 +148,26 @@ class Wait:
     began: float = field(default_factory=time.monotonic)
 
 
+@dataclass(frozen=True)
+class InThread:
+    """Asks for a function to be called that reads or writes files; the answer is what the function returns.
+
+    A driver in an event loop calls it in a thread, any other driver calls it where it is. An exception is
+    thrown into the flow. A task that is cancelled meanwhile does not interrupt the function: the flow gets
+    its answer, and ends where it next asks for anything else.
+
+    Attributes:
+        function: What is called, without arguments.
+    """
+
+    function: Callable[[], Any]
+
+
 Flow: TypeAlias = Generator[Call, Reply, T]
-WaitingFlow: TypeAlias = Generator[Call | Wait, Reply, T]
+"""A flow of calls."""
+
+WaitingFlow: TypeAlias = Generator[Call | Wait | InThread, Any, T]
+"""A flow that may also wait, and have files read and written."""
 
 
 def at(server: str, flow: Flow[T]) -> Flow[T]:

@@ -6,20 +6,23 @@ What may be repeated, and how long it may take, is as for the synchronous driver
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
+from agentgym_gym.calls import InThread
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
     import concurrent.futures
 
     from agentgym_gym._http.httpx_client import AwaitedClient, HttpClient
-    from agentgym_gym.calls import Reply, WaitingFlow
+    from agentgym_gym.calls import WaitingFlow
 
 __all__ = ["AsyncDriver", "FlowFuture"]
 
@@ -129,40 +132,95 @@ class FlowFuture(asyncio.Future[T]):
         self._driver = driver
         self._work = work
         self._give_up: Callable[[], object] | None = None  # what is being waited for
+        self._in_thread = False
+        self._cancelled_in_thread = False
 
-    def advance(self, how: Reply | Exception | None) -> None:
+    def advance(self, how: object) -> None:
         """Go on as far as that goes without waiting.
 
         Args:
-            how: How what was waited for has ended; None for a pause, and at the beginning.
+            how: How what was waited for has ended: the answer, or the exception in place of one; None for a
+                pause, and at the beginning.
         """
         if self.done():
             return
         try:
-            asked = self._work.throw(how) if isinstance(how, Exception) else self._work.send(how)
-            if isinstance(asked, Pause):
-                self._give_up = self._pause(asked)
-            elif (connection := self._driver.connection(asked.call.server)) is not None:
-                self._ask(connection, asked)
-            else:
-                self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
+            self._carry_out(self._resume(how))
         except StopIteration as stop:
-            self.set_result(stop.value)
+            if self._cancelled_in_thread:
+                self.cancel()
+            else:
+                self.set_result(stop.value)
         except Exception as error:  # noqa: BLE001 - it is for whoever awaits this
             self._work.close()
-            self.set_exception(error)
+            if self._cancelled_in_thread:
+                self.cancel()
+            else:
+                self.set_exception(error)
         except BaseException:
             self.cancel()  # Ctrl-C, say
             raise
 
+    def _resume(self, how: object) -> Send | Pause | InThread:
+        """Have the flow go on until it asks for something."""
+        return self._work.throw(how) if isinstance(how, BaseException) else self._work.send(how)
+
+    def _carry_out(self, asked: Send | Pause | InThread) -> None:
+        """Begin what the flow asks for."""
+        if isinstance(asked, InThread):
+            self._run_in_thread(asked.function)
+        elif self._cancelled_in_thread:
+            self.cancel()
+        elif isinstance(asked, Pause):
+            self._give_up = self._pause(asked)
+        elif (connection := self._driver.connection(asked.call.server)) is not None:
+            self._ask(connection, asked)
+        else:
+            self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
+
     def cancel(self, msg: Any = None) -> bool:
-        """Stop. The reply to a request that was sent may still come, and will not be read."""
+        """Stop. The reply to a request that was sent may still come, and will not be read.
+
+        Work in a thread is waited for: the flow must learn which files it has changed, or which slot it has
+        taken.
+        """
+        if self._in_thread:
+            self._cancelled_in_thread = True
+            return True
         if not super().cancel(msg):
             return False
         if self._give_up is not None:
             self._give_up()
         self._work.close()
         return True
+
+    def _run_in_thread(self, function: Callable[[], Any]) -> None:
+        """Call a function in a thread of its own, and go on when it is done.
+
+        It is not a thread of the event loop's pool: the user's work may fill that, and the end of the program
+        waits for those threads.
+        """
+        self._give_up = None
+        thread = threading.Thread(target=self._call, args=(function,), name="agentgym-files", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # there are too many threads, or the program ends
+            self._call(function)
+        self._in_thread = True
+
+    def _call(self, function: Callable[[], Any]) -> None:
+        """Call a function, and have the event loop go on with what it returned or raised."""
+        how = _outcome(function)
+        try:
+            self.get_loop().call_soon_threadsafe(self._thread_done, how)
+        except RuntimeError:  # the event loop was closed meanwhile: nobody waits for the flow any more
+            with contextlib.suppress(Exception), contextlib.closing(self._work):
+                while isinstance(asked := self._resume(how), InThread):
+                    how = _outcome(asked.function)
+
+    def _thread_done(self, how: object) -> None:
+        self._in_thread = False
+        self.advance(how)
 
     def _pause(self, asked: Pause) -> Callable[[], object]:
         if asked.until is None:
@@ -187,3 +245,11 @@ class FlowFuture(asyncio.Future[T]):
     def _ask(self, connection: Connection | AwaitedClient, asked: Send) -> None:
         self._give_up = connection.close
         connection.ask(asked, self.advance)
+
+
+def _outcome(function: Callable[[], Any]) -> object:
+    """Return what a function returns, or the exception that it raises."""
+    try:
+        return function()
+    except BaseException as error:  # noqa: BLE001 - it is for the flow
+        return error

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Call, Reply, Wait, WaitingFlow
+from agentgym_gym.calls import Call, InThread, Reply, Wait, WaitingFlow
 from agentgym_gym.errors import (
     AccessDenied,
     ConnectionLost,
@@ -28,6 +28,9 @@ from agentgym_gym.errors import (
     ServerTimeout,
     ServerUnreachable,
 )
+
+if TYPE_CHECKING:
+    from agentgym_gym._http.limits import Limits, Stats
 
 __all__ = [
     "IOFlow",
@@ -90,8 +93,9 @@ class Pause:
     until: Future[Any] | None = None
 
 
-IOFlow: TypeAlias = Generator[Send | Pause, Reply | None, T]
-"""What a driver carries out: it is sent the reply to a `Send`, and None after a `Pause`."""
+IOFlow: TypeAlias = Generator[Send | Pause | InThread, Any, T]
+"""What a driver carries out: it is sent the reply to a `Send`, None after a `Pause`, and what the function of
+an `InThread` returns."""
 
 
 def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: float = math.inf) -> IOFlow[T]:
@@ -117,6 +121,14 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
                 yield from _wait(asked, limits, stats, until)
                 asked = next(flow)
                 continue
+            if isinstance(asked, InThread):
+                try:
+                    result = yield asked
+                except Exception as error:  # noqa: BLE001 - it is for the flow
+                    asked = flow.throw(error)
+                else:
+                    asked = flow.send(result)
+                continue
             try:
                 reply = yield from _deliver(asked, limits, stats, until)
             except Fault as fault:
@@ -125,8 +137,8 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
             else:
                 asked = flow.send(reply)
     except StopIteration as stop:
-        result: T = stop.value
-        return result
+        returned: T = stop.value
+        return returned
     finally:
         flow.close()
 
@@ -157,13 +169,12 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
             stats.requests += 1
             before, asked_for = stats.connections, None
             try:
-                reply = yield Send(call, deadline, limits.connect)
+                reply: Reply = yield Send(call, deadline, limits.connect)
             except Fault as fault:
                 if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
                 reason = str(fault)
             else:
-                assert reply is not None  # noqa: S101 - what a driver owes
                 _check_access(reply)
                 asked_for = retry_after(reply)
                 if not _was_refused(reply) or (attempt >= _RETRIES and asked_for is None):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agentgym_gym._http.blocking import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
-from agentgym_gym.errors import Fault
+from agentgym_gym.calls import InThread
 
 if TYPE_CHECKING:
     from agentgym_gym._http.httpx_client import BlockingClient, HttpClient
@@ -74,11 +74,12 @@ class SyncDriver:
                     asked = work.send(None)
                     continue
                 try:
-                    reply = self._exchange(asked)
-                except Fault as fault:
-                    asked = work.throw(fault)
+                    # This thread does what is to be done in a thread: it has nothing else to do meanwhile.
+                    answer = asked.function() if isinstance(asked, InThread) else self._exchange(asked)
+                except Exception as error:  # noqa: BLE001 - it is for the flow
+                    asked = work.throw(error)
                 else:
-                    asked = work.send(reply)
+                    asked = work.send(answer)
         except StopIteration as stop:
             result: T = stop.value
             return result

@@ -1,1 +1,1 @@
-"""Leases: which remote environments are ours, on which server, and how many there may be. Private."""
+"""Leases: which remote environments this process holds, on which server, and how many. Private."""

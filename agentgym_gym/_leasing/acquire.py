@@ -1,30 +1,31 @@
-"""On which of several servers an episode is played, and waiting until one has a place.
+"""How a lease is acquired: which server is asked, who waits for a place, and what is asked of the server.
 
-The least loaded server that did not just fail comes first. One that fails is passed over, and one on which
-this process holds all that it may is waited for: first come, first served, whichever server is free first.
-What an episode that is over still holds, for its environment's next one, is handed on to whoever waits.
+The least loaded server that did not just fail is asked first. If it fails, the next one is asked. Where this
+process holds as many environments on each server as it may, it waits: first come, first served, on whichever
+server a place is free first. A lease whose episode is over goes to whoever waits.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from agentgym_gym._leasing.lease import Lease, Waiter
-from agentgym_gym._leasing.pool import LeasePool, pool_of
+from agentgym_gym._leasing.pool import Lease, LeasePool, Waiter, pool_of
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Wait, WaitingFlow
-from agentgym_gym.errors import Fault, ServerFull
+from agentgym_gym.calls import Flow, InThread, Wait, WaitingFlow, at
+from agentgym_gym.errors import Fault, ServerFull, WrongServer
 
 if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
+    from agentgym_gym._leasing.capacity import Slot
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["acquire"]
+__all__ = ["acquire", "acquire_on"]
 
 
 def acquire(
@@ -36,20 +37,21 @@ def acquire(
     most: int | None = None,
     fresh: bool = False,
 ) -> WaitingFlow[Lease]:
-    """Take a lease on the least loaded server that does its part and has room.
+    """Acquire a lease on the least loaded server that does its part and has room.
 
     Args:
-        environment: What is played.
+        environment: The environment that is played.
         servers: Base URLs of the servers.
         task_id: The task that will be played first.
-        stats: Where faults are counted, also those of servers that are then passed over.
+        stats: Where faults are counted, also those of servers that are passed over.
         most: How many environments this process may hold on each server; None for no limit.
         fresh: Whether only a new environment will do.
 
     Raises:
         WrongServer: Another environment answers at an address.
-        ServerFull: None had room in time.
-        Fault: None did its part; that of the last that was asked.
+        ServerFull: No server had room in time.
+        Fault: No server did its part; the fault is that of the last one.
+        OSError: The lock files of a server with a fixed capacity cannot be used.
     """
     pools = [pool_of(environment, server) for server in servers]
     while True:
@@ -65,15 +67,119 @@ def acquire(
             continue
         pools.remove(place)
         try:
-            return (yield from place.acquire(task_id, fresh=fresh, reserved=True))
+            return (yield from acquire_on(place, task_id, fresh=fresh, reserved=True))
         except Fault as fault:
             stats.fault(fault, server=place.server, stage="create")
             if not pools:
                 raise
 
 
+def acquire_on(
+    pool: LeasePool, task_id: int, *, fresh: bool = False, reserved: bool = False
+) -> WaitingFlow[Lease]:
+    """Acquire a lease on one server: on a free environment of this process, else on a new one.
+
+    Args:
+        pool: The pool of the server.
+        task_id: The task that will be played first.
+        fresh: Whether only a new environment will do.
+        reserved: Whether a place was reserved for it.
+
+    Raises:
+        WrongServer: Another environment answers at the address.
+        ServerFull: The server has no environment left.
+        ServerUnreachable: It could not be reached, or its circuit is open.
+        Fault: The server did not do its part.
+        OSError: The lock files of a server with a fixed capacity cannot be used.
+    """
+    if not reserved:
+        pool.reserve()
+    try:
+        pool.breaker.check()
+        try:
+            yield from _identify(pool)
+            return (yield from _take_slot(pool, task_id, fresh=fresh))
+        except Fault as fault:
+            if not isinstance(fault, ServerFull):
+                pool.breaker.deprioritize()
+            yield from pool.note_fault(fault)
+            raise
+    finally:
+        pool.unreserve()  # a lease counts by itself
+
+
+def _identify(pool: LeasePool) -> Flow[None]:
+    if pool.identified:
+        return
+    environment, server = pool.environment, pool.server
+    try:
+        yield from at(server, environment.wire.identify())
+    except WrongServer as error:
+        raise WrongServer(
+            f"{redact(server)} does not serve {environment.name}: {error}. Check the argument server= and "
+            f"the variable {environment.variable}; `agentgym doctor URL` tells what answers at a URL."
+        ) from None
+    pool.identified = True
+
+
+def _take_slot(pool: LeasePool, task_id: int, *, fresh: bool) -> WaitingFlow[Lease]:
+    """Take a slot where the server has slots, and an environment for it."""
+    if pool.slots is None:
+        return (yield from _take_env(pool, None, task_id, fresh=fresh))
+    pool.end_quarantine()
+    slot: Slot | None = yield InThread(pool.slots.take)
+    if slot is None:
+        raise ServerFull(
+            f"{redact(pool.server)} holds at most {pool.slots.capacity} {pool.environment.name} "
+            "environments, and the processes of this machine use them all; close some, or spread over "
+            "more servers with server=[URL, URL, ...]"
+        )
+    try:
+        return (yield from _take_env(pool, slot, task_id, fresh=fresh))
+    except Exception:
+        yield InThread(slot.release)
+        raise
+    except BaseException:  # an interrupt, after which a flow may yield nothing
+        pool.slots.release_soon(slot)
+        raise
+
+
+def _take_env(pool: LeasePool, slot: Slot | None, task_id: int, *, fresh: bool) -> WaitingFlow[Lease]:
+    """Return a lease on a free environment, on the one last played in the slot, or on a new one."""
+    wire = pool.environment.wire
+    reused = None if fresh else pool.reuse(slot)
+    if reused is not None:
+        return reused
+    listed: tuple[int, ...] | None = None
+    if slot is not None:
+        listed = yield from at(pool.server, wire.list_envs())
+    if slot is not None and listed is not None:
+        left = slot.env_id
+        if left in listed and not pool.holds(left) and not fresh:
+            return pool.add_lease(left, fresh=False, slot=slot)
+        _check_room(pool, len(listed))
+    env_id = yield from at(pool.server, wire.create(task_id))
+    if env_id in (listed or ()):
+        raise pool.id_in_use(env_id)
+    lease = pool.add_new(env_id, slot)
+    if slot is not None:
+        slot.env_id = None if listed is None else env_id
+        yield InThread(slot.save)
+    if pool.journal is not None:
+        yield InThread(pool.journal.flush)
+    return lease
+
+
+def _check_room(pool: LeasePool, there: int) -> None:
+    if there >= (pool.environment.wire.capacity or math.inf):
+        raise ServerFull(
+            f"{redact(pool.server)} holds {there} {pool.environment.name} environments that others made, "
+            "and has no room left; use another server, or restart this one"
+        )
+
+
 def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
-    """Return one of the pools, where a place is reserved, or an idle lease, as soon as there is either."""
+    """Return a pool in which a place is reserved, or an idle lease taken over; wait until there is one."""
     ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
     for pool in ranked:
         if pool.reserve(most):
@@ -82,47 +188,47 @@ def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePoo
         lease = pool.take_over()
         if lease is not None:
             return lease
-    return (yield from _in_line(pools, most))
+    return (yield from _wait_for_place(pools, most))
 
 
-def _in_line(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
-    """Wait in all pools for the first place there is."""
+def _wait_for_place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
+    """Wait in all pools for the first free place."""
     turn = Waiter(most or 0, Future())
     log(logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
     began = time.monotonic()
     try:
         for pool in pools:
             pool.waiting[turn] = None
-            pool.offer()  # what was given back before we stood in line
+            pool.offer()  # what was released before this flow began to wait
         while not turn.place.done():
             yield Wait(turn.place, min(pool.quarantine_left for pool in pools), began)
             for pool in pools:
-                pool.offer()  # what has rested long enough
+                pool.offer()  # what has left quarantine
         if turn.place.cancelled():
-            raise ServerFull(_advice(pools, most))
+            raise ServerFull(_no_place(pools, most))
         return turn.place.result()
     except BaseException:
         if not turn.place.cancel():
-            _pass_on(turn.place.result())
+            _return_place(turn.place.result())
         raise
     finally:
         for pool in pools:
             pool.waiting.pop(turn, None)
 
 
-def _pass_on(place: LeasePool | Lease) -> None:
-    """Give up a place for which there is no use any more."""
+def _return_place(place: LeasePool | Lease) -> None:
+    """Return a place that is not used."""
     if isinstance(place, Lease):
         place.pool.park(place)
     else:
         place.unreserve()
 
 
-def _advice(pools: Sequence[LeasePool], most: int | None) -> str:
+def _no_place(pools: Sequence[LeasePool], most: int | None) -> str:
     name = pools[0].environment.name
     where = "the server" if len(pools) == 1 else f"each of the {len(pools)} servers"
     return (
         f"this process holds {most} {name} environments on {where}, as many as max_envs_per_server={most} "
-        "allows, and none was given back in time: close() those that are done with, play fewer at once, add "
+        "allows, and none was released in time: close() those that are done with, play fewer at once, add "
         "servers by server=[URL, URL, ...], or give it a longer time limit by timeout={'create': SECONDS}"
     )

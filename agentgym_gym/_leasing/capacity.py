@@ -1,28 +1,29 @@
-"""Places on a server that holds only so many environments, shared out among the processes of this machine.
+"""Slots: the places on a server with a fixed capacity, shared by the processes of this machine.
 
-A slot is a lock file in the folder for temporary files, one for each environment that a server can hold. The
-system lets go of it when its process ends, however that ends. Beside it stands the id of the environment that
-was last played in it, so that the next process goes on using that one.
+A slot is a lock file in the folder for temporary files; there is one for each environment that a server can
+hold. The operating system releases the lock when its process ends, however it ends. A file beside it holds
+the id of the environment that was last played in the slot, so that the next process reuses that environment.
 
-Processes of other users, and on other machines, are not seen.
+Processes of other users and on other machines are not seen.
 """
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import tempfile
-from functools import partial
+import threading
+import weakref
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from filelock import FileLock
 
-__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of", "look"]
+__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of", "slot_states"]
 
 
 def _digest(server: str) -> str:
@@ -30,7 +31,7 @@ def _digest(server: str) -> str:
 
 
 def _user() -> str:
-    """Return a name for the user that can stand in a file's name."""
+    """Return a name for the user that is safe in a file name."""
     try:
         return _digest(getpass.getuser())
     except (KeyError, OSError):  # there is no such user in a bare container
@@ -42,7 +43,7 @@ FOLDER = Path(tempfile.gettempdir()) / f"agentgym-gym-{_user()}"
 
 
 def folder_of(server: str) -> Path:
-    """Return where the files about a server are, by whichever of its names it is called.
+    """Return the folder of a server: the same one for all names of the local host. Touches no file.
 
     Args:
         server: Its base URL.
@@ -54,27 +55,45 @@ def folder_of(server: str) -> Path:
 
 
 class Slot:
-    """A place on a server, ours until it is given back.
+    """A place on a server that this process holds until it releases it.
+
+    One that is dropped without `release` is free again, too: the garbage collector closes its lock file.
 
     Attributes:
         env_id: The environment last played in it, by any process; None if there was none.
     """
 
-    def __init__(self, lock: FileLock, note: Path, on_release: Callable[[], None]) -> None:
+    def __init__(self, lock: FileLock, note: Path) -> None:
         self._lock = lock
         self._note = note
-        self._on_release = on_release
-        self.env_id = _noted(note)
+        self.env_id = self._saved = _read_id(note)
 
-    def remember(self, env_id: int | None) -> None:
-        """Note which environment is played in it, or that none is."""
-        self.env_id = env_id
-        self._note.write_text("" if env_id is None else str(env_id), "ascii")
+    @property
+    def held(self) -> bool:
+        """Whether it was not released yet."""
+        return self._lock.is_locked
+
+    def save(self) -> None:
+        """Write :attr:`env_id` to disk, for the process that takes the slot next.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if self.env_id != self._saved:
+            self._note.write_text("" if self.env_id is None else str(self.env_id), "ascii")
+            self._saved = self.env_id
 
     def release(self) -> None:
-        """Give it back. May be called again."""
-        self._lock.release()
-        self._on_release()
+        """Save, and let others take the slot. May be called again.
+
+        Raises:
+            OSError: The id cannot be written; the slot is released all the same.
+        """
+        if self.held:
+            try:
+                self.save()
+            finally:
+                self._lock.release()
 
 
 class Slots:
@@ -88,28 +107,53 @@ class Slots:
     def __init__(self, server: str, capacity: int) -> None:
         self.capacity = capacity
         self._folder = folder_of(server)
-        self._taken: set[int] = set()  # by us, so that nobody looks at each of them again and again
+        # By number, so that nobody tries the locks of this process again and again. Weak: see `Slot`.
+        self._slots: weakref.WeakValueDictionary[int, Slot] = weakref.WeakValueDictionary()
+        self._leaving: deque[Slot] = deque()
+        # Reentrant, because the garbage collector may run while it is held, and release a lease.
+        self._lock = threading.RLock()
 
     def take(self) -> Slot | None:
-        """Return a free slot, or None where all are taken."""
+        """Return a free slot, or None where all are taken. Touches files.
+
+        Raises:
+            OSError: The lock files cannot be made.
+        """
         from filelock import FileLock, Timeout  # noqa: PLC0415 - few servers need it
 
+        self._release_leaving()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(self.capacity):
-            if number in self._taken:
+            known = self._slots.get(number)
+            if known is not None and known.held:
                 continue
             lock = FileLock(self._folder / f"{number}.lock", timeout=0, thread_local=False)
             try:
                 lock.acquire()
             except Timeout:
                 continue
-            self._taken.add(number)
-            return Slot(lock, self._folder / f"{number}.id", partial(self._taken.discard, number))
+            slot = self._slots[number] = Slot(lock, self._folder / f"{number}.id")
+            return slot
         return None
+
+    def release_soon(self, slot: Slot) -> None:
+        """Release a slot in a thread of its own, and in any case before `take` looks for one.
+
+        This is for code that may run in an event loop and cannot yield to the driver.
+        """
+        self._leaving.append(slot)
+        with contextlib.suppress(RuntimeError):  # at the end of the program, which releases all locks
+            threading.Thread(target=self._release_leaving, name="agentgym-files", daemon=True).start()
+
+    def _release_leaving(self) -> None:
+        with self._lock:
+            while self._leaving:
+                with contextlib.suppress(OSError):
+                    self._leaving.popleft().release()
 
 
 class SlotState(NamedTuple):
-    """What is known of a place.
+    """The state of a slot, as any process sees it.
 
     Attributes:
         env_id: The environment last played in it; None if there was none.
@@ -120,8 +164,8 @@ class SlotState(NamedTuple):
     taken: bool
 
 
-def look(server: str) -> list[SlotState]:
-    """Return the places on a server that processes of this user and machine ever took.
+def slot_states(server: str) -> list[SlotState]:
+    """Return the slots of a server that processes of this user and machine ever took. Touches files.
 
     Args:
         server: Its base URL.
@@ -137,13 +181,14 @@ def look(server: str) -> list[SlotState]:
         try:
             lock.acquire()
         except Timeout:
-            found.append(SlotState(_noted(note), taken=True))
+            found.append(SlotState(_read_id(note), taken=True))
         else:
-            found.append(SlotState(_noted(note), taken=False))
+            found.append(SlotState(_read_id(note), taken=False))
             lock.release()
     return found
 
 
-def _noted(note: Path) -> int | None:
+def _read_id(note: Path) -> int | None:
+    """Return the id in a file; None if there is none."""
     text = note.read_text("ascii") if note.exists() else ""
     return int(text) if text.isdecimal() else None

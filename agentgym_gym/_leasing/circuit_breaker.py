@@ -1,74 +1,83 @@
-"""Whether a server is worth asking: one that does not answer is left alone for a while.
+"""A circuit breaker: a server that does not answer is not asked for a while.
 
-A connection that is refused costs nothing, and whoever answers next may be well. A server that takes
-connections and lets them wait costs a time limit each time, for every episode: hours, in a long run.
+A refused connection costs nothing, and the server that answers next may be healthy. A server that accepts
+connections and never answers costs one time limit for every episode, which adds up to hours in a long run.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.errors import Fault, ServerTimeout, ServerUnreachable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["MAX_FAILURES", "MAX_OPEN_SECONDS", "OPEN_SECONDS", "CircuitBreaker"]
 
 MAX_FAILURES = 3
-"""Time limits that a server may reach in a row before it is left alone."""
+"""The circuit opens after this many time limits in a row."""
 
 OPEN_SECONDS = 10.0
-"""How long it is left alone at first, in seconds; twice as long each time it is found no better."""
+"""How long the circuit is open at first, in seconds. It doubles each time the server fails again."""
 
 MAX_OPEN_SECONDS = 120.0
-"""How long at the most, in seconds."""
+"""How long the circuit is open at most, in seconds."""
 
 
 class CircuitBreaker:
-    """What is known of one server, by all threads of this process.
+    """The health of one server, as all threads of this process found it.
 
     Args:
         server: Its base URL, for messages.
+
+    Attributes:
+        clock: Returns the time in seconds; `time.monotonic`, or that of a test.
     """
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
         self._server = server
         self._failures = 0
         self._seconds = OPEN_SECONDS
-        self._until = 0.0
-        self._deprioritized_until = 0.0  # until when
+        self._until = -math.inf
+        self._deprioritized_until = -math.inf
         self._lock = threading.Lock()
 
     @property
     def deprioritized(self) -> bool:
-        """Whether it failed somebody a while ago, so that another is asked rather."""
-        now = time.monotonic()
+        """Whether the server failed a short while ago, so that others are asked first."""
+        now = self.clock()
         return now < self._deprioritized_until or (self._failures > 0 and now < self._until)
 
     def check(self) -> None:
-        """Raise while the server is left alone; after that let one caller at a time find out how it is.
+        """Raise while the circuit is open. After that one caller at a time is let through, to try the server.
 
         Raises:
-            ServerUnreachable: It is left alone.
+            ServerUnreachable: The circuit is open.
         """
         with self._lock:
             if self._failures < MAX_FAILURES:
                 return
-            left = self._until - time.monotonic()
+            left = self._until - self.clock()
             if left > 0:
                 raise ServerUnreachable(
-                    f"{redact(self._server)} reached its time limit {self._failures} times in a row and is "
-                    f"left alone for {left:.0f} seconds more"
+                    f"{redact(self._server)} reached its time limit {self._failures} times in a row: "
+                    f"circuit open for {left:.0f} more seconds"
                 )
             self._open()
 
     def note(self, fault: Fault | None) -> None:
-        """Take note of how a call ended.
+        """Note how a call ended.
 
         Args:
-            fault: How it failed; None if it was answered.
+            fault: How it failed; None if the server answered.
         """
         with self._lock:
             missed, seconds = self._failures, self._seconds
@@ -79,11 +88,11 @@ class CircuitBreaker:
             ):
                 self._failures += 1
                 if self._failures < MAX_FAILURES:
-                    self._until = time.monotonic() + self._seconds
+                    self._until = self.clock() + self._seconds
                 elif self._failures == MAX_FAILURES:
                     self._open()
             failures = self._failures
-        # Outside of the lock, for who writes a log may take long.
+        # Outside of the lock, because a log handler may take long.
         if missed < MAX_FAILURES <= failures:
             log(
                 logging.WARNING,
@@ -96,12 +105,12 @@ class CircuitBreaker:
             log(logging.INFO, "circuit closed", server=redact(self._server), failures=missed)
 
     def deprioritize(self) -> None:
-        """Have others asked first for a while: an episode could not begin here.
+        """Have other servers asked first for a while, because an episode could not begin on this one.
 
-        Else the server that fails at once, being the least loaded, would be asked first by everybody.
+        A server that fails at once is the least loaded one, and would be everybody's first choice.
         """
-        self._deprioritized_until = time.monotonic() + OPEN_SECONDS
+        self._deprioritized_until = self.clock() + OPEN_SECONDS
 
     def _open(self) -> None:
-        self._until = time.monotonic() + self._seconds
+        self._until = self.clock() + self._seconds
         self._seconds = min(2 * self._seconds, MAX_OPEN_SECONDS)

@@ -1,33 +1,36 @@
-"""What this process holds on a server that can close, written down for when the process dies.
+"""Held ids are persisted, so that they can be closed when a process has died.
 
-A process that is killed closes nothing, and most servers do not tell what they hold. So each process has a
-folder, with one in it for each server, and in that an empty file for each environment it holds, named by the
-id. A lock that the system lets go of however the process ends says whether it is still there. ``agentgym
-leases`` reads it.
+A process that is killed closes nothing, and most servers do not list what they hold. So each process has a
+folder, with one folder in it for each server that can close environments, and in that an empty file for each
+environment that the process holds, named by its id. A lock file tells whether the process still runs: the
+operating system releases the lock however the process ends. ``agentgym leases`` reads these records.
 
-Nothing here ever keeps an episode from being played: where nothing can be written, nothing is written.
+The records are only a help: where they cannot be written, episodes are played without them.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
 import os
 import shutil
 import tempfile
+import threading
 import time
+from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from agentgym_gym import _lifecycle
 from agentgym_gym._leasing import capacity
 from agentgym_gym._leasing.capacity import folder_of
 from agentgym_gym._logging import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Journal", "Record", "records"]
 
@@ -35,7 +38,9 @@ _ABOUT, _LOCK = "about.json", "lock"
 
 
 class Journal:
-    """What this process holds on one server.
+    """The record of what this process holds on one server.
+
+    Changes are noted at once, in order, and reach the disk by `flush`: the other methods touch no file.
 
     Args:
         environment: Name of the environment.
@@ -44,35 +49,52 @@ class Journal:
 
     def __init__(self, environment: str, server: str) -> None:
         self._name = f"{folder_of(server).name}-{quote(environment, safe='')}"
+        self._changes: deque[Callable[[Path], None]] = deque()
+        # Reentrant, because the garbage collector may run while it is held, and release a lease.
+        self._lock = threading.RLock()
 
     def add(self, env_id: int) -> None:
-        """Write down an environment that was made."""
-        process = _this_process()
-        if process.folder is not None:
-            with contextlib.suppress(OSError):
-                (process.folder / self._name).mkdir(exist_ok=True)
-                (process.folder / self._name / str(env_id)).touch()
+        """Note an environment that was made."""
+        self._changes.append(partial(_add, env_id))
 
     def discard(self, env_id: int) -> None:
-        """Strike out an environment that was closed."""
-        process = _this_process()
-        if process.folder is not None:
-            with contextlib.suppress(OSError):
-                (process.folder / self._name / str(env_id)).unlink(missing_ok=True)
+        """Note that an environment was closed."""
+        self._changes.append(partial(_discard, env_id))
 
     def clear(self) -> None:
-        """Strike out all: the server went away, and what it gave out since may be another's."""
-        process = _this_process()
-        if process.folder is not None:
-            for env_id in _ids(process.folder / self._name):
-                self.discard(env_id)
+        """Note that all are lost: the server went away, and may have given their ids to others since."""
+        self._changes.append(_clear)
+
+    def flush(self) -> None:
+        """Write the changes to disk. What cannot be written is left out."""
+        with self._lock:
+            while self._changes:
+                change = self._changes.popleft()
+                process = _this_process()
+                if process.folder is not None:
+                    with contextlib.suppress(OSError):
+                        change(process.folder / self._name)
+
+
+def _add(env_id: int, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / str(env_id)).touch()
+
+
+def _discard(env_id: int, folder: Path) -> None:
+    (folder / str(env_id)).unlink(missing_ok=True)
+
+
+def _clear(folder: Path) -> None:
+    for env_id in _ids(folder):
+        _discard(env_id, folder)
 
 
 class _Process:
-    """The folder of this process, and the lock by which others see that it is there.
+    """The folder of this process, and the lock that tells others that the process runs.
 
     Attributes:
-        folder: Where it is; None where none could be made.
+        folder: Its path; None where no folder could be made.
     """
 
     def __init__(self) -> None:
@@ -89,10 +111,10 @@ class _Process:
             (folder / _ABOUT).write_text(json.dumps(about), "ascii")
             self.folder = folder
         except OSError as error:  # no room, no right to write; filelock's time-out is one, too
-            logger.debug("what is held on servers cannot be written down: %s", error)
+            logger.debug("held ids cannot be persisted: %s", error)
 
     def leave(self) -> None:
-        """Take the folder away at the end of the program, but for what is still open."""
+        """Remove the folder at the end of the program, except for what is still open."""
         if self.folder is not None:
             _tidy(self.folder)
             with contextlib.suppress(OSError):
@@ -101,15 +123,15 @@ class _Process:
 
 @dataclass(frozen=True)
 class Record:
-    """What one process wrote down of one server.
+    """What one process holds, or left open, on one server.
 
     Attributes:
-        folder: Where.
+        folder: The folder of the record.
         environment: Name of the environment.
         pid: The id of the process.
-        began: When it took its first environment of any server, in seconds since 1970.
-        alive: Whether the process is still there.
-        ids: The environments it holds, or left open: when each was made, by id, the first first.
+        began: When the process took its first environment on any server, in seconds since 1970.
+        alive: Whether the process still runs.
+        ids: When each environment was made, in seconds since 1970, by id; the oldest first.
     """
 
     folder: Path
@@ -121,26 +143,26 @@ class Record:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[bool]:
-        """Keep others from clearing it meanwhile; yields whether that could be done."""
+        """Lock the record, so that no one else clears it meanwhile; yields whether it could be locked."""
         with _locked(self.folder.parent) as ours:
             yield ours
             if ours:
                 _tidy(self.folder.parent)
 
-    def strike(self, env_id: int) -> None:
-        """Strike out an environment."""
+    def remove(self, env_id: int) -> None:
+        """Remove an environment from the record."""
         (self.folder / str(env_id)).unlink(missing_ok=True)
 
 
 def records(server: str) -> list[Record]:
-    """Return what the processes of this user and machine wrote down of a server, the oldest first.
+    """Return what the processes of this user and machine recorded of a server, the oldest first.
 
     Args:
         server: Its base URL.
     """
     found = []
     for folder in (capacity.FOLDER / "held").glob(f"*/{folder_of(server).name}-*"):
-        # One that is just being made, or taken away, is neither whole nor worth telling.
+        # A record that is just being made or removed is incomplete, and is left out.
         with contextlib.suppress(OSError, ValueError, KeyError):
             about = json.loads((folder.parent / _ABOUT).read_text("ascii"))
             with _locked(folder.parent) as free:
@@ -152,11 +174,11 @@ def records(server: str) -> list[Record]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder, if nobody else does; yields whether."""
+    """Hold the lock of a process's folder, if no one else does; yields whether it is held."""
     from filelock import FileLock, Timeout  # noqa: PLC0415 - see above
 
     if not (folder / _LOCK).exists():
-        yield False  # then nobody can tell
+        yield False  # nobody can tell whether the process runs
         return
     lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
     try:
@@ -171,7 +193,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def _ids(folder: Path) -> dict[int, float]:
-    """Return the environments written down, by id, and when each was."""
+    """Return the recorded environments: when each was made, by id."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         found = {int(e.name): e.stat().st_mtime for e in entries if e.name.isdecimal()}
         return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
@@ -179,7 +201,7 @@ def _ids(folder: Path) -> dict[int, float]:
 
 
 def _tidy(process: Path) -> None:
-    """Take away the folders of a process in which nothing is open, and its own if none is left."""
+    """Remove the folders of a process in which no environment is recorded, and its own if none is left."""
     with contextlib.suppress(OSError):
         servers = [folder for folder in process.iterdir() if folder.is_dir()]
         still_open = [folder for folder in servers if _ids(folder)]
@@ -188,8 +210,8 @@ def _tidy(process: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-# One, unless the folder is changed, as tests do. Without a lock: were Ctrl-C to come just before it is given
-# back, all other threads would wait for ever.
+# One, unless the folder is changed, as tests do. Without a lock: were Ctrl-C to come just before it is
+# released, all other threads would wait for ever.
 _processes: dict[Path, _Process] = {}
 
 
@@ -203,13 +225,11 @@ def _this_process() -> _Process:
     return process
 
 
-# Registered before the environments give back what they hold at the end (_base_env.py), and so run after it.
-@atexit.register
 def _leave_all() -> None:
     with contextlib.suppress(KeyError):  # another thread has taken the last
         while _processes:
             _processes.popitem()[1].leave()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_processes.clear)
+_lifecycle.at_exit(_leave_all, order=_lifecycle.REMOVE_RECORDS)
+_lifecycle.after_fork_in_child(_processes.clear)

@@ -16,7 +16,7 @@ from agentgym_gym._addresses import parse_urls
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import held
-from agentgym_gym._leasing.capacity import SlotState, look
+from agentgym_gym._leasing.capacity import SlotState, slot_states
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, at, exchange
 from agentgym_gym.catalogue import find
@@ -55,7 +55,7 @@ def leases(
         raise BadOption(f"URL={redact(url)!r} names several servers; give one at a time")
     if clear and as_json:
         raise BadOption("--json shows, and --clear asks: give one of them")
-    found = _look_at(server)
+    found = _state_of(server)
     if as_json:
         print_json(found.to_json())
     elif not clear:
@@ -65,15 +65,15 @@ def leases(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ServerState:
     """What is known of a server.
 
     Attributes:
         server: Its base URL.
         probe: What answers there.
-        records: What processes of this machine wrote down of it.
-        places: Its places, where it has only so many for all.
-        listed: What it says it holds, where it says so.
+        records: The records that processes of this machine keep of it.
+        places: Its slots, where its capacity is fixed.
+        listed: The ids that the server lists, where it does.
     """
 
     server: str
@@ -89,12 +89,12 @@ class _Found:
 
     @property
     def left(self) -> list[Record]:
-        """What processes that ended left open."""
+        """The records of processes that ended and left environments open."""
         return [record for record in self.records if record.ids and not record.alive]
 
     @property
     def others(self) -> list[int] | None:
-        """What the server lists and nobody here knows of."""
+        """The ids that the server lists and no process of this machine has recorded."""
         ours = {place.env_id for place in self.places}
         return None if self.listed is None else [env_id for env_id in self.listed if env_id not in ours]
 
@@ -166,7 +166,7 @@ class _Found:
         }
 
 
-def _look_at(server: str) -> _Found:
+def _state_of(server: str) -> _ServerState:
     found = probe(server)
     listed: tuple[int, ...] | None = None
     if not all(environment.wire.closes for environment in found.environments):
@@ -174,16 +174,16 @@ def _look_at(server: str) -> _Found:
             listed = _ask(server, _listed())
         except Fault:
             listed = None  # it does not say
-    return _Found(server, found, tuple(held.records(server)), tuple(look(server)), listed)
+    return _ServerState(server, found, tuple(held.records(server)), tuple(slot_states(server)), listed)
 
 
-def _clear(found: _Found, *, yes: bool) -> bool:
+def _clear(found: _ServerState, *, yes: bool) -> bool:
     """Close what was left; return whether nothing is left that could be closed."""
     if not found.probe.environments:
         raise NoServer(f"nothing can be closed: {found.probe.problem}")
     if not found.closes:
         raise BadOption(f"nothing can be closed: {found.cannot_close}")
-    left = _strike_out_what_is_gone(found)
+    left = _remove_lost(found)
     count = sum(len(record.ids) for record in left)
     if not left:
         out.print("Nothing is left there by processes of this machine that ended.")
@@ -199,37 +199,38 @@ def _clear(found: _Found, *, yes: bool) -> bool:
     return _close(found.server, left)
 
 
-def _strike_out_what_is_gone(found: _Found) -> list[Record]:
-    """Strike out what a server left that was restarted since, or made room for another; return the rest.
+def _remove_lost(found: _ServerState) -> list[Record]:
+    """Remove from the records what the server has lost by a restart; return the records of the rest.
 
-    Where ids only grow, one that is made now is greater than all before it, unless the server was restarted.
+    Where ids only grow, a new id is greater than all before it, unless the server was restarted. The records
+    of another environment, whose server was at this address before, are removed, too.
     """
     names = {environment.name for environment in found.probe.environments}
     left, newest = found.left, None
     played = next((record.environment for record in left if record.environment in names), None)
     if played is not None:
         try:
-            newest = _ask(found.server, _make_one_and_close_it(find(played).wire))
+            newest = _ask(found.server, _make_and_close(find(played).wire))
         except Fault as fault:  # it is full, say
             err.print(f"Whether it was restarted could not be looked at: {clean(str(fault))}", soft_wrap=True)
-    of_before = [
+    made_before = [
         made
         for record in left
         for env_id, made in record.ids.items()
         if newest is not None and env_id >= newest
     ]
-    restarted = max(of_before, default=0.0)  # then or later
+    restarted = max(made_before, default=0.0)  # at that time or later
     gone = 0
     for record in left:
         for env_id, made in list(record.ids.items()):
             if record.environment not in names or made <= restarted:
-                record.strike(env_id)
+                record.remove(env_id)
                 del record.ids[env_id]
                 gone += 1
     for record in found.records:
         if not record.ids and not record.alive:
             with record.claimed():
-                pass  # its folder goes
+                pass  # which removes its folder
     if gone:
         out.print(f"{_count(gone)} went with a server that is no longer there.")
     return [record for record in left if record.ids]
@@ -242,13 +243,13 @@ def _close(server: str, left: Sequence[Record]) -> bool:
             wire = find(record.environment).wire
             with record.claimed() as ours:
                 for env_id in record.ids if ours else ():
-                    if not _held_by_the_living(server, env_id, but=record):
+                    if not _held_by_running(server, env_id, but=record):
                         try:
                             _ask(server, wire.close(env_id))
                             closed += 1
                         except (ServerError, EnvironmentFailed):
-                            refused += 1  # it knows of none, or will never close it
-                    record.strike(env_id)
+                            refused += 1  # it does not know the id, or cannot close it
+                    record.remove(env_id)
     except Fault as fault:
         err.print(f"The server failed, and the rest is left: {clean(str(fault))}", soft_wrap=True)
         return False
@@ -259,8 +260,8 @@ def _close(server: str, left: Sequence[Record]) -> bool:
     return True
 
 
-def _held_by_the_living(server: str, env_id: int, *, but: Record) -> bool:
-    """Return whether a running process holds an id, as it may after a restart of the server."""
+def _held_by_running(server: str, env_id: int, *, but: Record) -> bool:
+    """Return whether another process, which runs, holds an id: after a restart of the server it may."""
     records = held.records(server)
     return any(each.alive and env_id in each.ids for each in records if each.folder != but.folder)
 
@@ -275,7 +276,7 @@ def _listed() -> Flow[tuple[int, ...]]:
     return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
 
 
-def _make_one_and_close_it(wire: Wire) -> Flow[int]:
+def _make_and_close(wire: Wire) -> Flow[int]:
     env_id = yield from wire.create(0)
     yield from wire.close(env_id)
     return env_id

@@ -6,17 +6,16 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from types import SimpleNamespace
 
 import gymnasium
 import pytest
+from by_hand import play
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, find
 from agentgym_gym._http.limits import Stats
-from agentgym_gym._leasing import circuit_breaker
-from agentgym_gym._leasing import pool as pool_module
-from agentgym_gym._leasing.acquire import acquire
-from agentgym_gym._leasing.pool import pool_of
+from agentgym_gym._leasing.acquire import acquire, acquire_on
+from agentgym_gym._leasing.circuit_breaker import OPEN_SECONDS
+from agentgym_gym._leasing.pool import QUARANTINE_SECONDS, pool_of
 from agentgym_gym.calls import Wait
 from agentgym_gym.servers.local import LocalServer
 
@@ -30,7 +29,7 @@ def where(envs):
 
 
 def someone_waits(server, number=1):
-    """Wait until that many stand in line."""
+    """Wait until that many flows wait for a place."""
     pool = pool_of(find("TextCraft"), server.url)
     deadline = time.monotonic() + 30
     while len(pool.waiting) < number:
@@ -62,7 +61,7 @@ def test_those_that_begin_at_once_spread_too(counted):
 
 
 @pytest.mark.parametrize("path", ["/create", "/reset"])
-def test_a_server_that_fails_is_set_aside_and_tried_again_later(counted, monkeypatch, path):
+def test_a_server_that_fails_is_deprioritized_and_tried_again_later(counted, path):
     """Holding nothing, it would be the least loaded one, and everybody's first choice."""
     sick, well = counted(), counted()
     sick.broken.add(path)
@@ -77,8 +76,9 @@ def test_a_server_that_fails_is_set_aside_and_tried_again_later(counted, monkeyp
     assert where([first, *others]) == {well.url: 4}
     assert sick.asked["/create"] == 1
     sick.broken.clear()
-    clock = time.monotonic() + circuit_breaker.OPEN_SECONDS
-    monkeypatch.setattr(circuit_breaker, "time", SimpleNamespace(monotonic=lambda: clock))
+    later = time.monotonic() + OPEN_SECONDS
+    for server in (sick, well):
+        pool_of(find("TextCraft"), server.url).breaker.clock = lambda: later
     late = textcraft(sick, well)
     late.reset(seed=0)
     assert where([late]) == {sick.url: 1}
@@ -96,7 +96,7 @@ def test_where_all_fail_the_fault_of_the_last_is_told(counted):
     assert [server.asked["/create"] for server in servers] == [1, 1]
     for server in servers:
         server.broken.clear()
-    env.reset(seed=0)  # set aside, and all there is
+    env.reset(seed=0)  # deprioritized, and all there is
     env.close()
 
 
@@ -195,22 +195,20 @@ def test_what_an_episode_holds_that_goes_on_is_not_handed_on(counted):
 
 def test_a_place_that_is_handed_on_on_a_server_of_few_stays_taken():
     pool = pool_of(find("TODOList"), "http://handed-on.test")
-    pool._identified = True
+    pool.identified = True
     assert pool.reserve(1)
-    lease = pool._hold(7, pool._take_slot())
+    lease = pool.add_new(7, pool.slots.take())
     pool.unreserve()
     pool.park(lease)
     with pytest.raises(StopIteration) as done:
         next(acquire(find("TODOList"), [pool.server], 0, Stats(), most=1))
     heir = done.value.value
     assert (heir.env_id, heir.current, lease.current) == (7, True, False)
-    with pytest.raises(StopIteration):
-        next(pool.release(lease))
+    play(pool.release(lease))
     with pytest.raises(errors.ServerFull):
-        pool._take_slot()
-    with pytest.raises(StopIteration):
-        next(pool.release(heir))
-    pool._take_slot().release()
+        play(acquire_on(pool, 0))
+    play(pool.release(heir))
+    pool.slots.take().release()
 
 
 def test_threads_wait_for_threads_and_event_loops_for_both(counted):
@@ -353,12 +351,12 @@ def test_what_is_being_closed_still_takes_its_place(counted):
     second.close()
 
 
-def test_an_id_at_rest_takes_its_place_until_it_may_be_used_again(monkeypatch):
+def test_an_id_in_quarantine_takes_its_place_until_it_may_be_used_again():
     maze = find("Maze")
     pool = pool_of(maze, "http://quarantine.test")
-    pool._identified = True
+    pool.identified = True
     assert pool.reserve(1)
-    lease = pool._hold(7, None)
+    lease = pool.add_new(7, None)
     pool.unreserve()
     lease.maybe_busy = True
     with pytest.raises(StopIteration):
@@ -367,9 +365,9 @@ def test_an_id_at_rest_takes_its_place_until_it_may_be_used_again(monkeypatch):
     flow = acquire(maze, [pool.server], 0, Stats(), most=1)
     asked = next(flow)
     assert isinstance(asked, Wait)
-    assert 0 < asked.seconds <= pool_module.QUARANTINE_SECONDS
-    clock = time.monotonic() + pool_module.QUARANTINE_SECONDS
-    monkeypatch.setattr(pool_module, "time", SimpleNamespace(monotonic=lambda: clock))
+    assert 0 < asked.seconds <= QUARANTINE_SECONDS
+    later = time.monotonic() + QUARANTINE_SECONDS
+    pool.clock = lambda: later
     with pytest.raises(StopIteration) as done:
         next(flow)
     assert (done.value.value.env_id, pool.load) == (7, 1)

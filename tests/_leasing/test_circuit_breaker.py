@@ -12,19 +12,18 @@ from agentgym_gym._leasing import circuit_breaker
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 
 
-@pytest.fixture
-def clock(monkeypatch):
+class Clock:
     """Time that passes when it is told to."""
 
-    class Clock:
-        now = 1_000.0
+    now = 1_000.0
 
-        def monotonic(self):
-            return self.now
+    def __call__(self):
+        return self.now
 
-    clock = Clock()
-    monkeypatch.setattr(circuit_breaker, "time", clock)
-    return clock
+
+@pytest.fixture
+def clock():
+    return Clock()
 
 
 LATE = errors.ServerTimeout("late")
@@ -38,19 +37,19 @@ def open_to(server: CircuitBreaker) -> bool:
     return True
 
 
-def test_it_is_left_alone_after_some_time_limits_in_a_row(clock):
-    server = CircuitBreaker("http://x")
+def test_the_circuit_opens_after_some_time_limits_in_a_row(clock):
+    server = CircuitBreaker("http://x", clock=clock)
     for fault in [LATE, LATE, None, LATE, errors.ServerUnreachable("no connection in time")]:
         server.note(fault)
         assert open_to(server)
     server.note(LATE)
-    with pytest.raises(errors.ServerUnreachable, match="3 times in a row and is left alone for 10 seconds"):
+    with pytest.raises(errors.ServerUnreachable, match="3 times in a row: circuit open for 10 more seconds"):
         server.check()
 
 
-def test_it_is_logged_once_that_it_is_left_alone_and_once_that_it_answers(clock, caplog):
+def test_it_is_logged_once_that_the_circuit_opens_and_once_that_it_closes(clock, caplog):
     caplog.set_level("DEBUG", "agentgym_gym")
-    server = CircuitBreaker("http://me:secret@x")
+    server = CircuitBreaker("http://me:secret@x", clock=clock)
     for fault in [LATE] * 5 + [None] * 2:
         server.note(fault)
     assert [(record.levelname, record.agentgym) for record in caplog.records] == [
@@ -63,19 +62,19 @@ def test_it_is_logged_once_that_it_is_left_alone_and_once_that_it_answers(clock,
     assert caplog.messages[0] == "circuit open: server='http://***@x' failures=3 seconds=10.0"
 
 
-def test_then_one_at_a_time_finds_out_and_it_rests_longer_each_time(clock):
-    server = CircuitBreaker("http://x")
-    rests = []
+def test_then_one_caller_at_a_time_tries_and_the_circuit_is_open_longer_each_time(clock):
+    server = CircuitBreaker("http://x", clock=clock)
+    waits = []
     for _ in range(circuit_breaker.MAX_FAILURES):
         server.note(LATE)
     for _ in range(6):
         began = clock.now
         while not open_to(server):
             clock.now += 1
-        rests.append(clock.now - began)
+        waits.append(clock.now - began)
         assert not open_to(server)  # for anyone else
         server.note(LATE)
-    assert rests == [10, 20, 40, 80, 120, 120]
+    assert waits == [10, 20, 40, 80, 120, 120]
     server.note(None)
     assert open_to(server)
     assert open_to(server)
@@ -92,14 +91,14 @@ def test_then_one_at_a_time_finds_out_and_it_rests_longer_each_time(clock):
     ],
 )
 def test_what_fails_at_once_is_asked_again(clock, fault):
-    server = CircuitBreaker("http://x")
+    server = CircuitBreaker("http://x", clock=clock)
     for _ in range(100):
         server.note(fault)
     assert open_to(server)
 
 
 def test_a_password_is_not_told(clock):
-    server = CircuitBreaker("http://me:secret@x")
+    server = CircuitBreaker("http://me:secret@x", clock=clock)
     for _ in range(circuit_breaker.MAX_FAILURES):
         server.note(LATE)
     with pytest.raises(errors.ServerUnreachable) as caught:
@@ -113,7 +112,7 @@ def test_a_dead_server_costs_three_time_limits(silent_url):
         with pytest.raises(errors.ServerTimeout):
             env.reset(seed=0)
     sent = env.stats.requests
-    with pytest.raises(errors.ServerUnreachable, match="left alone"):
+    with pytest.raises(errors.ServerUnreachable, match="circuit open"):
         env.reset(seed=0)
     assert env.stats.requests == sent
     env.close()

@@ -76,16 +76,16 @@ def test_a_lease_is_logged_as_it_comes_and_goes(play, server, logged):
     )
     assert logged("lease lost") == []
     play.close()
-    given_back = {"server": server.url, "env_id": env_id, "current": True}
-    assert ("agentgym_gym", "DEBUG", given_back) in logged("lease given back")
+    released = {"server": server.url, "env_id": env_id, "current": True}
+    assert ("agentgym_gym", "DEBUG", released) in logged("lease released")
 
 
 def test_a_lease_that_is_lost_is_logged(play, server, logged):
     play.reset()
     pool = pool_of(agentgym_gym.find("TextCraft"), server.url)
     held = list(pool._held)
-    pool.note(errors.ServerUnreachable("nobody there", refused=True))
-    pool.note(errors.ServerUnreachable("nobody there", refused=True))
+    for _ in range(2):
+        list(pool.note_fault(errors.ServerUnreachable("nobody there", refused=True)))
     lost = [("agentgym_gym", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in held]
     assert logged("lease lost") == lost
 

@@ -209,8 +209,8 @@ def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
     server = counted({"/": "ok", "/list_envs": [501, 502, 503], "/create": 504, "/openapi.json": OPENAPI})
     places = capacity.Slots(server.url, 8)
     left, held = places.take(), places.take()
-    left.remember(501)
-    held.remember(502)
+    left.env_id, held.env_id = 501, 502
+    held.save()
     left.release()
     shown = run("leases", server.url)
     assert shown.exit_code == 0

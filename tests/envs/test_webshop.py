@@ -10,8 +10,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
+from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
-from agentgym_gym.calls import Reply
+from agentgym_gym.calls import InThread, Reply
 from agentgym_gym.envs.webshop import WEBSHOP, Click, Search, WebShopWire
 from agentgym_gym.wire import Outcome, Start
 
@@ -76,6 +77,9 @@ def drive(flow, *answers):
     try:
         call = next(flow)
         while True:
+            if isinstance(call, InThread):
+                call = flow.send(call.function())
+                continue
             asked.append(call)
             status, content = answers.pop(0)
             call = flow.send(Reply(call, status, content.encode()))
@@ -186,11 +190,11 @@ def test_an_id_that_is_in_use_is_not_taken_twice(recordings):
     leases = []
     for number, each in enumerate(ids[:3]):
         told = [] if leases else [(200, '"ok"'), (404, "{}")]
-        leases.append(drive(pool.acquire(0), *told, (200, json.dumps(ids[:number])), (200, str(each)))[0])
+        leases.append(drive(acquire_on(pool, 0), *told, (200, json.dumps(ids[:number])), (200, str(each)))[0])
     with pytest.raises(errors.ServerFull):
-        drive(pool.acquire(0), (200, json.dumps(ids[:3])), (200, str(ids[3])))
+        drive(acquire_on(pool, 0), (200, json.dumps(ids[:3])), (200, str(ids[3])))
     drive(pool.release(leases[0]))
-    assert drive(pool.acquire(0), (200, json.dumps(ids[:3])))[0].env_id == ids[0]
+    assert drive(acquire_on(pool, 0), (200, json.dumps(ids[:3])))[0].env_id == ids[0]
 
 
 def test_a_server_that_lists_nothing_is_used_all_the_same():
