@@ -1,17 +1,30 @@
-"""What the benchmarks share: a slow server in a process of its own, bars, and how a result is printed."""
+"""What the benchmarks share: a slow server in a process of its own, turns, bars, how a result is printed."""
 
 from __future__ import annotations
 
 import json
+import resource
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["at_least", "at_most", "report", "seconds", "slow_server", "usually"]
+__all__ = [
+    "MEASUREMENTS",
+    "allow_open_files",
+    "at_least",
+    "at_most",
+    "in_turns",
+    "ratios",
+    "report",
+    "seconds",
+    "slow_server",
+    "usually",
+]
 
 T = TypeVar("T")
 
@@ -19,6 +32,38 @@ T = TypeVar("T")
 def usually(number: T, *, quick: T) -> T:
     """Return a number, or a smaller one for ``--quick``, which shows that a benchmark runs and no more."""
     return quick if "--quick" in sys.argv else number
+
+
+MEASUREMENTS = usually(5, quick=1)
+"""How often a row is measured in one run, where it is measured more than once."""
+
+
+def in_turns(ways: Mapping[str, Callable[[], T]], times: int) -> dict[str, list[T]]:
+    """Call all ways one after the other, so many times; return what each returned, the first time first.
+
+    Whatever else the machine does meanwhile slows all of them alike.
+    """
+    returned: dict[str, list[T]] = {name: [] for name in ways}
+    for _ in range(times):
+        for name, way in ways.items():
+            returned[name].append(way())
+    return returned
+
+
+def allow_open_files(number: int) -> None:
+    """Let this process, and those that it starts, have so many open files, of which a connection is one.
+
+    Raises:
+        RuntimeError: The system does not let this process have so many.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < number:
+        raise RuntimeError(
+            f"{number} open files are needed, and the hard limit of RLIMIT_NOFILE is {hard}: "
+            "raise it (ulimit -Hn)"
+        )
+    if soft != resource.RLIM_INFINITY and soft < number:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
 
 
 @contextmanager
@@ -34,14 +79,26 @@ def slow_server(median: float, *more: float) -> Iterator[str]:
             server.stdin.close()  # it ends with its input
 
 
-def at_most(ratio: float, bar: float) -> dict[str, object]:
-    """Return what is printed of a ratio that is to be small."""
-    return {"ratio": round(ratio, 3), "at_most": bar, "met": ratio <= bar}
+def ratios(ones: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Return the ratio of one to the other in each measurement."""
+    return [one / other for one, other in zip(ones, others, strict=True)]
 
 
-def at_least(ratio: float, bar: float) -> dict[str, object]:
-    """Return what is printed of a ratio that is to be large."""
-    return {"ratio": round(ratio, 2), "at_least": bar, "met": ratio >= bar}
+def at_most(measured: Sequence[float], bar: float) -> dict[str, object]:
+    """Return what is printed of a ratio that is to be small: the median measured, and the range."""
+    ratio = statistics.median(measured)
+    return {**_rounded(ratio, measured), "at_most": bar, "met": ratio <= bar}
+
+
+def at_least(measured: Sequence[float], bar: float) -> dict[str, object]:
+    """Return what is printed of a ratio that is to be large: the median measured, and the range."""
+    ratio = statistics.median(measured)
+    return {**_rounded(ratio, measured), "at_least": bar, "met": ratio >= bar}
+
+
+def _rounded(ratio: float, measured: Sequence[float]) -> dict[str, object]:
+    printed = {"ratio": ratio, "lowest": min(measured), "highest": max(measured)}
+    return {name: round(each, 3) for name, each in printed.items()}
 
 
 def report(**result: object) -> None:

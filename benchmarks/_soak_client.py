@@ -18,8 +18,7 @@ from typing import Any, TextIO
 
 from _soak_player import Player
 
-from agentgym_gym import AsyncAgentGymEnv
-from agentgym_gym._http.limits import Stats
+from agentgym_gym import AsyncAgentGymEnv, Stats
 from agentgym_gym.errors import Fault
 
 LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0}
@@ -42,8 +41,10 @@ class Tries(logging.Handler):
         self.unreached = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count."""
-        facts = vars(record)["agentgym"]
+        """Count, if it says that something failed."""
+        facts = vars(record).get("agentgym", {})
+        if facts.get("event") not in {"retry", "fault"}:
+            return
         unreached = "could not connect" in facts["message"]
         self.unreached += unreached
         if facts["event"] == "retry":
@@ -154,7 +155,7 @@ def say(**what: Any) -> None:
 async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes: TextIO) -> None:
     """Play all episodes, close all environments when told to, and print what was counted."""
     tries = Tries()
-    logger = logging.getLogger("agentgym_gym._http.retry")
+    logger = logging.getLogger("agentgym_gym")
     logger.setLevel(logging.INFO)
     logger.addHandler(tries)
     logger.propagate = False

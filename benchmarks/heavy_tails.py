@@ -83,7 +83,7 @@ def main() -> None:
         steps_each=LENGTHS,
         step_seconds={"median": MEDIAN, "sigma": SIGMA},
         finished_s={name: {way: round(s, 2) for way, s in each.items()} for name, each in took.items()},
-        faster_by_the_mean=at_least(ratios["mean"], 2),
+        faster_by_the_mean=at_least([ratios["mean"]], 2),
         faster_by_the_median={"ratio": round(ratios["median"], 2)},
         faster_by_the_last={"ratio": round(ratios["last"], 2)},
     )

@@ -89,7 +89,7 @@ def main() -> None:
         sizes=SIZES,
         started_by=multiprocessing.get_start_method(),
         kilobytes_each={kind: round(size, 1) for kind, size in each.items()},
-        theirs_beside_ours=at_least(each["theirs"] / each["ours"], 50),
+        theirs_beside_ours=at_least([each["theirs"] / each["ours"]], 50),
     )
 
 

@@ -104,13 +104,13 @@ class Soak:
         # Where clients write down what they hold, for `agentgym leases`.
         here = {**os.environ, "TMPDIR": str(self.folder), "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
         with process("_soak_proxy.py", server.url, self.seed, env=here) as proxy:
-            url = heard(proxy)
+            url = receive(proxy)
             began = time.perf_counter()
             client = self._play(server, proxy, url, here)
             seconds = time.perf_counter() - began
             if client is None:
                 return {"no_hang": {"held": False, "last": self.memory[-1:]}, "held": False}
-            report = tell(proxy, "report")
+            report = ask(proxy, "report")
             before = held_by(server.url, report)
             clear = [sys.executable, "-m", "agentgym_gym", "leases", url, "--clear", "--yes"]
             cleared = subprocess.run(clear, env=here, check=False, capture_output=True, text=True).returncode  # noqa: S603
@@ -154,15 +154,15 @@ class Soak:
             watchdog = threading.Timer(self.limit, client.kill)
             watchdog.start()
             try:
-                while "played" not in (line := heard(client)):
+                while "played" not in (line := receive(client)):
                     self.memory.append((line["over"], line["rss"]))
                     sys.stderr.write(f"{line}\n")
                     if kills and line["over"] >= kills[0]:
                         kills.pop(0)
                         self._kill(server)
-                tell(proxy, "quiet")
-                _say(client, "close")
-                said: dict[str, Any] = heard(client)
+                ask(proxy, "quiet")
+                _send(client, "close")
+                said: dict[str, Any] = receive(client)
             except EOFError:
                 return None
             finally:
@@ -328,7 +328,7 @@ def process(file: str, *arguments: object, env: dict[str, str]) -> Iterator[subp
             raise
 
 
-def heard(process: subprocess.Popen[str]) -> Any:
+def receive(process: subprocess.Popen[str]) -> Any:
     """Return the next thing that a process says.
 
     Raises:
@@ -340,13 +340,13 @@ def heard(process: subprocess.Popen[str]) -> Any:
     return json.loads(line)
 
 
-def tell(process: subprocess.Popen[str], word: str) -> Any:
-    """Tell a process something, and return what it answers."""
-    _say(process, word)
-    return heard(process)
+def ask(process: subprocess.Popen[str], word: str) -> Any:
+    """Send a process a word, and return what it answers."""
+    _send(process, word)
+    return receive(process)
 
 
-def _say(process: subprocess.Popen[str], word: str) -> None:
+def _send(process: subprocess.Popen[str], word: str) -> None:
     if process.stdin:
         process.stdin.write(word + "\n")
         process.stdin.flush()

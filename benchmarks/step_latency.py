@@ -7,6 +7,8 @@ alike, and with ``requests`` twenty by twenty: the server has still to close eac
 reply is there, which would slow whoever comes next. ``env.step`` reads a reply of a model besides, and checks
 what the server says.
 
+A measurement is the ratio of two medians. There are five, and the median of these is held against the bar.
+
 Prints JSON: the medians in microseconds and their ratios. Run it by ``python benchmarks/step_latency.py``.
 """
 
@@ -17,16 +19,20 @@ import json
 import statistics
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import requests
-from _common import at_least, at_most, report, seconds, usually
+from _common import MEASUREMENTS, at_least, at_most, in_turns, ratios, report, seconds, usually
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.servers.local import LocalServer
 
-STEPS = usually(2_000, quick=20)
+STEPS = usually(400, quick=20)  # in each measurement
+
+Step: TypeAlias = Callable[[], object]
 
 
 def main() -> None:
@@ -34,39 +40,42 @@ def main() -> None:
     server = LocalServer("textcraft")
     env = AgentGymEnv("TextCraft", server=server.start(), max_turns=None)
     env.reset(seed=0)
+    ours = partial(env.step, "Thought:\nx\n\nAction:\ninventory")
     with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:
-        ways: dict[str, Callable[[], object]] = {
-            "env_step": lambda: env.step("Thought:\nx\n\nAction:\ninventory"),
-            "http_client": by_http_client(connection),
-            "requests": by_requests(server.url),
-        }
-        alone, beside = measure(ways, "http_client", 1), measure(ways, "requests", 20)
+        bare = measure({"env_step": ours, "http_client": by_http_client(connection)}, 1)
+        each_anew = measure({"env_step": ours, "requests": by_requests(server.url)}, 20)
     env.close()
     server.stop()
     report(
         benchmark="step_latency",
-        steps=STEPS,
-        median_us={"beside_http_client": microseconds(alone), "beside_requests": microseconds(beside)},
-        beside_http_client=at_most(alone["env_step"] / alone["http_client"], 1.8),
-        faster_than_requests=at_least(beside["requests"] / beside["env_step"], 1.8),
+        measurements=MEASUREMENTS,
+        steps_each=STEPS,
+        median_us={"beside_http_client": microseconds(bare), "beside_requests": microseconds(each_anew)},
+        beside_http_client=at_most(ratios(bare["env_step"], bare["http_client"]), 1.2),
+        faster_than_requests=at_least(ratios(each_anew["requests"], each_anew["env_step"]), 1.8),
     )
 
 
-def measure(ways: Mapping[str, Callable[[], object]], peer: str, at_once: int) -> dict[str, float]:
-    """Return the median seconds of a step of ours and of a peer, so many at once taking turns."""
-    took: dict[str, list[float]] = {"env_step": [], peer: []}
-    for _ in range(STEPS // at_once):
-        for name, each in took.items():
-            each += [seconds(ways[name]) for _ in range(at_once)]
-    return {name: statistics.median(each) for name, each in took.items()}
+def measure(ways: Mapping[str, Step], at_once: int) -> dict[str, list[float]]:
+    """Return the median seconds of a step in each measurement, where so many at once take turns."""
+
+    def some(step: Step) -> list[float]:
+        return [seconds(step) for _ in range(at_once)]
+
+    def once() -> dict[str, float]:
+        took = in_turns({name: partial(some, step) for name, step in ways.items()}, STEPS // at_once)
+        return {name: statistics.median(chain.from_iterable(each)) for name, each in took.items()}
+
+    medians = [once() for _ in range(MEASUREMENTS)]
+    return {name: [each[name] for each in medians] for name in ways}
 
 
-def microseconds(medians: Mapping[str, float]) -> dict[str, float]:
-    """Return the same, as it is printed."""
-    return {name: round(each * 1e6, 1) for name, each in medians.items()}
+def microseconds(medians: Mapping[str, list[float]]) -> dict[str, float]:
+    """Return the median of the measurements, as it is printed."""
+    return {name: round(statistics.median(each) * 1e6, 1) for name, each in medians.items()}
 
 
-def by_http_client(connection: http.client.HTTPConnection) -> Callable[[], object]:
+def by_http_client(connection: http.client.HTTPConnection) -> Step:
     """Return what sends one step and reads its reply, with nothing but the standard library."""
 
     def post(path: str, body: object) -> dict[str, object]:
@@ -78,7 +87,7 @@ def by_http_client(connection: http.client.HTTPConnection) -> Callable[[], objec
     return lambda: post("/step", {"id": env_id, "action": "inventory"})
 
 
-def by_requests(url: str) -> Callable[[], object]:
+def by_requests(url: str) -> Step:
     """Return what does the same by a ``requests.post`` that stands by itself."""
 
     def post(path: str, body: dict[str, Any]) -> dict[str, object]:

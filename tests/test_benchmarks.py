@@ -13,9 +13,16 @@ FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 BARS = {
     "concurrent_episodes": [],
     "heavy_tails": ["faster_by_the_mean"],
-    "importing": ["beside_gymnasium_and_httpx"],
+    "importing": ["beside_gymnasium"],
     "memory": ["theirs_beside_ours"],
     "parsing": ["median_of_all", "worst_environment"],
+    "side_by_side": [
+        "share_of_the_ideal_64",
+        "beside_aiohttp_64_in_rounds",
+        "beside_aiohttp_256",
+        "beside_httpx_256",
+        "beside_aiohttp_1024",
+    ],
     "step_latency": ["beside_http_client", "faster_than_requests"],
 }
 
@@ -38,3 +45,11 @@ def test_every_benchmark_is_in_the_table():
     names = {path.stem for path in FOLDER.glob("[a-z]*.py")} - {"soak"}
     table = (FOLDER / "README.md").read_text("utf-8")
     assert {name for name in names if f"`{name}.py`" in table} == names
+
+
+@pytest.mark.slow
+def test_a_limit_of_open_files_that_is_too_low_is_named():
+    command = ["sh", "-c", 'ulimit -n 600 && exec "$0" "$@"', sys.executable, str(FOLDER / "side_by_side.py")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert "the hard limit of RLIMIT_NOFILE is 600" in ended.stderr.splitlines()[-1]

