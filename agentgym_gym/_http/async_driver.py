@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
+from agentgym_gym._threads import call_in_thread
 from agentgym_gym.calls import InThread
 from agentgym_gym.errors import InUse
 
@@ -195,18 +195,10 @@ class FlowFuture(asyncio.Future[T]):
         return True
 
     def _run_in_thread(self, function: Callable[[], Any]) -> None:
-        """Call a function in a thread of its own, and go on when it is done.
-
-        It is not a thread of the event loop's pool: the user's work may fill that, and the end of the program
-        waits for those threads.
-        """
+        """Call a function in another thread, and go on when it is done."""
         self._give_up = None
-        thread = threading.Thread(target=self._call, args=(function,), name="agentgym-files", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # there are too many threads, or the program ends
-            self._call(function)
         self._in_thread = True
+        call_in_thread(lambda: self._call(function))
 
     def _call(self, function: Callable[[], Any]) -> None:
         """Call a function, and have the event loop go on with what it returned or raised."""

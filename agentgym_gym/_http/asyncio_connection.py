@@ -8,7 +8,6 @@ has time for: with 64 environments in rounds, on a server that takes 50 ms for a
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_readable, nobody_listens, tls_context
+from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, headers: Headers) -> None:
         self._headers = headers
         self._loop = asyncio.get_running_loop()
-        self._pid = os.getpid()
+        self._process = ProcessId()
         self._transport: asyncio.Transport | None = None
         self._number = -1
         self._parser: ResponseParser | None = None
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
         """
         return (
             self._transport is not None
-            and self._pid == os.getpid()
+            and self._process.current
             and self._loop is _running_loop()
             and not is_readable(self._number)
         )
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
 
     def abandon(self) -> None:
         """Close from whichever thread, process or event loop."""
-        if self._pid != os.getpid():
+        if not self._process.current:
             _inherited.append(self)
         elif self._loop.is_running() and self._loop is not _running_loop():
             self._loop.call_soon_threadsafe(self.close)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import connect, is_readable, nobody_listens, tls_context
+from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, ServerTimeout, ServerUnreachable
 
@@ -33,7 +33,7 @@ class Connection:
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
         self._socket = connected
         self._headers = headers
-        self._pid = os.getpid()
+        self._process = ProcessId()
 
     @classmethod
     def open(cls, asked: Send, headers: Headers) -> Connection:
@@ -65,7 +65,7 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether another request can be sent on it: it is this process's, still open, and silent."""
-        return self._pid == os.getpid() and not is_readable(self._socket.fileno())
+        return self._process.current and not is_readable(self._socket.fileno())
 
     def ask(self, asked: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.

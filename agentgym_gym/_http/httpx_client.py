@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym._http.http11 import Headers, joined, redirected
 from agentgym_gym._http.limits import check_size
+from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.calls import Reply
 from agentgym_gym.errors import (
@@ -79,7 +79,7 @@ class _Client:
         self._source = client_source(given)
         self._headers = joined({}, headers)
         self._client: Any = None
-        self._pid = os.getpid()
+        self._process = ProcessId()
 
     @property
     def _ours(self) -> bool:
@@ -91,12 +91,12 @@ class _Client:
         Raises:
             BadOption: No client of the right kind is to be had.
         """
-        if self._pid != os.getpid():
+        if not self._process.current:
             if not self._ours:
                 raise BadOption(
                     "http_client= is a client of another process: hand in a callable that makes one"
                 )
-            self._client, self._pid = None, os.getpid()
+            self._client, self._process = None, ProcessId()
         if self._client is None:
             client: Any = self._source() if callable(self._source) else self._source
             library = _library(client)
@@ -169,7 +169,7 @@ class BlockingClient(_Client):
     def close(self) -> None:
         """Close the client, if it was made here; the next request makes another."""
         client, self._client = self._client, None
-        if client is not None and self._ours and self._pid == os.getpid():
+        if client is not None and self._ours and self._process.current:
             client.close()
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from agentgym_gym._threads import call_in_thread
+
 if TYPE_CHECKING:
     from filelock import FileLock
 
@@ -137,13 +139,12 @@ class Slots:
         return None
 
     def release_soon(self, slot: Slot) -> None:
-        """Release a slot in a thread of its own, and in any case before `take` looks for one.
+        """Release a slot in another thread, and in any case before `take` looks for one.
 
         This is for code that may run in an event loop and cannot yield to the driver.
         """
         self._leaving.append(slot)
-        with contextlib.suppress(RuntimeError):  # at the end of the program, which releases all locks
-            threading.Thread(target=self._release_leaving, name="agentgym-files", daemon=True).start()
+        call_in_thread(self._release_leaving)
 
     def _release_leaving(self) -> None:
         with self._lock:

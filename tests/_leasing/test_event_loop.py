@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import threading
 import pytest
 from by_hand import Listing, make
 
-from agentgym_gym import AsyncAgentGymEnv
+from agentgym_gym import AsyncAgentGymEnv, _threads
 from agentgym_gym._http.async_driver import AsyncDriver
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
@@ -170,6 +171,8 @@ def test_where_no_thread_can_be_started_the_function_is_called_in_place(monkeypa
         raise RuntimeError("can't start new thread")
 
     async def main():
+        monkeypatch.setattr(_threads, "_started", [])
+        monkeypatch.setattr(_threads, "_work", queue.SimpleQueue())
         monkeypatch.setattr(threading.Thread, "start", refuse)
         assert await driver().run(two_threads()) == (threading.current_thread(),) * 2
 
