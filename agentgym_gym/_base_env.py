@@ -6,7 +6,6 @@ done at the end of the program: what is still held is given back.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import time
 import weakref
@@ -21,6 +20,7 @@ from agentgym_gym import catalogue
 from agentgym_gym._addresses import addresses, parse_urls
 from agentgym_gym._episode import Episode
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
+from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
 from agentgym_gym._logging import logger
 from agentgym_gym._text import redact
 from agentgym_gym.actions import Action, Verbatim
@@ -258,12 +258,10 @@ def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise BadOption(f"{name}={value!r} is not one of {allowed}")
 
 
-# Registered after `servers.local` was imported, and so run before it stops the local servers.
-@atexit.register
-def _leave_all() -> None:
-    """Give back what is still held when the program ends.
+def release_all() -> None:
+    """Release at exit the remote environments that are still held.
 
-    A server that does not answer is asked once, and all of it ends in time: nobody waits for an exit.
+    A server that does not answer is asked once, and all of it takes `EXIT_SECONDS` at most.
     """
     deadline = time.monotonic() + EXIT_SECONDS
     silent: set[str] = set()
@@ -281,3 +279,6 @@ def _leave_all() -> None:
                 silent.add(server)
     if late:
         logger.warning("%d remote environments stay open: there was no time to close them at exit", late)
+
+
+at_exit(release_all, order=RELEASE_ENVIRONMENTS)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from agentgym_gym._base_env import BaseTextEnv, live_envs
+from agentgym_gym._lifecycle import after_fork_in_child
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
@@ -169,5 +169,4 @@ def _unlock_all() -> None:
             env._busy = threading.RLock()  # noqa: SLF001 - our own
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock_all)
+after_fork_in_child(_unlock_all)

@@ -300,7 +300,7 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
     envs = [AgentGymEnv("TextCraft", server="http://silent.test", transport=Silent()) for _ in range(4)]
     for env in envs:
         env.reset(seed=0)
-    _base_env._leave_all()
+    _base_env.release_all()
     assert len(closes) == 1
 
 
@@ -310,7 +310,7 @@ def test_at_exit_it_is_told_how_many_there_was_no_time_for(textcraft_url, monkey
     envs = [AgentGymEnv("TextCraft", server=textcraft_url) for _ in range(3)]
     for env in envs[:2]:
         env.reset(seed=0)
-    _base_env._leave_all()
+    _base_env.release_all()
     assert caplog.messages == ["2 remote environments stay open: there was no time to close them at exit"]
     for env in envs:
         env.close()
