@@ -88,6 +88,11 @@ class Environment:
         return f"AGENTGYM_{self.name.upper()}_URL"
 
     @property
+    def headers_variable(self) -> str:
+        """The environment variable that holds HTTP headers for its server: a JSON object of strings."""
+        return f"AGENTGYM_{self.name.upper()}_HEADERS"
+
+    @property
     def ids(self) -> tuple[str, ...]:
         """All ids under which gymnasium makes it, its own first."""
         return _ids(self.name, *self.aliases)

@@ -5,25 +5,32 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._base_env import BaseTextEnv, live_envs
+import gymnasium
+
+from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, live_envs, public_spec, release
 from agentgym_gym._lifecycle import after_fork_in_child
+from agentgym_gym.actions import Action
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
+    import numpy as np
+    from gymnasium.envs.registration import EnvSpec
+
     from agentgym_gym._episode import Episode
     from agentgym_gym._http.limits import Stats
     from agentgym_gym._http.sync_driver import SyncDriver
-    from agentgym_gym.actions import Action, Verbatim
+    from agentgym_gym.actions import Verbatim
     from agentgym_gym.calls import WaitingFlow
+    from agentgym_gym.spaces import ReplySpace, TextSpace
 
 __all__ = ["AgentGymEnv"]
 
 T = TypeVar("T")
 
 
-class AgentGymEnv(BaseTextEnv):
+class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
     """An AgentGym environment on an HTTP server, played in text.
 
     ``reset(options={"task_id": 7})`` starts a given task, ``reset(seed=0)`` one drawn from the split.
@@ -53,7 +60,14 @@ class AgentGymEnv(BaseTextEnv):
         max_envs_per_server: Where this process holds as many remote environments on each server, ``reset``
             waits for one to be given back, as long as ``create`` may take; None for no limit.
         render_mode: ``"ansi"``, by which ``render`` returns the transcript as text, or None.
-        transport: Moves the requests in place of a network connection, for tests.
+        headers: HTTP headers sent with every request, such as ``{"Authorization": "Bearer ..."}``; each
+            replaces the one of the same name in the variable ``AGENTGYM_TEXTCRAFT_HEADERS`` and its like, a
+            JSON object of strings, which is read when the environment is made. Their values are in no
+            ``repr``, log, error or ``env.spec``; ``gymnasium.make(env.spec)`` takes them from the variable.
+        http_client: What sends the requests in place of this library's own HTTP engine: a callable that makes
+            an ``httpx.Client``, or its import path ``"module:function"``. The environment closes what it
+            made. Or a live ``httpx.Client``, which the environment never closes; then it cannot be copied or
+            pickled, and `gymnasium.make` does not take it.
         **own_options: Options that only this environment has; see its page in the documentation.
 
     Raises:
@@ -61,22 +75,38 @@ class AgentGymEnv(BaseTextEnv):
         BadOption: An argument has a value it cannot have.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
         **BaseTextEnv.metadata,
         "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for who would rather await it
     }
 
+    observation_space: TextSpace
+    action_space: ReplySpace
+    _asynchronous = False
+    _spec: EnvSpec | None = None
+
     def _attach(self) -> None:
-        # Not before it is needed, because httpx imports its own command line, and with it rich and click,
-        # wherever these are installed.
+        # Not before it is needed: importing the library must be cheap.
         from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415
 
-        self._driver = SyncDriver(limits=self._limits, transport=self._transport)
+        channel = self._channel
+        self._driver = SyncDriver(
+            limits=self._limits, headers=channel.headers, http_client=channel.http_client
+        )
         self._episode.stats = self._driver.stats
         self._busy = threading.RLock()
         # An environment that is dropped without close() still gives back what it holds.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)
         self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """The specification by which `gymnasium.make` made this environment, without headers."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = public_spec(spec)
 
     @property
     def stats(self) -> Stats:
@@ -144,9 +174,13 @@ class AgentGymEnv(BaseTextEnv):
             if alone:
                 self._busy.release()
 
-    def _leave(self) -> bool:
+    def _seed(self, seed: int | None) -> np.random.Generator:
+        gymnasium.Env.reset(self, seed=seed)
+        return self.np_random
+
+    def _release(self) -> bool:
         try:
-            return super()._leave()
+            return release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
         finally:
             if self._busy.acquire(blocking=False):
                 try:

@@ -12,12 +12,15 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from agentgym_gym._base_env import public_spec
 from agentgym_gym._episode import StepResult
 from agentgym_gym._http.limits import Stats
+from agentgym_gym._options import is_client
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.errors import BadOption, Fault
 
 if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
 
     from agentgym_gym.actions import Action
@@ -43,13 +46,14 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         num_envs: How many.
         environment: Name in the catalogue, such as ``"TextCraft"``.
         autoreset_mode: An `AutoresetMode`, or its value.
-        **options: As `AgentGymEnv` has them, but for ``transport``.
+        **options: As `AgentGymEnv` has them; ``http_client`` makes an ``httpx.AsyncClient`` for each.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
         BadOption: An argument has a value it cannot have.
     """
 
+    _spec: EnvSpec | None = None
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "autoreset_mode": AutoresetMode.DISABLED}  # noqa: RUF012
 
     def __init__(
@@ -67,6 +71,11 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         except ValueError:
             modes = [mode.value for mode in AutoresetMode]
             raise BadOption(f"autoreset_mode={autoreset_mode!r} is not one of {modes}") from None
+        if is_client(options.get("http_client")):
+            raise BadOption(
+                "a vector environment takes no live http_client: give a callable that makes an "
+                "httpx.AsyncClient for each environment, or its import path"
+            )
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = num_envs
         self.envs = tuple(AsyncAgentGymEnv(environment, **options) for _ in range(num_envs))
@@ -79,6 +88,15 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         self._unset: dict[int, Fault] = {}  # those whose last reset failed
         self._said = [""] * num_envs
         self._loop = _Loop()
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """The specification by which `gymnasium.make_vec` made these environments, without headers."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = public_spec(spec)
 
     @property
     def system_prompt(self) -> str:

@@ -97,7 +97,8 @@ def test_it_says_of_itself_what_the_other_says(textcraft_url):
         assert getattr(one, name) == getattr(two, name)
     assert repr(two) == "Async" + repr(one)
     assert repr(copy.deepcopy(two)) == repr(two)
-    assert isinstance(two, gymnasium.Env)
+    assert two.unwrapped is two
+    assert not isinstance(two, gymnasium.Env)  # whose methods are no coroutines
 
 
 def test_many_play_at_once_and_are_given_back(textcraft_url):
@@ -225,7 +226,7 @@ def test_a_fault_is_raised_where_it_is_wanted(silent_url):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"transport": httpx.MockTransport(lambda request: None)}, "transport"),
+        ({"http_client": httpx.Client(transport=httpx.MockTransport(lambda request: None))}, "AsyncClient"),
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": {"step": float("inf")}}, "timeout\\['step'\\]=inf"),
         ({"timeout": {"steps": 3}}, "'steps'"),

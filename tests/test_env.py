@@ -297,7 +297,10 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
 
     Silent.made = 0
     monkeypatch.setattr(_base_env, "_live", weakref.WeakSet())
-    envs = [AgentGymEnv("TextCraft", server="http://silent.test", transport=Silent()) for _ in range(4)]
+    envs = [
+        AgentGymEnv("TextCraft", server="http://silent.test", http_client=httpx.Client(transport=Silent()))
+        for _ in range(4)
+    ]
     for env in envs:
         env.reset(seed=0)
     _base_env.release_all()
