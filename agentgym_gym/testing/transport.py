@@ -21,7 +21,7 @@ __all__ = ["FaultyTransport"]
 class FaultyTransport(httpx.BaseTransport):
     """Passes requests on to another transport and makes a share of them go wrong.
 
-    For ``AgentGymEnv(transport=...)`` and ``httpx.Client(transport=...)``. No time is lost where a time limit
+    For ``httpx.Client(transport=...)``. No time is lost where a time limit
     is reached: what would have been waited for fails at once.
 
     Args:
