@@ -124,7 +124,7 @@ class BaseTextEnv:
         _live.add(self)
 
     def _attach(self) -> None:
-        """Make the driver."""
+        """Make the driver, and what releases the remote environment when this one is dropped."""
         raise NotImplementedError
 
     def _seed(self, seed: int | None) -> np.random.Generator:
@@ -152,18 +152,18 @@ class BaseTextEnv:
 
     @property
     def system_prompt(self) -> str:
-        """What an agent must be told before the first observation: the game, the actions, how to reply."""
+        """The text for an agent before the first observation: the rules, the actions, how to reply."""
         instructions = self._episode.action_format.instructions(self.environment.grammar)
         return f"{self.environment.rules}\n\n{instructions}"
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """The actions as function tools, for a chat template or an API that takes them."""
+        """The actions as JSON schemas of function tools, for a chat template or an API that takes them."""
         return self.environment.grammar.tools()
 
     @property
     def playing(self) -> bool:
-        """Whether an episode was begun that is not over."""
+        """Whether an episode has begun and is not over."""
         return self._episode.playing
 
     @property
@@ -173,21 +173,21 @@ class BaseTextEnv:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Base URLs of the servers used, starting the local one where none is configured."""
+        """Base URLs of the servers used. Where none is configured, this starts the local one."""
         return addresses(self.environment, self._server)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.environment.name!r}{self._options.arguments})"
 
     def _draw(self, seed: int | None, options: dict[str, Any] | None) -> int:
-        """Return the task to be reset to."""
+        """Return the task for a reset, and start the time of its episode."""
         task_id = self._choose_task(self._seed(seed), options or {})
         self._until = time.monotonic() + self._limits.episode
         _live.add(self)  # again, if it was closed
         return task_id
 
     def _turn(self, action: str | Action | Verbatim) -> Flow[StepResult]:
-        """Play one turn, and raise the fault that ended the episode where that is wanted."""
+        """Play one turn; with ``on_fault="raise"`` raise the fault that ended the episode."""
         turn = yield from self._episode.step(action)
         if self.on_fault == "raise" and self._episode.fault is not None:
             raise self._episode.fault

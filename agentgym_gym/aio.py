@@ -1,11 +1,11 @@
-"""The same environment, awaitable: an asynchronous driver over one episode."""
+"""The asynchronous environment: its ``reset``, ``step`` and ``close`` are awaited in an event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym._base_env import Channel
     from agentgym_gym._episode import Episode, StepResult
-    from agentgym_gym._http.async_driver import AsyncDriver, FlowFuture
+    from agentgym_gym._http.async_driver import AsyncDriver
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.actions import Action, Verbatim
 
@@ -34,18 +34,23 @@ T = TypeVar("T")
 
 
 class AsyncAgentGymEnv(BaseTextEnv):
-    """`AgentGymEnv` with ``reset``, ``step`` and ``close`` to be awaited; all else is as there.
+    """`AgentGymEnv` whose ``reset``, ``step`` and ``close`` are awaited. ``async with`` closes it.
 
-    A task that is cancelled in the midst of a step leaves an episode that is over: what the server made of
-    the action nobody knows.
+    It is no `gymnasium.Env`, whose methods are not awaited: wrappers and `gymnasium.make` do not take it. It
+    has the same attributes and properties, and the same values in observations, rewards and infos.
+
+    One environment is used by one task at a time, in any event loop. A task that is cancelled in the middle
+    of a step ends the episode, because nobody knows whether the server played the action.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.
-        **options: As `AgentGymEnv` has them; ``http_client`` makes or is an ``httpx.AsyncClient``.
+        **options: The options of `AgentGymEnv`. ``http_client`` makes, or is, an ``httpx.AsyncClient``. A
+            live one works in its own event loop alone: an environment with it releases nothing when it is
+            dropped or when the program ends, so await ``close``.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
-        BadOption: An argument has a value it cannot have.
+        BadOption: An argument, or the variable for headers, has a value it cannot have.
     """
 
     spec: EnvSpec | None = None
@@ -61,7 +66,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
             limits=self._limits, headers=channel.headers, http_client=channel.http_client
         )
         self._episode.stats = self._driver.stats
-        # An environment that is dropped without close() is released all the same.
+        # An environment that is dropped without close() still releases its remote environment.
         self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver, channel)
         self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
 
@@ -92,7 +97,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
 
     @property
     def stats(self) -> Stats:
-        """What was counted since this environment was made: requests, tries again, faults, seconds."""
+        """What was counted since this environment was made: requests, retries, faults, seconds."""
         return self._driver.stats
 
     async def reset(
@@ -100,7 +105,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
     ) -> tuple[str, dict[str, Any]]:
         """Start a task, as `AgentGymEnv.reset` does."""
         task_id = self._draw(seed, options)
-        # Starting a local server takes seconds, which the event loop must not.
+        # Starting a local server takes seconds, for which the event loop must not stop.
         servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
         return await self._wait_for(self._driver.run(self._episode.reset(task_id, servers), self._until))
 
@@ -108,27 +113,33 @@ class AsyncAgentGymEnv(BaseTextEnv):
         """Play one turn, as `AgentGymEnv.step` does."""
         return await self._wait_for(self.begin_step(action))
 
-    def begin_step(self, action: str | Action | Verbatim) -> FlowFuture[StepResult]:
+    def begin_step(self, action: str | Action | Verbatim) -> Awaitable[StepResult]:
         """Begin a turn in the running event loop: its request is sent before this returns.
 
+        Args:
+            action: As for ``step``.
+
         Returns:
-            What can be awaited for the turn.
+            A future of what ``step`` returns.
+
+        Raises:
+            InUse: Another task is in the middle of a reset or a step.
         """
         return self._driver.run(self._turn(action), self._until)
 
     def abort_episode(self) -> None:
-        """End the episode: nobody waits for the turn that was begun, and its reply may be there already."""
+        """End the episode whose turn nobody awaits any more, whether or not the reply has come."""
         self._episode.abort_episode()
 
     async def close(self) -> None:
-        """Give back the remote environment and close the connection. May be called again.
+        """Release the remote environment and close the connection. May be called again, as may ``reset``.
 
         Raises:
-            InUse: Another task is in the midst of a reset or a step.
+            InUse: Another task is in the middle of a reset or a step.
         """
-        giving_back = self._driver.run(self._episode.close())
+        releasing = self._driver.run(self._episode.close())
         try:
-            await giving_back
+            await releasing
         finally:
             await self._driver.close()
         self._closed()
@@ -141,7 +152,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
     def _release(self) -> bool:
         return _release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
 
-    async def _wait_for(self, future: FlowFuture[T]) -> T:
+    async def _wait_for(self, future: Awaitable[T]) -> T:
         try:
             return await future
         except asyncio.CancelledError:
@@ -150,7 +161,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
 
 
 def _abandon(episode: Episode, driver: AsyncDriver, channel: Channel) -> None:
-    """Release what a dropped environment holds, in a thread: the garbage collector must not wait."""
+    """Release the remote environment of a dropped one, in a thread: the garbage collector must not wait."""
     if episode.lease is not None:
         seconds = Limits().close
         threading.Thread(target=lambda: _release(episode, channel, timeout=seconds), daemon=True).start()
@@ -158,7 +169,7 @@ def _abandon(episode: Episode, driver: AsyncDriver, channel: Channel) -> None:
 
 
 def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
-    """Release what an episode holds, in a thread without an event loop.
+    """Release the remote environment that an episode holds, in a thread without an event loop.
 
     Args:
         episode: The episode; not to be used afterwards.
@@ -176,7 +187,7 @@ def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
                 "a remote environment stays open: its AsyncClient works in its own event loop alone. "
                 "Await close() there"
             )
-        return True  # nobody asked the server
+        return True  # the server was not asked, so nothing is known of it
     loop = asyncio.new_event_loop()
     try:
         loop.set_default_executor(_CallingThread())
