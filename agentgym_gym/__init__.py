@@ -13,33 +13,57 @@ Importing this package registers every ``agentgym/*`` id::
 from __future__ import annotations
 
 from agentgym_gym import errors
+from agentgym_gym._episode import StepResult
 from agentgym_gym._http.limits import Limits, Stats
-from agentgym_gym.actions import Action, Grammar
+from agentgym_gym._options import FormatName, HttpClient
+from agentgym_gym.actions import Action, Grammar, ListOf, Style, Thought, Verbatim
 from agentgym_gym.aio import AsyncAgentGymEnv
+from agentgym_gym.arguments import Argument, Choice, Integer, Name, Text
+from agentgym_gym.calls import Body, Call, Flow, Reply, exchange
 from agentgym_gym.catalogue import BUILT_IN, Environment, environments, find, register
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.formats import FORMATS, Format
 from agentgym_gym.spaces import ReplySpace, TextSpace
 from agentgym_gym.vector import AgentGymVectorEnv
-from agentgym_gym.wire import Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 __all__ = [
     "FORMATS",
     "Action",
     "AgentGymEnv",
     "AgentGymVectorEnv",
+    "Argument",
     "AsyncAgentGymEnv",
+    "Body",
+    "Call",
+    "Choice",
     "Environment",
+    "Flow",
     "Format",
+    "FormatName",
     "Grammar",
+    "HttpClient",
+    "Integer",
     "Limits",
+    "ListOf",
+    "Name",
+    "Outcome",
+    "Reply",
     "ReplySpace",
+    "Score",
+    "Start",
     "Stats",
+    "StepResult",
+    "Style",
+    "Text",
     "TextSpace",
+    "Thought",
+    "Verbatim",
     "Wire",
     "__version__",
     "environments",
     "errors",
+    "exchange",
     "find",
     "register",
 ]

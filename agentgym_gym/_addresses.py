@@ -1,7 +1,7 @@
-"""Which server an environment talks to.
+"""Which server an environment uses.
 
 In this order: the ``server`` argument, the environment variable ``AGENTGYM_NAME_URL``, a local server that
-this process starts and shares. Either of the first two may name several servers to spread over.
+this process starts and shares. The argument and the variable may name several servers to spread over.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
 
     Args:
         environment: The environment.
-        server: The caller's choice, if any.
+        server: The ``server`` argument, if there is one.
 
     Raises:
-        BadOption: A URL is not one.
-        NoServer: None is configured and none can be started; the message says how to get one.
+        BadOption: A URL is not valid.
+        NoServer: No server is configured and none can be started; the message says how to get one.
     """
     urls = configured(environment, server)
     if urls:
@@ -52,10 +52,10 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
 
 
 def configured(environment: Environment, server: str | Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the servers that the argument or else the variable names; empty where neither does.
+    """Return the servers of the argument, or else of the variable; empty where neither names one.
 
     Raises:
-        BadOption: A URL is not one.
+        BadOption: A URL is not valid.
     """
     if server is not None:
         return parse_urls(server, "server")
@@ -67,11 +67,11 @@ def parse_urls(value: str | Sequence[str], name: str) -> tuple[str, ...]:
     """Return base URLs from one string, with commas between several, or from a sequence.
 
     Args:
-        value: What the user gave.
-        name: The argument or variable it was given in, for the error message.
+        value: The URLs, as the user gave them.
+        name: The argument or variable they come from, for the error message.
 
     Raises:
-        BadOption: One is not an http or https URL with a host, or there is none.
+        BadOption: There is none, or one is not an http or https URL with a host.
     """
     if not isinstance(value, (str, Sequence)):
         raise BadOption(f"{name}={value!r} should be a URL or a sequence of URLs")

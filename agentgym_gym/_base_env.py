@@ -1,121 +1,134 @@
-"""What the three kinds of environment share: options, episode, tasks, and what happens at exit.
-
-`AgentGymEnv` waits in its thread, `AsyncAgentGymEnv` in an event loop. They share all of this, and what is
-done at the end of the program: what is still held is given back.
-"""
+"""What `AgentGymEnv` and `AsyncAgentGymEnv` share: options, episode, tasks, and the release at exit."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
+import copy
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import gymnasium
-
 from agentgym_gym import catalogue
-from agentgym_gym._addresses import addresses, parse_urls
+from agentgym_gym._addresses import addresses
 from agentgym_gym._episode import Episode
-from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
+from agentgym_gym._headers import configured_headers
+from agentgym_gym._http.limits import Limits
+from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
 from agentgym_gym._logging import logger
-from agentgym_gym._text import redact
-from agentgym_gym.actions import Action, Verbatim
+from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats import AgentGymFormat, get_format
 from agentgym_gym.spaces import ReplySpace, TextSpace
 
 if TYPE_CHECKING:
-    import httpx
+    import numpy as np
+    from gymnasium.envs.registration import EnvSpec
 
     from agentgym_gym._episode import StepResult
+    from agentgym_gym._options import FormatName, HttpClient
+    from agentgym_gym.actions import Action, Verbatim
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.catalogue import OnUnknown
 
-__all__ = ["EXIT_SECONDS", "BaseTextEnv", "give_back", "live_envs"]
-
-_NOT_GIVEN: Any = object()
+__all__ = ["EXIT_SECONDS", "BaseTextEnv", "Channel", "live_envs", "public_spec", "release", "release_all"]
 
 EXIT_SECONDS = 10.0
-"""Seconds that giving all environments back may take when the program ends."""
+"""Seconds in which all environments are released when the program ends."""
 
 
-class BaseTextEnv(gymnasium.Env[str, str | Action]):
-    """What every environment of this library is made of, and what it says of itself.
+@dataclass(frozen=True)
+class Channel:
+    """How requests are sent, as every driver takes it.
 
-    The arguments are those of `AgentGymEnv`.
+    Attributes:
+        headers: Sent with every request.
+        http_client: An HTTP client, or what makes one; None for the engine of this library.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
+    headers: Mapping[str, str]
+    http_client: Any
+
+
+class BaseTextEnv:
+    """The base of `AgentGymEnv`, which documents the arguments, and of `AsyncAgentGymEnv`."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - as gymnasium has it
+
+    _asynchronous: ClassVar[bool]
 
     def __init__(
         self,
         environment: str,
         *,
-        server: str | Sequence[str] | None = None,
-        split: str | None = None,
-        action_format: str = "react",
-        parser: Literal["default", "agentgym"] = "default",
-        on_unknown: OnUnknown | None = None,
-        on_fault: Literal["truncate", "raise"] = "truncate",
-        max_turns: int | None = _NOT_GIVEN,
-        timeout: float | Mapping[str, float] = DEFAULT_TIMEOUT,
-        max_envs_per_server: int | None = None,
-        render_mode: str | None = None,
-        transport: httpx.BaseTransport | None = None,
+        server: str | Sequence[str] | None = EnvOptions.server,
+        split: str | None = EnvOptions.split,
+        action_format: FormatName = EnvOptions.action_format,
+        parser: Literal["default", "agentgym"] = EnvOptions.parser,
+        on_unknown: OnUnknown | None = EnvOptions.on_unknown,
+        on_fault: Literal["truncate", "raise"] = EnvOptions.on_fault,
+        max_turns: int | None = EnvOptions.max_turns,
+        timeout: float | Mapping[str, float] = EnvOptions.timeout,
+        max_envs_per_server: int | None = EnvOptions.max_envs_per_server,
+        render_mode: str | None = EnvOptions.render_mode,
+        headers: Mapping[str, str] | None = EnvOptions.headers,
+        http_client: HttpClient | None = EnvOptions.http_client,
         **own_options: Any,
     ) -> None:
         self.environment = catalogue.find(environment)
         wire = self.environment.wire_with(own_options)
-        options: dict[str, Any] = {
-            "server": server,
-            "split": split,
-            "action_format": action_format,
-            "parser": parser,
-            "on_unknown": on_unknown,
-            "on_fault": on_fault,
-            "max_turns": max_turns,
-            "timeout": timeout,
-            "max_envs_per_server": max_envs_per_server,
-            "render_mode": render_mode,
-        }
-        self._options: dict[str, Any] = {k: v for k, v in options.items() if v != _DEFAULTS[k]} | own_options
-        if server is not None:
-            parse_urls(server, "server")  # a typing mistake is told here, not at the first reset
-        if max_turns is _NOT_GIVEN:
-            max_turns = self.environment.max_turns
-        _positive("max_turns", max_turns, "turns")
-        _positive("max_envs_per_server", max_envs_per_server, "environments")
-        _one_of("on_fault", on_fault, ("truncate", "raise"))
-        _one_of("on_unknown", on_unknown, ("forward", "refuse", None))
-        _one_of("render_mode", render_mode, ("ansi", None))
-        self.render_mode = render_mode
-        self.on_fault = on_fault
-        self._server = server
-        self._tasks = self.environment.split(split)
-        written = get_format(action_format)
+        self._options = options = EnvOptions(
+            server=server,
+            split=split,
+            action_format=action_format,
+            parser=parser,
+            on_unknown=on_unknown,
+            on_fault=on_fault,
+            max_turns=max_turns,
+            timeout=timeout,
+            max_envs_per_server=max_envs_per_server,
+            render_mode=render_mode,
+            headers=headers,
+            http_client=http_client,
+            own=own_options,
+        )
+        self.render_mode = options.render_mode
+        self.on_fault = options.on_fault
+        self._tasks = self.environment.split(options.split)
+        written = get_format(options.action_format)
         self.observation_space = TextSpace()
         self.action_space = ReplySpace(written, self.environment.grammar)
+        default = options.parser == "default"
         self._episode = Episode(
             self.environment,
             wire=wire,
-            action_format=written if parser == "default" else self._agentgym_format(parser, action_format),
+            action_format=written if default else self._agentgym_format(options.action_format),
             # AgentGym's own client sends whatever a reply holds.
-            on_unknown=on_unknown or ("forward" if parser == "agentgym" else self.environment.on_unknown),
-            max_turns=max_turns,
-            max_envs_per_server=max_envs_per_server,
+            on_unknown=options.on_unknown or (self.environment.on_unknown if default else "forward"),
+            max_turns=self.environment.max_turns if options.max_turns is AGENTGYMS_OWN else options.max_turns,
+            max_envs_per_server=options.max_envs_per_server,
         )
-        self._limits = Limits.of(timeout)
+        self._server = options.server
+        self._limits = options.limits
         self._until = 0.0  # when the time of the episode is up
-        self._transport = transport
-        self._attach()
+        self._channel = Channel(
+            configured_headers(self.environment, options.headers),
+            options.make_client(asynchronous=self._asynchronous),
+        )
+        try:
+            self._attach()
+        except TypeError as error:  # gymnasium would raise it again together with all arguments
+            raise BadOption(f"http_client failed: {error}") from error
         _live.add(self)
 
     def _attach(self) -> None:
-        """Make the driver."""
+        """Make the driver, and what releases the remote environment when this one is dropped."""
+        raise NotImplementedError
+
+    def _seed(self, seed: int | None) -> np.random.Generator:
+        """Seed the generator that draws tasks, unless the seed is None, and return it."""
         raise NotImplementedError
 
     def render(self) -> str | None:
@@ -125,23 +138,32 @@ class BaseTextEnv(gymnasium.Env[str, str | Action]):
         return "\n\n".join(f"[{message.role}]\n{message.text}" for message in self._episode.transcript)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy by making anew, by the same options, an environment that holds nothing yet."""
-        return partial(type(self), self.environment.name, **self._options), ()
+        """Copy by making a new environment with the same options; it holds no remote environment yet.
+
+        Raises:
+            BadOption: The environment was given a live HTTP client, which cannot be copied.
+        """
+        if is_client(self._options.http_client):
+            raise BadOption(
+                "an environment with a live http_client cannot be copied or pickled: give a callable that "
+                "makes the client, or its import path"
+            )
+        return partial(type(self), self.environment.name, **self._options.given), ()
 
     @property
     def system_prompt(self) -> str:
-        """What an agent must be told before the first observation: the game, the actions, how to reply."""
+        """The text for an agent before the first observation: the rules, the actions, how to reply."""
         instructions = self._episode.action_format.instructions(self.environment.grammar)
         return f"{self.environment.rules}\n\n{instructions}"
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """The actions as function tools, for a chat template or an API that takes them."""
+        """The actions as JSON schemas of function tools, for a chat template or an API that takes them."""
         return self.environment.grammar.tools()
 
     @property
     def playing(self) -> bool:
-        """Whether an episode was begun that is not over."""
+        """Whether an episode has begun and is not over."""
         return self._episode.playing
 
     @property
@@ -151,27 +173,21 @@ class BaseTextEnv(gymnasium.Env[str, str | Action]):
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Base URLs of the servers used, starting the local one where none is configured."""
+        """Base URLs of the servers used. Where none is configured, this starts the local one."""
         return addresses(self.environment, self._server)
 
     def __repr__(self) -> str:
-        shown = dict(self._options)
-        if self._server is not None:
-            several = not isinstance(self._server, str)
-            shown["server"] = [*map(redact, self._server)] if several else redact(str(self._server))
-        options = "".join(f", {name}={value!r}" for name, value in shown.items())
-        return f"{type(self).__name__}({self.environment.name!r}{options})"
+        return f"{type(self).__name__}({self.environment.name!r}{self._options.arguments})"
 
     def _draw(self, seed: int | None, options: dict[str, Any] | None) -> int:
-        """Return the task to be reset to."""
-        super().reset(seed=seed)
-        task_id = self._choose_task(options or {})
+        """Return the task for a reset, and start the time of its episode."""
+        task_id = self._choose_task(self._seed(seed), options or {})
         self._until = time.monotonic() + self._limits.episode
         _live.add(self)  # again, if it was closed
         return task_id
 
     def _turn(self, action: str | Action | Verbatim) -> WaitingFlow[StepResult]:
-        """Play one turn, and raise the fault that ended the episode where that is wanted."""
+        """Play one turn; with ``on_fault="raise"`` raise the fault that ended the episode."""
         turn = yield from self._episode.step(action)
         if self.on_fault == "raise" and self._episode.fault is not None:
             raise self._episode.fault
@@ -180,21 +196,21 @@ class BaseTextEnv(gymnasium.Env[str, str | Action]):
     def _closed(self) -> None:
         _live.discard(self)
 
-    def _leave(self) -> bool:
-        """Give back at exit what is held; return whether the server did its part.
+    def _release(self) -> bool:
+        """Release the remote environment at exit; return whether the server did its part.
 
-        By a connection of its own, since another thread, or an event loop, may be using the environment's.
+        By a connection of its own: another thread, or an event loop, may be using the environment's.
         """
-        return give_back(self._episode, timeout=EXIT_SECONDS / 5, transport=self._transport)
+        raise NotImplementedError
 
-    def _choose_task(self, options: dict[str, Any]) -> int:
+    def _choose_task(self, rng: np.random.Generator, options: dict[str, Any]) -> int:
         unknown = sorted(set(map(str, options)) - {"task_id"})
         if unknown:
             raise BadOption(f"reset options may hold 'task_id' alone, not {unknown}")
         task_id = options.get("task_id")
         if task_id is None:
-            return int(self._tasks[int(self.np_random.integers(len(self._tasks)))])
-        if not _is_whole(task_id):
+            return int(self._tasks[int(rng.integers(len(self._tasks)))])
+        if not is_whole(task_id):
             raise BadOption(f"task_id={task_id!r} should be an integer")
         task_id = int(task_id)
         if not self.environment.has_task(task_id):
@@ -202,8 +218,7 @@ class BaseTextEnv(gymnasium.Env[str, str | Action]):
             raise BadOption(f"{self.environment.name} has no task {task_id}; its tasks are {splits}")
         return task_id
 
-    def _agentgym_format(self, parser: str, action_format: str) -> AgentGymFormat:
-        _one_of("parser", parser, ("default", "agentgym"))
+    def _agentgym_format(self, action_format: str) -> AgentGymFormat:
         reader = self.environment.agentgym_readers.get(action_format)
         if reader is None:
             known = sorted(self.environment.agentgym_readers)
@@ -214,8 +229,6 @@ class BaseTextEnv(gymnasium.Env[str, str | Action]):
         return AgentGymFormat(get_format(action_format), reader)
 
 
-_DEFAULTS: dict[str, Any] = BaseTextEnv.__init__.__kwdefaults__ or {}
-
 _live: weakref.WeakSet[BaseTextEnv] = weakref.WeakSet()
 
 
@@ -224,47 +237,47 @@ def live_envs() -> list[BaseTextEnv]:
     return list(_live)
 
 
-def give_back(episode: Episode, *, timeout: float, transport: httpx.BaseTransport | None = None) -> bool:
-    """Give back what an episode holds, by a connection of its own.
+def public_spec(spec: EnvSpec | None) -> EnvSpec | None:
+    """Return a spec without headers, which it would show in its ``repr`` and its JSON.
+
+    Raises:
+        BadOption: It holds a live HTTP client, of which there can be no copy as `gymnasium.make` needs it.
+    """
+    if spec is None:
+        return None
+    if is_client(spec.kwargs.get("http_client")):
+        raise BadOption(
+            "gymnasium.make takes no live http_client: give a callable that makes one, or its import path; "
+            "or make the environment by its class"
+        )
+    public = copy.copy(spec)
+    public.kwargs = {name: value for name, value in spec.kwargs.items() if name != "headers"}
+    return public
+
+
+def release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
+    """Release the remote environment that an episode holds, by a new connection.
 
     Args:
         episode: The episode; not to be used afterwards.
+        channel: How requests are sent.
         timeout: Seconds allowed.
-        transport: Moves the requests in place of a network connection, for tests.
 
     Returns:
         Whether the server did its part.
     """
     from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
-    from agentgym_gym.env import _client
 
-    driver = SyncDriver(limits=Limits.of(timeout), http_client=_client(transport))
-    try:
+    with contextlib.closing(
+        SyncDriver(limits=Limits.of(timeout), headers=channel.headers, http_client=channel.http_client)
+    ) as driver:
         return driver.run(episode.close())
-    finally:
-        driver.close()
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+def release_all() -> None:
+    """Release at exit the remote environments that are still held.
 
-
-def _positive(name: str, value: Any, unit: str) -> None:
-    if value is not None and not (_is_whole(value) and value >= 1):
-        raise BadOption(f"{name}={value!r} should be a positive number of {unit}, or None for no limit")
-
-
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        raise BadOption(f"{name}={value!r} is not one of {allowed}")
-
-
-# Registered after `servers.local` was imported, and so run before it stops the local servers.
-@atexit.register
-def _leave_all() -> None:
-    """Give back what is still held when the program ends.
-
-    A server that does not answer is asked once, and all of it ends in time: nobody waits for an exit.
+    A server that does not answer is asked once, and all of it takes `EXIT_SECONDS` at most.
     """
     deadline = time.monotonic() + EXIT_SECONDS
     silent: set[str] = set()
@@ -278,7 +291,10 @@ def _leave_all() -> None:
             late += lease is not None
             continue
         with contextlib.suppress(Exception):
-            if not env._leave():  # noqa: SLF001 - our own
+            if not env._release():  # noqa: SLF001 - our own
                 silent.add(server)
     if late:
         logger.warning("%d remote environments stay open: there was no time to close them at exit", late)
+
+
+at_exit(release_all, order=RELEASE_ENVIRONMENTS)

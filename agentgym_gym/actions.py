@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agentgym_gym._templates import TemplateText, fields_of
+from agentgym_gym._templates import ListOf, TemplateText, fields_of
 from agentgym_gym._text import shown
 from agentgym_gym.arguments import strategies
 from agentgym_gym.errors import ActionError, BadArguments, UnknownAction
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["MAX_ACTION_CHARS", "Action", "Grammar", "Style", "Thought", "Verbatim"]
+__all__ = ["MAX_ACTION_CHARS", "Action", "Grammar", "ListOf", "Style", "Thought", "Verbatim"]
 
 MAX_ACTION_CHARS = 16_384
 """Longest text read as one action. A reply may be longer; its action may not."""

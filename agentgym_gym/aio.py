@@ -1,20 +1,30 @@
-"""The same environment, awaitable: an asynchronous driver over one episode."""
+"""The asynchronous environment: its ``reset``, ``step`` and ``close`` are awaited in an event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import weakref
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gymnasium.utils import seeding
+
 from agentgym_gym._addresses import configured
-from agentgym_gym._base_env import BaseTextEnv, give_back
+from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, release
 from agentgym_gym._http.limits import Limits
-from agentgym_gym.errors import BadOption
+from agentgym_gym._logging import logger
+from agentgym_gym._options import is_client
 
 if TYPE_CHECKING:
+    import numpy as np
+    from gymnasium.envs.registration import EnvSpec
+    from typing_extensions import Self
+
+    from agentgym_gym._base_env import Channel
     from agentgym_gym._episode import Episode, StepResult
-    from agentgym_gym._http.async_driver import AsyncDriver, FlowFuture
+    from agentgym_gym._http.async_driver import AsyncDriver
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.actions import Action, Verbatim
 
@@ -24,77 +34,125 @@ T = TypeVar("T")
 
 
 class AsyncAgentGymEnv(BaseTextEnv):
-    """`AgentGymEnv` with ``reset``, ``step`` and ``close`` to be awaited; all else is as there.
+    """`AgentGymEnv` whose ``reset``, ``step`` and ``close`` are awaited. ``async with`` closes it.
 
-    A task that is cancelled in the midst of a step leaves an episode that is over: what the server made of
-    the action nobody knows.
+    It is no `gymnasium.Env`, whose methods are not awaited: wrappers and `gymnasium.make` do not take it. It
+    has the same attributes and properties, and the same values in observations, rewards and infos.
+
+    One environment is used by one task at a time, in any event loop. A task that is cancelled in the middle
+    of a step ends the episode, because nobody knows whether the server played the action.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.
-        **options: As `AgentGymEnv` has them, but for ``transport``.
+        **options: The options of `AgentGymEnv`. ``http_client`` makes, or is, an ``httpx.AsyncClient``. A
+            live one works in its own event loop alone: an environment with it releases nothing when it is
+            dropped or when the program ends, so await ``close``.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
-        BadOption: An argument has a value it cannot have.
+        BadOption: An argument, or the variable for headers, has a value it cannot have.
     """
 
+    spec: EnvSpec | None = None
+    _asynchronous = True
+    _np_random: np.random.Generator | None = None
+    _np_random_seed: int | None = None
+
     def _attach(self) -> None:
-        if self._transport is not None:
-            raise BadOption("transport= is for AgentGymEnv alone")
         from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
-        self._driver = AsyncDriver(limits=self._limits)
+        channel = self._channel
+        self._driver = AsyncDriver(
+            limits=self._limits, headers=channel.headers, http_client=channel.http_client
+        )
         self._episode.stats = self._driver.stats
-        # An environment that is dropped without close() still gives back what it holds.
-        self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver)
+        # An environment that is dropped without close() still releases its remote environment.
+        self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver, channel)
         self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def unwrapped(self) -> Self:
+        """The environment itself: nothing wraps it."""
+        return self
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The generator that draws tasks, seeded by ``reset(seed=...)``."""
+        if self._np_random is None:
+            self._np_random, self._np_random_seed = seeding.np_random()
+        return self._np_random
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed of `np_random`."""
+        if self._np_random_seed is None:
+            self._np_random, self._np_random_seed = seeding.np_random()
+        return self._np_random_seed
 
     @property
     def stats(self) -> Stats:
-        """What was counted since this environment was made: requests, tries again, faults, seconds."""
+        """What was counted since this environment was made: requests, retries, faults, seconds."""
         return self._driver.stats
 
-    async def reset(  # type: ignore[override]
+    async def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """Start a task, as `AgentGymEnv.reset` does."""
         task_id = self._draw(seed, options)
-        # Starting a local server takes seconds, which the event loop must not.
+        # Starting a local server takes seconds, for which the event loop must not stop.
         servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
         return await self._wait_for(self._driver.run(self._episode.reset(task_id, servers), self._until))
 
-    async def step(  # type: ignore[override]
-        self, action: str | Action | Verbatim
-    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    async def step(self, action: str | Action | Verbatim) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn, as `AgentGymEnv.step` does."""
         return await self._wait_for(self.begin_step(action))
 
-    def begin_step(self, action: str | Action | Verbatim) -> FlowFuture[StepResult]:
+    def begin_step(self, action: str | Action | Verbatim) -> Awaitable[StepResult]:
         """Begin a turn in the running event loop: its request is sent before this returns.
 
+        Args:
+            action: As for ``step``.
+
         Returns:
-            What can be awaited for the turn.
+            A future of what ``step`` returns.
+
+        Raises:
+            InUse: Another task is in the middle of a reset or a step.
         """
         return self._driver.run(self._turn(action), self._until)
 
     def abort_episode(self) -> None:
-        """End the episode: nobody waits for the turn that was begun, and its reply may be there already."""
+        """End the episode whose turn nobody awaits any more, whether or not the reply has come."""
         self._episode.abort_episode()
 
-    async def close(self) -> None:  # type: ignore[override]
-        """Give back the remote environment and close the connection. May be called again.
+    async def close(self) -> None:
+        """Release the remote environment and close the connection. May be called again, as may ``reset``.
 
         Raises:
-            InUse: Another task is in the midst of a reset or a step.
+            InUse: Another task is in the middle of a reset or a step.
         """
-        giving_back = self._driver.run(self._episode.close())
+        releasing = self._driver.run(self._episode.close())
         try:
-            await giving_back
+            await releasing
         finally:
             await self._driver.close()
         self._closed()
 
-    async def _wait_for(self, future: FlowFuture[T]) -> T:
+    def _seed(self, seed: int | None) -> np.random.Generator:
+        if seed is not None:
+            self._np_random, self._np_random_seed = seeding.np_random(seed)
+        return self.np_random
+
+    def _release(self) -> bool:
+        return _release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
+
+    async def _wait_for(self, future: Awaitable[T]) -> T:
         try:
             return await future
         except asyncio.CancelledError:
@@ -102,9 +160,59 @@ class AsyncAgentGymEnv(BaseTextEnv):
             raise
 
 
-def _abandon(episode: Episode, driver: AsyncDriver) -> None:
-    """Give back what a dropped environment holds, in a thread: the garbage collector must not wait."""
+def _abandon(episode: Episode, driver: AsyncDriver, channel: Channel) -> None:
+    """Release the remote environment of a dropped one, in a thread: the garbage collector must not wait."""
     if episode.lease is not None:
         seconds = Limits().close
-        threading.Thread(target=lambda: give_back(episode, timeout=seconds), daemon=True).start()
+        threading.Thread(target=lambda: _release(episode, channel, timeout=seconds), daemon=True).start()
     driver.abandon()
+
+
+def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
+    """Release the remote environment that an episode holds, in a thread without an event loop.
+
+    Args:
+        episode: The episode; not to be used afterwards.
+        channel: How requests are sent.
+        timeout: Seconds allowed.
+
+    Returns:
+        False where the server does not answer.
+    """
+    if channel.http_client is None:
+        return release(episode, channel, timeout=timeout)
+    if is_client(channel.http_client):
+        if episode.lease is not None:
+            logger.warning(
+                "a remote environment stays open: its AsyncClient works in its own event loop alone. "
+                "Await close() there"
+            )
+        return True  # the server was not asked, so nothing is known of it
+    loop = asyncio.new_event_loop()
+    try:
+        loop.set_default_executor(_CallingThread())
+        return loop.run_until_complete(_run_close(episode, channel, timeout))
+    finally:
+        loop.close()
+
+
+async def _run_close(episode: Episode, channel: Channel, timeout: float) -> bool:
+    from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
+
+    driver = AsyncDriver(limits=Limits.of(timeout), headers=channel.headers, http_client=channel.http_client)
+    try:
+        return await driver.run(episode.close())
+    finally:
+        await driver.close()
+
+
+class _CallingThread(ThreadPoolExecutor):
+    """Does at once what it is given, such as looking up a name: at exit Python starts no more threads."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - it is for whoever awaits this
+            done.set_exception(error)
+        return done

@@ -1,4 +1,4 @@
-"""What is known of each environment, apart from playing it, and the list of all of them."""
+"""What is known of each kind of environment, the list of all of them, and their registration."""
 
 from __future__ import annotations
 
@@ -33,29 +33,28 @@ OnUnknown: TypeAlias = Literal["forward", "refuse"]
 
 @dataclass(frozen=True)
 class Environment:
-    """One kind of environment: everything that is said of it in one place.
+    """One kind of environment: all that is known of it, in one place.
 
     Attributes:
         name: Its name, as in the id ``agentgym/NAME-v0``.
         summary: What the task is, in a sentence.
-        wire: How its server is spoken to.
+        wire: The protocol of its server.
         grammar: Its actions.
         rules: The part of the system prompt that explains the game.
-        aliases: Other names it is found by, each an id as well.
-        item_prefix: What stands before the number in AgentGym's item ids, where that is no name of it.
-        options: What ``gymnasium.make`` takes for this environment beside the options of all: the names of
-            fields of the wire, with what they do.
-        quirks: What a user must know of its server, as a list in Markdown.
+        aliases: Other names; there is an id for each.
+        item_prefix: The prefix of its item ids in AgentGym, where that is none of its names.
+        options: Options of this environment alone: names of fields of the wire, with what they do.
+        quirks: What a user must know about its server, as a list in Markdown.
         launch: The shell commands that start AgentGym's own server in a checkout of AgentGym, on port 36001.
-        transcript: The beginning of an episode: the first observation, then replies' actions and
-            observations in turn. Long observations end in ``…``.
+        transcript: The beginning of an episode: the first observation, then actions and observations in
+            turn. Long observations end in ``…``.
         max_turns: AgentGym's turn limit.
         splits: Task ids by split; the first split is the default.
         score_range: Least and greatest score of an episode.
-        on_unknown: What is done by default with an action the grammar does not know.
-        agentgym_readers: AgentGym's own way of reading a reply, by action format.
-        local_server: Name under which this project serves it, or None.
-        oracle: Where an agent that can play it well is found, as ``"module:Class"``, or None.
+        on_unknown: What is done by default with an action that the grammar does not know.
+        agentgym_readers: AgentGym's own parser of replies, by action format.
+        local_server: Name of this project's own server for it, or None.
+        oracle: Import path ``"module:Class"`` of an agent that plays it well, or None.
     """
 
     name: str
@@ -79,24 +78,29 @@ class Environment:
 
     @property
     def id(self) -> str:
-        """The id under which gymnasium makes it."""
+        """The gymnasium id."""
         return f"{NAMESPACE}/{self.name}-v0"
 
     @property
     def variable(self) -> str:
-        """The environment variable that holds the URL of its server."""
+        """The environment variable for the URL of its server, or several URLs with commas."""
         return f"AGENTGYM_{self.name.upper()}_URL"
 
     @property
+    def headers_variable(self) -> str:
+        """The environment variable for HTTP headers: a JSON object of strings."""
+        return f"AGENTGYM_{self.name.upper()}_HEADERS"
+
+    @property
     def ids(self) -> tuple[str, ...]:
-        """All ids under which gymnasium makes it, its own first."""
+        """The gymnasium ids: its own, then those of the aliases."""
         return _ids(self.name, *self.aliases)
 
     def wire_with(self, options: Mapping[str, Any]) -> Wire:
         """Return the wire with some of its options set.
 
         Raises:
-            BadOption: The environment has no such option, or not that value of it.
+            BadOption: The environment has no such option, or the option cannot have the value.
         """
         unknown = sorted(set(options) - set(self.options))
         if unknown:
@@ -107,7 +111,7 @@ class Environment:
         return replace(self.wire, **options) if options else self.wire  # type: ignore[type-var]
 
     def split(self, name: str | None) -> Sequence[int]:
-        """Return the task ids of a split; None is the default split.
+        """Return the task ids of a split; None stands for the default split.
 
         Raises:
             BadOption: There is no such split.
@@ -126,11 +130,11 @@ class Environment:
 
 @dataclass(frozen=True)
 class LazyEnvironment:
-    """Where an environment is found once it is asked for, so that those that are not played cost nothing.
+    """An environment that is imported when it is first asked for.
 
     Attributes:
         name: The environment's name.
-        where: The environment, as ``"module:CONSTANT"``.
+        where: Its import path, ``"module:CONSTANT"``.
         aliases: Its other names.
     """
 
@@ -140,11 +144,11 @@ class LazyEnvironment:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """All ids under which gymnasium makes it, its own first."""
+        """The gymnasium ids: its own, then those of the aliases."""
         return _ids(self.name, *self.aliases)
 
     def environment(self) -> Environment:
-        """Return the environment, importing its module if that is yet to be done."""
+        """Import and return the environment."""
         module, _, constant = self.where.partition(":")
         found: Environment = getattr(importlib.import_module(module), constant)
         return found
@@ -158,7 +162,7 @@ _known: dict[str, Environment | LazyEnvironment] = {}
 
 
 def environments() -> tuple[Environment, ...]:
-    """Return all environments in the order they were added."""
+    """Return all environments in the order of their registration."""
     return tuple(map(_environment, _known.values()))
 
 
@@ -166,7 +170,7 @@ def find(name: str) -> Environment:
     """Return an environment by its name, its gymnasium id, or either in lower case.
 
     Raises:
-        UnknownEnvironment: There is none; the message lists those there are.
+        UnknownEnvironment: There is none of that name; the message lists all.
     """
     wanted = name.rpartition(":")[2].removeprefix(f"{NAMESPACE}/").removesuffix("-v0").lower()
     for environment in _known.values():
@@ -196,14 +200,14 @@ BUILT_IN: tuple[LazyEnvironment, ...] = (
     LazyEnvironment("Sheet", "agentgym_gym.envs.sheet:SHEET"),
     LazyEnvironment("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
 )
-"""Where the environments of this library are found."""
+"""The environments of this library."""
 
 
 def register(environment: Environment | LazyEnvironment) -> None:
     """Make an environment known to this library and to ``gymnasium.make``.
 
     Args:
-        environment: The environment, or where it is found; one of the same name is replaced.
+        environment: The environment; it replaces one of the same name.
     """
     _known[environment.name] = environment
     for each in environment.ids:

@@ -1,86 +1,128 @@
-"""The gymnasium environment: a synchronous driver over one episode."""
+"""The synchronous environment: it waits for the server in the thread that calls it."""
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._base_env import BaseTextEnv, live_envs
+import gymnasium
+
+from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, live_envs, public_spec, release
+from agentgym_gym._lifecycle import after_fork_in_child
+from agentgym_gym.actions import Action
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
+    import numpy as np
+    from gymnasium.envs.registration import EnvSpec
+
     from agentgym_gym._episode import Episode
     from agentgym_gym._http.limits import Stats
     from agentgym_gym._http.sync_driver import SyncDriver
-    from agentgym_gym.actions import Action, Verbatim
+    from agentgym_gym.actions import Verbatim
     from agentgym_gym.calls import WaitingFlow
+    from agentgym_gym.spaces import ReplySpace, TextSpace
 
 __all__ = ["AgentGymEnv"]
 
 T = TypeVar("T")
 
 
-class AgentGymEnv(BaseTextEnv):
+class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
     """An AgentGym environment on an HTTP server, played in text.
 
-    ``reset(options={"task_id": 7})`` starts a given task, ``reset(seed=0)`` one drawn from the split.
-    ``step`` takes what a model wrote, or a typed action. The episode's return is its score.
+    ``reset(options={"task_id": 7})`` starts the given task, ``reset(seed=0)`` one drawn from the split.
+    ``step`` takes the text that a model wrote, or a typed action. The return of an episode is its score.
+    One environment is used by one thread at a time. ``with`` closes it.
 
-    Every ``info`` holds ``task_id``, ``turn`` (turns used), ``score`` (so far), ``success``, ``raw_reward``
-    (the server's own, of this step), ``agentgym_score`` (what AgentGym's client would report) and ``action``
-    (the words sent to the server, or None); ``goal`` and ``available_actions`` where the server states them;
-    ``parse_error`` (the kind) after a reply that could not be read; ``fault`` (a dict of ``kind`` and
-    ``message``) when the environment failed: such an episode says nothing about the agent.
+    Every ``info`` holds:
+
+    - ``task_id`` (int), and ``turn`` (int), the turns used;
+    - ``score`` (float) so far, and ``success`` (bool);
+    - ``raw_reward`` (float), the server's own of this step, and ``agentgym_score`` (float), the score that
+      AgentGym's client would report;
+    - ``action`` (str or None), the text sent to the server.
+
+    Where they apply, it also holds ``goal`` (str) and ``available_actions`` (list of str), as the server
+    states them; ``parse_error`` (str), the kind of error, after a reply that could not be parsed; and
+    ``fault``, a dict of ``kind`` and ``message``, when the environment failed. An episode with a fault says
+    nothing about the agent.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.
-        server: Base URL of the server, or several to spread over; else the variable
-            ``AGENTGYM_TEXTCRAFT_URL`` and its like; else a local server, started when it is first needed.
-        split: Which tasks ``reset`` draws from; the environment's first split by default.
-        action_format: How a reply wraps its action: ``react``, ``function_calling``, ``code_as_action``,
-            ``tags``, ``adapt`` or ``bare``.
-        parser: ``"default"``, or ``"agentgym"`` to read replies exactly as AgentGym's own client does.
-        on_unknown: Whether an action the grammar does not know is sent in the agent's words (``"forward"``)
-            or answered with advice (``"refuse"``); by default what the environment says.
-        on_fault: What a fault does to a step: ``"truncate"`` ends the episode, ``"raise"`` raises it.
-        max_turns: Turns after which an unfinished episode is truncated; AgentGym's own limit by default, None
-            for no limit.
+        server: Base URL of the server, or several URLs to spread over. By default the variable
+            ``AGENTGYM_TEXTCRAFT_URL`` and its like, with commas between several; where that is not set, a
+            local server, which is started by the first ``reset``.
+        split: The tasks that ``reset`` draws from, by name; by default the first split of the environment.
+        action_format: How a reply wraps its action: ``"react"``, ``"function_calling"``,
+            ``"code_as_action"``, ``"tags"``, ``"adapt"`` or ``"bare"``.
+        parser: ``"default"``, or ``"agentgym"`` to parse replies exactly as AgentGym's own client does.
+        on_unknown: Whether an action that the grammar does not know is sent in the agent's words
+            (``"forward"``) or answered with advice (``"refuse"``). None takes the environment's own default.
+        on_fault: What a fault in a step does: ``"truncate"`` ends the episode, ``"raise"`` also raises it.
+        max_turns: Turns after which an unfinished episode is truncated, an integer from 1; None for no limit.
+            By default AgentGym's own limit.
         timeout: Seconds allowed for each reply of the server; or a mapping with any of ``connect``,
             ``create``, ``reset``, ``step``, ``close`` and ``episode``, in seconds (see `Limits`).
-        max_envs_per_server: Where this process holds as many remote environments on each server, ``reset``
-            waits for one to be given back, as long as ``create`` may take; None for no limit.
-        render_mode: ``"ansi"``, by which ``render`` returns the transcript as text, or None.
-        transport: Moves the requests in place of a network connection, for tests.
-        **own_options: Options that only this environment has; see its page in the documentation.
+        max_envs_per_server: The most remote environments that this process holds on one server, an integer
+            from 1; None for no limit. ``reset`` waits until one is released, for as long as ``create`` may
+            take.
+        render_mode: ``"ansi"``, with which ``render`` returns the transcript as text; or None.
+        headers: HTTP headers sent with every request, by name, such as ``{"Authorization": "Bearer ..."}``.
+            Each replaces the header of the same name, in whatever case, in the variable
+            ``AGENTGYM_TEXTCRAFT_HEADERS`` and its like, a JSON object of strings, which is read when the
+            environment is made. The values are in no ``repr``, log, error message or ``env.spec``. So
+            ``gymnasium.make(env.spec)`` takes headers from the variable alone. A pickle does hold them.
+        http_client: Sends the requests in place of this library's HTTP engine. A callable that makes an
+            ``httpx.Client``, or its import path ``"module:function"``, which is imported when the environment
+            is made; what it makes is closed by the environment. Or a live ``httpx.Client``, which is never
+            closed; such an environment cannot be copied or pickled, and is made by this class and not by
+            ``gymnasium.make``.
+        **own_options: Options that only this environment has; its page in the documentation lists them.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
-        BadOption: An argument has a value it cannot have.
+        BadOption: An argument, or the variable for headers, has a value it cannot have.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
         **BaseTextEnv.metadata,
-        "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for who would rather await it
+        "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for users who await it
     }
 
+    observation_space: TextSpace
+    action_space: ReplySpace
+    _asynchronous = False
+    _spec: EnvSpec | None = None
+
     def _attach(self) -> None:
-        # Not before it is needed, because httpx imports its own command line, and with it rich and click,
-        # wherever these are installed.
+        # Not before it is needed: importing the library must be cheap.
         from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415
 
-        self._driver = SyncDriver(limits=self._limits, http_client=_client(self._transport))
+        channel = self._channel
+        self._driver = SyncDriver(
+            limits=self._limits, headers=channel.headers, http_client=channel.http_client
+        )
         self._episode.stats = self._driver.stats
         self._busy = threading.RLock()
-        # An environment that is dropped without close() still gives back what it holds.
+        # An environment that is dropped without close() still releases its remote environment.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)
         self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
 
     @property
+    def spec(self) -> EnvSpec | None:
+        """The specification by which `gymnasium.make` made this environment, without headers."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = public_spec(spec)
+
+    @property
     def stats(self) -> Stats:
-        """What was counted since this environment was made: requests, tries again, faults, seconds."""
+        """What was counted since this environment was made: requests, retries, faults, seconds."""
         return self._driver.stats
 
     def reset(
@@ -89,17 +131,18 @@ class AgentGymEnv(BaseTextEnv):
         """Start a task.
 
         Args:
-            seed: Seeds the drawing of tasks, as in :meth:`gymnasium.Env.reset`.
-            options: ``{"task_id": int}`` to choose the task; else one is drawn from the split.
+            seed: Seed of the generator that draws tasks, as in :meth:`gymnasium.Env.reset`.
+            options: ``{"task_id": int}`` to choose the task; without it one is drawn from the split.
 
         Returns:
-            The first observation, as the server said it at this reset, and the info.
+            The first observation, as the server gave it at this reset, and the info.
 
         Raises:
-            BadOption: The options are not as said, or the environment has no such task.
+            BadOption: The options hold something else, or the environment has no such task.
             NoServer: No server is configured and none can be started.
             WrongServer: Another environment answers at the address.
-            Fault: The environment could not be reset; there is no episode that could be truncated.
+            Fault: The environment could not be reset. There is no episode to truncate.
+            InUse: Another thread is using the environment.
         """
         task_id = self._draw(seed, options)
         return self._run(self._episode.reset(task_id, self.servers))
@@ -108,23 +151,25 @@ class AgentGymEnv(BaseTextEnv):
         """Play one turn.
 
         Args:
-            action: What the agent wrote, read by the environment's format, or a typed action.
+            action: The agent's reply, which the environment's format parses, or a typed action.
 
         Returns:
-            Observation, reward (the change of the score), terminated, truncated, info.
+            Observation (str), reward (float, the change of the score), terminated (bool), truncated (bool)
+            and info.
 
         Raises:
             gymnasium.error.ResetNeeded: The episode is over, or none was begun.
             BadOption: The action is neither text nor an action of this environment.
             Fault: The environment failed and ``on_fault="raise"``.
+            InUse: Another thread is using the environment.
         """
         return self._run(self._turn(action))
 
     def close(self) -> None:
-        """Give back the remote environment and close the connection. May be called again.
+        """Release the remote environment and close the connection. May be called again, as may ``reset``.
 
         Raises:
-            InUse: Another thread is in the midst of a reset or a step.
+            InUse: Another thread is in the middle of a reset or a step.
         """
         self._alone(lambda: _close(self._episode, self._driver))
         self._closed()
@@ -133,7 +178,7 @@ class AgentGymEnv(BaseTextEnv):
         return self._alone(lambda: self._driver.run(flow, self._until))
 
     def _alone(self, work: Callable[[], T]) -> T:
-        # Should Ctrl-C come just after it was acquired, this thread can go on: the lock is reentrant.
+        # If Ctrl-C comes just after the lock was acquired, this thread can go on: the lock is reentrant.
         alone = False
         try:
             alone = self._busy.acquire(blocking=False)
@@ -144,15 +189,19 @@ class AgentGymEnv(BaseTextEnv):
             if alone:
                 self._busy.release()
 
-    def _leave(self) -> bool:
+    def _seed(self, seed: int | None) -> np.random.Generator:
+        gymnasium.Env.reset(self, seed=seed)
+        return self.np_random
+
+    def _release(self) -> bool:
         try:
-            return super()._leave()
+            return release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
         finally:
             if self._busy.acquire(blocking=False):
                 try:
                     self._driver.close()
                 finally:
-                    self._busy.release()  # others may close it at exit, too
+                    self._busy.release()  # another thread may close it at exit, too
 
 
 def _close(episode: Episode, driver: SyncDriver) -> None:
@@ -163,19 +212,10 @@ def _close(episode: Episode, driver: SyncDriver) -> None:
 
 
 def _unlock_all() -> None:
-    """Free a forked child's environments of the threads of its parent, which it does not have."""
+    """Unlock the environments of a forked child: the threads that held the locks are its parent's."""
     for env in live_envs():
         if isinstance(env, AgentGymEnv):
             env._busy = threading.RLock()  # noqa: SLF001 - our own
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock_all)
-
-
-def _client(transport):
-    if transport is None:
-        return None
-    import httpx
-
-    return lambda: httpx.Client(transport=transport)
+after_fork_in_child(_unlock_all)

@@ -1,4 +1,4 @@
-"""Many environments of one kind side by side, in one event loop of one thread."""
+"""The vector environment: many of one kind, awaited in one event loop that runs in a thread."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from agentgym_gym._base_env import public_spec
 from agentgym_gym._episode import StepResult
 from agentgym_gym._http.limits import Stats
+from agentgym_gym._options import is_client
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.errors import BadOption, Fault
 
 if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
 
     from agentgym_gym.actions import Action
@@ -28,28 +31,30 @@ T = TypeVar("T")
 
 
 class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None"], "NDArray[Any]"]):
-    """``gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=256)``: no process and no thread for each.
+    """Many environments in one thread: ``gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=256)``.
 
-    Observations are a tuple of strings; actions a sequence of what `AgentGymEnv.step` takes. All step at once
-    and each waits for the slowest, which waits no longer than its time limit: a fault ends the episode of one
-    environment and leaves the others alone, also at a reset. An environment that could not be reset says
-    so in ``info["fault"]``, and its next step is truncated.
+    Observations are a tuple of strings; actions are a sequence of what `AgentGymEnv.step` takes. All
+    environments step at once, and ``step`` returns when the slowest is done or has reached its time limit. A
+    fault ends the episode of one environment and leaves the others alone. An environment that could not be
+    reset says so in ``info["fault"]``, and its next step is truncated.
 
     With ``AutoresetMode.DISABLED``, the default, environments whose episode is over are reset by
     ``reset(options={"reset_mask": mask})``. Until then their action must be None, which leaves an
-    environment as it is: nothing that a model wrote is silently thrown away.
+    environment as it is: no reply of a model is silently dropped.
 
     Args:
-        num_envs: How many.
+        num_envs: How many, an integer from 1.
         environment: Name in the catalogue, such as ``"TextCraft"``.
         autoreset_mode: An `AutoresetMode`, or its value.
-        **options: As `AgentGymEnv` has them, but for ``transport``.
+        **options: The options of `AgentGymEnv`. ``http_client`` makes an ``httpx.AsyncClient`` for each
+            environment, and cannot be a live client.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
-        BadOption: An argument has a value it cannot have.
+        BadOption: An argument, or the variable for headers, has a value it cannot have.
     """
 
+    _spec: EnvSpec | None = None
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "autoreset_mode": AutoresetMode.DISABLED}  # noqa: RUF012
 
     def __init__(
@@ -67,6 +72,11 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         except ValueError:
             modes = [mode.value for mode in AutoresetMode]
             raise BadOption(f"autoreset_mode={autoreset_mode!r} is not one of {modes}") from None
+        if is_client(options.get("http_client")):
+            raise BadOption(
+                "a vector environment takes no live http_client: give a callable that makes an "
+                "httpx.AsyncClient for each environment, or its import path"
+            )
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = num_envs
         self.envs = tuple(AsyncAgentGymEnv(environment, **options) for _ in range(num_envs))
@@ -81,13 +91,22 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         self._loop = _Loop()
 
     @property
+    def spec(self) -> EnvSpec | None:
+        """The specification by which `gymnasium.make_vec` made these environments, without headers."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = public_spec(spec)
+
+    @property
     def system_prompt(self) -> str:
         """What an agent must be told before the first observation, as `AgentGymEnv.system_prompt`."""
         return self.envs[0].system_prompt
 
     @property
     def stats(self) -> Stats:
-        """What was counted, of all environments together."""
+        """What was counted of all environments together since they were made."""
         total = Stats()
         for env in self.envs:
             total.add(env.stats)
@@ -99,15 +118,17 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         """Start a task in every environment, or in those of a mask.
 
         Args:
-            seed: As in `AgentGymEnv.reset`, one for each; of a single number the n-th environment gets the
-                n-th after it.
-            options: ``{"task_id": int or one for each, "reset_mask": array of bool}``, either left out.
+            seed: As in `AgentGymEnv.reset`, one for each environment; or one number, to which the index of
+                each environment, from 0, is added.
+            options: ``task_id``, an integer or one for each environment; and ``reset_mask``, an array of bool
+                that is true for the environments to reset. Both may be left out.
 
         Returns:
-            The observations, of those not reset what they said last, and the infos as gymnasium has them.
+            The observations, where an environment that was not reset repeats its last one; and the infos, as
+            gymnasium has them.
 
         Raises:
-            BadOption: The options or seeds are not as said.
+            BadOption: The options hold something else, or there is not one value for each environment.
             NoServer: No server is configured and none can be started.
             WrongServer: Another environment answers at the address.
             Fault: None could be reset; or one could not, and ``on_fault="raise"``.
@@ -136,7 +157,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
 
         Returns:
             Observations, rewards (float64), terminated and truncated (bool), and the infos as gymnasium has
-            them. An environment whose action was None says what it said last, with reward 0.
+            them. An environment whose action was None repeats its last observation, with reward 0.
 
         Raises:
             gymnasium.error.ResetNeeded: An environment whose episode is over was given an action.
@@ -175,9 +196,9 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         return tuple(str(env.render()) for env in self.envs)
 
     def close_extras(self, **_kwargs: Any) -> None:
-        """Give back all remote environments and end the thread; called by ``close``."""
+        """Release all remote environments and end the thread; called by ``close``."""
         if not self._loop.runs_here:
-            return  # a forked child, to which none of it belongs
+            return  # closed before, or a forked child, to which none of it belongs
         try:
             self._loop.run(self._close_all())
         finally:
@@ -204,10 +225,10 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             raise
 
     def _begin(self, number: int, action: str | Action) -> Awaitable[StepResult]:
-        """Send what an environment is to do, and return what can be awaited for its turn."""
+        """Send the request of a turn, and return what can be awaited for it."""
         if number in self._unset:
             return self._end_unset(number)
-        if not self.envs[number].playing:  # NEXT_STEP: the action comes too late, and this is the reset
+        if not self.envs[number].playing:  # NEXT_STEP: the action is dropped, and this is the reset
             return self._reset_instead(number)
         stepping = self.envs[number].begin_step(action)
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
@@ -269,7 +290,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
 
 
 class _Loop:
-    """An event loop in a thread of its own, in which other threads have work done."""
+    """An event loop in a thread of its own, in which other threads run coroutines."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -282,7 +303,7 @@ class _Loop:
         return self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have something done and wait for it; a Ctrl-C meanwhile cancels it.
+        """Run a coroutine and wait for it; Ctrl-C meanwhile cancels it.
 
         Raises:
             RuntimeError: The loop was stopped, or is in another process.
@@ -293,7 +314,7 @@ class _Loop:
                 "this vector environment was closed, or made in another process: make a new one"
             )
         if threading.current_thread() is self._thread:
-            work.close()  # the garbage collector; each environment gives back by itself what it holds
+            work.close()  # called by the garbage collector; each environment releases itself
             raise RuntimeError("a vector environment cannot be used in its own event loop")
         done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
@@ -316,7 +337,7 @@ class _Loop:
 
 
 async def _gather(work: Mapping[int, Awaitable[T]]) -> dict[int, T]:
-    """Do everything at once; when all of it is done, raise the first error there was."""
+    """Await everything at once; when all of it is done, raise the first error."""
     done = await asyncio.gather(*work.values(), return_exceptions=True)
     for each in done:
         if isinstance(each, BaseException):
@@ -327,7 +348,7 @@ async def _gather(work: Mapping[int, Awaitable[T]]) -> dict[int, T]:
 
 
 def _columns(infos: dict[int, dict[str, Any]], size: int) -> dict[str, Any]:
-    """Lay infos side by side as gymnasium does: for each key an array, and under ``_key`` who has it."""
+    """Join infos as gymnasium does: for each key an array, and under ``_key`` a mask of who has it."""
     columns: dict[str, Any] = {}
     for key in dict.fromkeys(key for info in infos.values() for key in info):
         have = {number: info[key] for number, info in infos.items() if key in info}

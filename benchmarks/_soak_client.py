@@ -14,12 +14,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from _soak_player import Player
 
 from agentgym_gym import AsyncAgentGymEnv, Stats
 from agentgym_gym.errors import Fault
+
+if TYPE_CHECKING:
+    import gymnasium
 
 LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0}
 REST = 1.0  # seconds that a worker waits when nobody is there, as a rollout would
@@ -97,7 +100,7 @@ class Client:
 
     async def play(self, env: AsyncAgentGymEnv, number: int) -> dict[str, Any]:
         """Play an episode; return what became of it."""
-        player = Player(env, self._seed, number)
+        player = Player(cast("gymnasium.Env[str, Any]", env), self._seed, number)
         before = env.stats.copy()
         try:
             observation, info = await env.reset(options={"task_id": player.task_id})

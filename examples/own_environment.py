@@ -15,10 +15,19 @@ from typing import Annotated, Any, ClassVar
 
 import gymnasium
 
-from agentgym_gym import Action, Environment, Grammar, Wire, register
-from agentgym_gym.arguments import Integer
-from agentgym_gym.calls import Call, Flow, exchange
-from agentgym_gym.wire import Outcome, Start
+from agentgym_gym import (
+    Action,
+    Call,
+    Environment,
+    Flow,
+    Grammar,
+    Integer,
+    Outcome,
+    Start,
+    Wire,
+    exchange,
+    register,
+)
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,30 @@ def test_it_says_of_itself_what_the_other_says(textcraft_url):
         assert getattr(one, name) == getattr(two, name)
     assert repr(two) == "Async" + repr(one)
     assert repr(copy.deepcopy(two)) == repr(two)
-    assert isinstance(two, gymnasium.Env)
+    assert two.unwrapped is two
+    assert not isinstance(two, gymnasium.Env)  # whose methods are no coroutines
+
+
+def test_async_with_closes_it(textcraft_url):
+    async def play():
+        async with AsyncAgentGymEnv("TextCraft", server=textcraft_url) as env:
+            await env.reset(seed=0)
+            env_id = env._episode.lease.env_id
+        return env, env_id
+
+    env, env_id = asyncio.run(play())
+    assert env._episode.lease is None
+    assert not exists(textcraft_url, env_id)
+
+
+def test_it_has_what_code_asks_of_an_environment():
+    env = AsyncAgentGymEnv("TextCraft")
+    assert env.spec is None
+    assert env.render() is None
+    assert env.np_random_seed >= 0
+    assert env.np_random.integers(5) < 5
+    assert env.metadata["render_modes"] == ["ansi"]
+    assert env.action_space.sample() in env.action_space
 
 
 def test_many_play_at_once_and_are_given_back(textcraft_url):
@@ -225,7 +248,7 @@ def test_a_fault_is_raised_where_it_is_wanted(silent_url):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"transport": httpx.MockTransport(lambda request: None)}, "transport"),
+        ({"http_client": httpx.Client(transport=httpx.MockTransport(lambda request: None))}, "AsyncClient"),
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": {"step": float("inf")}}, "timeout\\['step'\\]=inf"),
         ({"timeout": {"steps": 3}}, "'steps'"),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
+import inspect
 import json
 import pickle
 import threading
 import time
 import weakref
+from typing import get_args
 
 import gymnasium
 import httpx
@@ -18,7 +21,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, _base_env, errors
+from agentgym_gym import FORMATS, AgentGymEnv, FormatName, _base_env, errors
+from agentgym_gym._options import EnvOptions
 from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 
@@ -251,6 +255,13 @@ def test_no_render_mode_renders_nothing(textcraft_url):
     assert env.render() is None
 
 
+def test_with_closes_it(textcraft_url):
+    with AgentGymEnv("TextCraft", server=textcraft_url) as env:
+        env.reset(seed=0)
+        assert env.playing
+    assert env._episode.lease is None
+
+
 def test_close_may_be_called_again_and_gives_the_environment_back(env, textcraft_url):
     env.reset(seed=0)
     env_id = env._episode.lease.env_id
@@ -297,10 +308,13 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
 
     Silent.made = 0
     monkeypatch.setattr(_base_env, "_live", weakref.WeakSet())
-    envs = [AgentGymEnv("TextCraft", server="http://silent.test", transport=Silent()) for _ in range(4)]
+    envs = [
+        AgentGymEnv("TextCraft", server="http://silent.test", http_client=httpx.Client(transport=Silent()))
+        for _ in range(4)
+    ]
     for env in envs:
         env.reset(seed=0)
-    _base_env._leave_all()
+    _base_env.release_all()
     assert len(closes) == 1
 
 
@@ -310,7 +324,7 @@ def test_at_exit_it_is_told_how_many_there_was_no_time_for(textcraft_url, monkey
     envs = [AgentGymEnv("TextCraft", server=textcraft_url) for _ in range(3)]
     for env in envs[:2]:
         env.reset(seed=0)
-    _base_env._leave_all()
+    _base_env.release_all()
     assert caplog.messages == ["2 remote environments stay open: there was no time to close them at exit"]
     for env in envs:
         env.close()
@@ -437,6 +451,27 @@ def test_a_bad_option_is_named(option):
     name = next(iter(option))
     with pytest.raises(errors.BadOption, match=name):
         AgentGymEnv("TextCraft", **option)
+
+
+def test_options_are_declared_once():
+    """Each argument has its default from the dataclass, which has a field for each argument."""
+    parameters = list(inspect.signature(AgentGymEnv).parameters.values())
+    assert [parameters[0].name, parameters[-1].name] == ["environment", "own_options"]
+    given = {each.name: (each.annotation, each.default) for each in parameters[1:-1]}
+    declared = {each.name: (each.type, each.default) for each in dataclasses.fields(EnvOptions)}
+    del declared["own"]
+    assert given == declared
+    assert set(get_args(FormatName)) == set(FORMATS)
+
+
+def test_what_differs_from_the_defaults_is_kept():
+    assert EnvOptions().given == {}
+    assert EnvOptions(action_format="react", max_turns=None, own={"answers": 1}).given == {
+        "max_turns": None,
+        "answers": 1,
+    }
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        EnvOptions().server = "http://127.0.0.1:1"
 
 
 def test_numbers_of_numpy_are_numbers():

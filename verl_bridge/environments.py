@@ -137,7 +137,14 @@ class Held:
             ) from error
         # The checker cannot read text spaces of every library, and costs time at each reset and step.
         options: dict[str, Any] = {"disable_env_checker": True, **self.env_kwargs}
-        env = gymnasium.make(_awaitable(spec), **options)
+        awaitable = _awaitable(spec)
+        if awaitable is not None:
+            # Not by gymnasium.make, which makes nothing but a gymnasium.Env.
+            self._limit = options.pop("max_episode_steps", spec.max_episode_steps)
+            del options["disable_env_checker"]
+            self._env = awaitable(**{**copy.deepcopy(spec.kwargs), **options})
+            return
+        env = gymnasium.make(spec, **options)
         base = env.unwrapped
         if inspect.iscoroutinefunction(base.reset) and inspect.iscoroutinefunction(base.step):
             self._limit = env.spec.max_episode_steps if env.spec else None
@@ -210,15 +217,11 @@ class Held:
             _log.warning("closing %s failed: %s: %s", self.env_id, type(error).__name__, error)
 
 
-def _awaitable(spec: EnvSpec) -> EnvSpec:
-    """Return the same environment by the class that can be awaited, where its own class names one."""
+def _awaitable(spec: EnvSpec) -> Callable[..., Any] | None:
+    """Return the class of the same environment that can be awaited, where its own class names one."""
     made_by = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     named = getattr(made_by, "metadata", {}).get("asynchronous_entry_point")
-    if named is None:
-        return spec
-    other = copy.deepcopy(spec)
-    other.entry_point = named
-    return other
+    return None if named is None else load_env_creator(named)
 
 
 _threads = Threads(MAX_THREADS, "verl_bridge")

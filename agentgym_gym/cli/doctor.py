@@ -14,10 +14,13 @@ from rich.table import Table
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym.catalogue import environments
 from agentgym_gym.cli.console import clean, out, print_json
+from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.cli.sources import Probe, Source, probe, source_of
+from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.folder import versions
 
 if TYPE_CHECKING:
+    from agentgym_gym._headers import HiddenHeaders
     from agentgym_gym.catalogue import Environment
 
 __all__ = ["doctor"]
@@ -30,6 +33,7 @@ def doctor(
     url: Annotated[
         str | None, typer.Argument(metavar="[URL]", help="A server to look at; by default the whole set-up.")
     ] = None,
+    header: Header = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Tell what answers at a URL, or how things stand here.
@@ -37,13 +41,18 @@ def doctor(
     Without a URL: what is installed, and for each environment where its server comes from and, where one is
     configured, whether it is the right one. Exits with 1 if something is not as it should be.
     """
-    healthy = _look_at(parse_urls(url, "URL"), as_json=as_json) if url else _look_around(as_json=as_json)
+    headers = headers_of(header)
+    if headers and not url:
+        raise BadOption("--header goes with a URL; each environment has a variable AGENTGYM_<NAME>_HEADERS")
+    healthy = (
+        _look_at(parse_urls(url, "URL"), headers, as_json=as_json) if url else _look_around(as_json=as_json)
+    )
     if not healthy:
         raise typer.Exit(1)
 
 
-def _look_at(urls: tuple[str, ...], *, as_json: bool) -> bool:
-    probes = [probe(url) for url in urls]
+def _look_at(urls: tuple[str, ...], headers: HiddenHeaders, *, as_json: bool) -> bool:
+    probes = [probe(url, headers=headers) for url in urls]
     if as_json:
         found = [_probe_json(each) for each in probes]
         print_json(found[0] if len(found) == 1 else found)

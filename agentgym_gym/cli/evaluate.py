@@ -18,12 +18,14 @@ from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._text import redact
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import err, out
-from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run time
+from agentgym_gym.cli.options import (
     ActionFormat,
+    Header,
     MaxTurns,
     OnUnknown,
     Parser,
     Timeout,
+    headers_of,
 )
 from agentgym_gym.cli.sources import probe
 from agentgym_gym.errors import NoServer
@@ -66,6 +68,7 @@ def evaluate(
     on_unknown: OnUnknown = None,
     max_turns: MaxTurns = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
+    header: Header = None,
 ) -> None:
     """Let an agent play tasks, and keep its score.
 
@@ -73,6 +76,7 @@ def evaluate(
     happened to every episode.
     """
     environment = find(name)
+    headers = headers_of(header)  # kept apart from the options, which are written to the folder
     options: dict[str, Any] = {
         "split": split,
         "action_format": action_format,
@@ -81,7 +85,7 @@ def evaluate(
         "max_turns": environment.max_turns if max_turns is None else max_turns or None,
     }
     env: AgentGymEnv = gymnasium.make(  # type: ignore[assignment]
-        environment.id, server=server, timeout=timeout, disable_env_checker=True, **options
+        environment.id, server=server, timeout=timeout, headers=headers, disable_env_checker=True, **options
     ).unwrapped
     with contextlib.closing(env):
         player = evaluation.agent_from(agent, environment, seed)
@@ -95,7 +99,7 @@ def evaluate(
             "timeout": timeout,
             "server": [redact(url) for url in env.servers],
         }
-        _see_that_one_answers(environment, env.servers)
+        _see_that_one_answers(environment, env.servers, headers)
         interrupted = False
         folder = evaluation.RunFolder(out_, run, resume=resume)
         try:
@@ -114,13 +118,15 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _see_that_one_answers(environment: Environment, servers: Sequence[str]) -> None:
+def _see_that_one_answers(
+    environment: Environment, servers: Sequence[str], headers: Mapping[str, str]
+) -> None:
     """Tell of a mistyped address now, and not by a folder full of faults.
 
     Raises:
         NoServer: No server is there, or it is another environment's.
     """
-    problems = [found.problem for found in (probe(server, environment) for server in servers)]
+    problems = [found.problem for found in (probe(server, environment, headers) for server in servers)]
     if all(problems):
         raise NoServer(f"there is no {environment.name} to play on: {'; '.join(map(str, problems))}")
 

@@ -21,12 +21,14 @@ from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, at, exchange
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import clean, err, out, print_json
-from agentgym_gym.cli.sources import Probe, probe
+from agentgym_gym.cli.options import Header, headers_of
+from agentgym_gym.cli.sources import Probe, headers_for, probe
 from agentgym_gym.errors import BadOption, EnvironmentFailed, Fault, NoServer, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from agentgym_gym._headers import HiddenHeaders
     from agentgym_gym._leasing.held import Record
     from agentgym_gym.wire import Wire
 
@@ -40,6 +42,7 @@ def leases(
     clear: Annotated[
         bool, typer.Option("--clear", help="Close what processes of this machine left when they died.")
     ] = False,
+    header: Header = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is closed.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead of tables; not with --clear.")
@@ -55,7 +58,7 @@ def leases(
         raise BadOption(f"URL={redact(url)!r} names several servers; give one at a time")
     if clear and as_json:
         raise BadOption("--json shows, and --clear asks: give one of them")
-    found = _state_of(server)
+    found = _state_of(server, headers_for(server, given=headers_of(header)))
     if as_json:
         print_json(found.to_json())
     elif not clear:
@@ -74,6 +77,7 @@ class _ServerState:
         records: The records that processes of this machine keep of it.
         places: Its slots, where its capacity is fixed.
         listed: The ids that the server lists, where it does.
+        headers: HTTP headers for it.
     """
 
     server: str
@@ -81,6 +85,7 @@ class _ServerState:
     records: tuple[Record, ...]
     places: tuple[SlotState, ...]
     listed: tuple[int, ...] | None
+    headers: HiddenHeaders
 
     @property
     def closes(self) -> bool:
@@ -166,15 +171,17 @@ class _ServerState:
         }
 
 
-def _state_of(server: str) -> _ServerState:
-    found = probe(server)
+def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
+    found = probe(server, headers=headers)
     listed: tuple[int, ...] | None = None
     if not all(environment.wire.closes for environment in found.environments):
         try:
-            listed = _ask(server, _listed())
+            listed = _ask(server, _listed(), headers)
         except Fault:
             listed = None  # it does not say
-    return _ServerState(server, found, tuple(held.records(server)), tuple(slot_states(server)), listed)
+    return _ServerState(
+        server, found, tuple(held.records(server)), tuple(slot_states(server)), listed, headers
+    )
 
 
 def _clear(found: _ServerState, *, yes: bool) -> bool:
@@ -196,7 +203,7 @@ def _clear(found: _ServerState, *, yes: bool) -> bool:
             soft_wrap=True,
         )
         typer.confirm("Close them?", abort=True, err=True)
-    return _close(found.server, left)
+    return _close(found, left)
 
 
 def _remove_lost(found: _ServerState) -> list[Record]:
@@ -210,7 +217,7 @@ def _remove_lost(found: _ServerState) -> list[Record]:
     played = next((record.environment for record in left if record.environment in names), None)
     if played is not None:
         try:
-            newest = _ask(found.server, _make_and_close(find(played).wire))
+            newest = _ask(found.server, _make_and_close(find(played).wire), found.headers)
         except Fault as fault:  # it is full, say
             err.print(f"Whether it was restarted could not be looked at: {clean(str(fault))}", soft_wrap=True)
     made_before = [
@@ -236,7 +243,8 @@ def _remove_lost(found: _ServerState) -> list[Record]:
     return [record for record in left if record.ids]
 
 
-def _close(server: str, left: Sequence[Record]) -> bool:
+def _close(found: _ServerState, left: Sequence[Record]) -> bool:
+    server = found.server
     closed = refused = 0
     try:
         for record in left:
@@ -245,7 +253,7 @@ def _close(server: str, left: Sequence[Record]) -> bool:
                 for env_id in record.ids if ours else ():
                     if not _held_by_running(server, env_id, but=record):
                         try:
-                            _ask(server, wire.close(env_id))
+                            _ask(server, wire.close(env_id), found.headers)
                             closed += 1
                         except (ServerError, EnvironmentFailed):
                             refused += 1  # it does not know the id, or cannot close it
@@ -266,9 +274,9 @@ def _held_by_running(server: str, env_id: int, *, but: Record) -> bool:
     return any(each.alive and env_id in each.ids for each in records if each.folder != but.folder)
 
 
-def _ask(server: str, flow: Flow[Any]) -> Any:
+def _ask(server: str, flow: Flow[Any], headers: HiddenHeaders) -> Any:
     limits = Limits(create=_SECONDS, reset=_SECONDS, close=_SECONDS)
-    with contextlib.closing(SyncDriver(limits=limits)) as driver:
+    with contextlib.closing(SyncDriver(limits=limits, headers=headers)) as driver:
         return driver.run(at(server, flow))
 
 

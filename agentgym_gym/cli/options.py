@@ -1,4 +1,4 @@
-"""Options that several commands take, each in the same words."""
+"""Options that several commands take, each in the same words, and how they are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ActionFormat", "MaxTurns", "OnUnknown", "Parser", "Timeout"]
+from agentgym_gym._headers import HiddenHeaders, parse_headers
+from agentgym_gym.errors import BadOption
+
+__all__ = ["ActionFormat", "Header", "MaxTurns", "OnUnknown", "Parser", "Timeout", "headers_of"]
 
 ActionFormat = Annotated[
     str,
@@ -30,3 +33,30 @@ MaxTurns = Annotated[
 ]
 
 Timeout = Annotated[float, typer.Option(help="Seconds allowed for each reply of the server.")]
+
+Header = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="'NAME: VALUE'",
+        help="An HTTP header for the server, such as a token; repeat it for several. Others on this machine "
+        "may see it in the list of processes: the variable AGENTGYM_<NAME>_HEADERS, a JSON object, hides it.",
+    ),
+]
+
+
+def headers_of(given: list[str] | None) -> HiddenHeaders:
+    """Return the headers of ``--header``. No error message has a value in it.
+
+    Raises:
+        BadOption: One is not ``NAME: VALUE``, or cannot be sent, or is given twice.
+    """
+    headers: dict[str, str] = {}
+    for each in given or ():
+        name, colon, value = each.partition(":")
+        if not colon:
+            raise BadOption("--header should be given as 'NAME: VALUE'")
+        if name.strip() in headers:
+            raise BadOption("--header gives one name twice")
+        headers[name.strip()] = value.strip()
+    return parse_headers(headers, "--header")

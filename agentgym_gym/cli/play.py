@@ -10,6 +10,7 @@ import typer
 
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import clean, report
+from agentgym_gym.cli.options import Header, headers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.env import AgentGymEnv
@@ -27,13 +28,18 @@ def play(
         str | None, typer.Option(help="URL of its server; by default the variable, else a local one.")
     ] = None,
     action_format: Annotated[str, typer.Option(help="How an action is written.")] = "bare",
+    header: Header = None,
 ) -> None:
     """Play an environment yourself, one line a turn.
 
     "quit" or the end of input leaves.
     """
     env: AgentGymEnv = gymnasium.make(  # type: ignore[assignment]
-        find(name).id, server=server, action_format=action_format, disable_env_checker=True
+        find(name).id,
+        server=server,
+        action_format=action_format,
+        headers=headers_of(header),
+        disable_env_checker=True,
     ).unwrapped
     with contextlib.closing(env):
         observation, info = env.reset(seed=seed, options=None if task is None else {"task_id": task})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from agentgym_gym._addresses import configured
+from agentgym_gym._headers import HiddenHeaders, configured_headers
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._text import redact
@@ -20,7 +23,7 @@ from agentgym_gym.wire import greeting_of
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Probe", "Source", "probe", "source_of"]
+__all__ = ["Probe", "Source", "headers_for", "probe", "source_of"]
 
 PING_SECONDS = 10.0
 """Seconds allowed for each reply."""
@@ -34,8 +37,8 @@ class Source:
     """Where an environment's server comes from.
 
     Attributes:
-        kind: ``variable``, ``local`` (one is started when it is needed), ``none``, or ``invalid`` where the
-            variable holds no URL.
+        kind: ``variable``, ``local`` (one is started when it is needed), ``none``, or ``invalid`` where a
+            variable does not hold URLs or headers.
         urls: What the variable names.
         note: In words.
     """
@@ -49,6 +52,7 @@ def source_of(environment: Environment) -> Source:
     """Return where an environment's server comes from when no argument says it."""
     try:
         urls = configured(environment)
+        configured_headers(environment)
     except BadOption as error:
         return Source("invalid", (), str(error))
     if urls:
@@ -86,14 +90,18 @@ class Probe:
         return len({call.path for call in calls}) < len(calls)
 
 
-def probe(url: str, wanted: Environment | None = None) -> Probe:
+def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str] | None = None) -> Probe:
     """Ask a server who it is.
 
     Args:
         url: Its base URL.
         wanted: The environment that it should be; any one will do by default.
+        headers: HTTP headers to send, beside those of `headers_for`.
     """
-    driver = SyncDriver(limits=Limits.of(PING_SECONDS))
+    try:
+        driver = SyncDriver(limits=Limits.of(PING_SECONDS), headers=headers_for(url, wanted, headers))
+    except AgentGymError as error:
+        return Probe(redact(url), problem=str(error))
     try:
         said = greeting_of(driver.run(at(url, _root())), plain=True)
         times = [_seconds(driver, url) for _ in range(PINGS)]
@@ -108,6 +116,29 @@ def probe(url: str, wanted: Environment | None = None) -> Probe:
     elif not found:
         problem = f"none of the environments known here: it says {said}"
     return Probe(redact(url), said, found, round(median(times) * 1000, 3), problem)
+
+
+def headers_for(
+    url: str, wanted: Environment | None = None, given: Mapping[str, str] | None = None
+) -> HiddenHeaders:
+    """Return the HTTP headers for a server.
+
+    Args:
+        url: Its base URL.
+        wanted: The environment whose variable is read; by default those that are configured to use this URL.
+        given: What was given by the user, which replaces headers of the same name.
+
+    Raises:
+        BadOption: A variable does not hold headers.
+    """
+    headers = HiddenHeaders(given or {})
+    if wanted is not None:
+        return configured_headers(wanted, headers)
+    for environment in environments():
+        with contextlib.suppress(BadOption):  # of a URL that is none, which is not this one
+            if url in configured(environment):
+                headers = headers.over(configured_headers(environment))
+    return headers
 
 
 def _answers(driver: SyncDriver, url: str, environment: Environment) -> bool:

@@ -123,6 +123,10 @@ def _init(
     library = importlib.import_module("verl_bridge.recipes")
     environment = _known(env)
     kwargs = _object(env_kwargs)
+    if environment and "headers" in kwargs:
+        raise BadOption(
+            f"headers do not belong in a file: set {environment.headers_variable} where the training runs"
+        )
     if server:
         kwargs["server"] = _servers(environment, server)
     env_id = f"{_MODULE}:{environment.id}" if environment else env
@@ -211,13 +215,14 @@ def _probed(view: View) -> Iterator[Finding]:
         try:
             played = task.of(row, **defaults)
             environment = find(played.env_id)
+            headers = played.env_kwargs.get("headers")
             urls = configured(environment, played.env_kwargs.get("server"))
         except (ValueError, AttributeError, UnknownEnvironment):
             continue  # said by the check of the environments
         for url in urls:
             if (environment.name, url) not in asked:
                 asked.add((environment.name, url))
-                found = probe(url, environment)
+                found = probe(url, environment, headers)
                 if found.problem:
                     advice = "start the right server there, or name it by --server or its variable"
                     yield finding.problem("server", f"{found.url}: {found.problem}", advice)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.data.parquet import need_pyarrow
 from agentgym_gym.env import AgentGymEnv
+from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -32,11 +33,21 @@ class Recipe:
         env_kwargs: What ``gymnasium.make`` is given, as JSON values.
         system_prompt: What the model is told before the first observation.
         module: The module that registers the id with gymnasium, for processes that have not imported it.
+
+    Raises:
+        BadOption: The arguments hold headers: a file of rows must hold no tokens.
     """
 
     env_kwargs: Mapping[str, Any]
     system_prompt: str
     module: str = "agentgym_gym"
+
+    def __post_init__(self) -> None:
+        if "headers" in self.env_kwargs:
+            raise BadOption(
+                "headers do not belong in a file: set the variable AGENTGYM_<NAME>_HEADERS where the "
+                "training runs"
+            )
 
 
 def own_prompt(environment: Environment, env_kwargs: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ class RunFolder:
     Args:
         path: The folder; created if it does not exist.
         run: Facts about the run for the summary, as JSON values: environment, agent, options and the like.
+            ``headers`` in it are left out, since they may hold tokens.
         resume: Whether to go on with a run that is in the folder.
 
     Attributes:
@@ -54,7 +55,7 @@ class RunFolder:
     def __init__(self, path: Path, run: Mapping[str, Any], *, resume: bool = False) -> None:
         self.path = path
         self.records: list[EpisodeRecord] = []
-        self._run = dict(run)
+        self._run = _without_headers(run)
         self._began = time.monotonic()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -163,3 +164,11 @@ def _write_atomically(path: Path, value: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def _without_headers(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_headers(value) if isinstance(value, Mapping) else value
+        for name, value in run.items()
+        if name != "headers"
+    }

@@ -6,7 +6,6 @@ which would end under it together with the parent: it starts its own when it nee
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import queue
@@ -19,6 +18,7 @@ import weakref
 from pathlib import Path
 from typing import IO
 
+from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
 from agentgym_gym.errors import NoServer
 from agentgym_gym.servers import SERVERS, server_kind
 
@@ -215,7 +215,7 @@ def stop_all() -> None:
             _servers.popitem()[1].stop()
 
 
-def _after_fork_in_child() -> None:
+def _disown_all() -> None:
     global _lock  # noqa: PLW0603 - a thread of the parent may hold it, and there is no such thread here
     _lock = threading.Lock()
     for server in _known:
@@ -223,6 +223,5 @@ def _after_fork_in_child() -> None:
     _servers.clear()
 
 
-atexit.register(stop_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+at_exit(stop_all, order=STOP_SERVERS)
+after_fork_in_child(_disown_all)

@@ -2,7 +2,7 @@
 
 - `FaultyProxy` makes calls to a server go wrong over real sockets, for whatever talks to it; as a program,
   ``python -m agentgym_gym.testing URL``;
-- `FaultyTransport` does the same without a socket, for ``AgentGymEnv(transport=...)``;
+- `FaultyTransport` does the same without a socket, for ``AgentGymEnv(http_client=...)``;
 - `ScriptedAgent` and `FunctionAgent` play given replies, in an evaluation or by hand;
 - :mod:`agentgym_gym.testing.strategies` has hypothesis strategies of replies, tasks and whole episodes. Typed
   actions need none of it: ``hypothesis.strategies.from_type`` knows them.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import types
 from typing import ClassVar
 
 import gymnasium
@@ -49,6 +51,43 @@ class Awaited(gymnasium.Env):
 
 gymnasium.register("bridge/Awaited-v0", Awaited, max_episode_steps=3)
 AWAITED = "bridge/Awaited-v0"
+
+
+class Plain:
+    """The same without gymnasium's base class, whose methods are not coroutines."""
+
+    def __init__(self, size=1):
+        self.size = size
+
+    async def reset(self, *, seed=None, options=None):
+        return f"seed {seed}", {}
+
+    async def step(self, action):
+        return f"size {self.size}", 1.0, False, False, {}
+
+    async def close(self):
+        pass
+
+
+class Sync(gymnasium.Env):
+    """Names the class above as the one to be awaited."""
+
+    metadata: ClassVar = {"asynchronous_entry_point": "awaited_of_a_user:Plain"}
+
+
+gymnasium.register("bridge/Plain-v0", Sync, max_episode_steps=3, kwargs={"size": 2})
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "size", "steps"), [({}, 2, 3), ({"size": 5, "max_episode_steps": 2}, 5, 2)]
+)
+def test_a_class_to_be_awaited_need_not_be_gymnasiums(monkeypatch, kwargs, size, steps):
+    module = types.ModuleType("awaited_of_a_user")
+    module.Plain = Plain
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    episode, turns = play(Task("bridge/Plain-v0", seed=5, env_kwargs=kwargs), *["a"] * steps)
+    assert episode.observation == f"size {size}"
+    assert [turn.truncated for turn in turns] == [*[False] * (steps - 1), True]
 
 
 def test_coroutines_are_awaited_in_the_event_loop():

@@ -95,7 +95,7 @@ def house():
 
 
 def made(house, **options):
-    return AgentGymEnv("ALFWorld", server=house.url, transport=house, **options)
+    return AgentGymEnv("ALFWorld", server=house.url, http_client=httpx.Client(transport=house), **options)
 
 
 @pytest.fixture

@@ -53,7 +53,12 @@ class Server(httpx.BaseTransport):
 def play(*steps, replies=("dance",) * 9, task=0):
     """Play until the episode ends or the steps do; returns the turns and the server."""
     server = Server(*steps)
-    env = AgentGymEnv("BabyAI", server="http://babyai.test", transport=server, action_format="bare")
+    env = AgentGymEnv(
+        "BabyAI",
+        server="http://babyai.test",
+        http_client=httpx.Client(transport=server),
+        action_format="bare",
+    )
     turns = [env.reset(options={"task_id": task})]
     for _, reply in zip(steps, replies, strict=False):
         turns.append(env.step(reply))

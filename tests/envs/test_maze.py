@@ -97,7 +97,11 @@ def make(game):
     made = []
 
     def make(**options):
-        made.append(AgentGymEnv("Maze", server="http://maze.test", transport=game, **options))
+        made.append(
+            AgentGymEnv(
+                "Maze", server="http://maze.test", http_client=httpx.Client(transport=game), **options
+            )
+        )
         return made[-1]
 
     yield make

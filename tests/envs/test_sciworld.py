@@ -68,7 +68,10 @@ class Server:
 
     def env(self, **options):
         return AgentGymEnv(
-            "SciWorld", server="http://sciworld", transport=httpx.MockTransport(self), **options
+            "SciWorld",
+            server="http://sciworld",
+            http_client=httpx.Client(transport=httpx.MockTransport(self)),
+            **options,
         )
 
 

@@ -238,7 +238,9 @@ def new_env(server):
     made, url = [], next(_hosts)
 
     def make(**options):
-        made.append(AgentGymEnv("SearchQA", server=url, transport=server, **options))
+        made.append(
+            AgentGymEnv("SearchQA", server=url, http_client=httpx.Client(transport=server), **options)
+        )
         made[-1].reset(options={"task_id": 0})
         return made[-1]
 

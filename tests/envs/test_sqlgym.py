@@ -304,7 +304,7 @@ def new_env(server):
     made, url = [], next(_hosts)
 
     def make(**options):
-        made.append(AgentGymEnv("BIRD", server=url, transport=server, **options))
+        made.append(AgentGymEnv("BIRD", server=url, http_client=httpx.Client(transport=server), **options))
         return made[-1]
 
     yield make

@@ -148,7 +148,7 @@ class Server(httpx.BaseTransport):
 @each
 def test_an_episode(environment):
     server = Server()
-    env = AgentGymEnv(environment.name, server="http://tool.test", transport=server)
+    env = AgentGymEnv(environment.name, server="http://tool.test", http_client=httpx.Client(transport=server))
     observation, info = env.reset(options={"task_id": 3})
     assert (observation, info["goal"]) == (GOAL, "Count.")
     first = environment.grammar.examples[0]
@@ -165,7 +165,9 @@ def test_an_episode(environment):
 
 def test_agentgyms_parser_sends_the_reply():
     server = Server()
-    env = AgentGymEnv("Weather", server="http://tool.test", transport=server, parser="agentgym")
+    env = AgentGymEnv(
+        "Weather", server="http://tool.test", http_client=httpx.Client(transport=server), parser="agentgym"
+    )
     env.reset(options={"task_id": 0})
     reply = "Thought: I finish soon.\nAction: get_user_current_date with Action Input: {}"
     _, _, terminated, _, _ = env.step(reply)
@@ -181,7 +183,9 @@ EVIL = '{"x": __import__("os").getpid()}'
 @each
 def test_nothing_is_sent_that_the_server_would_run(environment, options):
     server = Server()
-    env = AgentGymEnv(environment.name, server="http://tool.test", transport=server, **options)
+    env = AgentGymEnv(
+        environment.name, server="http://tool.test", http_client=httpx.Client(transport=server), **options
+    )
     for name in (environment.grammar.actions[0].name(), "finish", "unheard_of"):
         call = f"{name} with Action Input: {EVIL}"
         for said in (call, f"Action: {call}"):

@@ -63,7 +63,11 @@ class Shop(httpx.BaseTransport):
 
 def play(shop, *replies, **options):
     env = AgentGymEnv(
-        "WebShop", server=f"http://shop-{next(_hosts)}.test", transport=shop, action_format="bare", **options
+        "WebShop",
+        server=f"http://shop-{next(_hosts)}.test",
+        http_client=httpx.Client(transport=shop),
+        action_format="bare",
+        **options,
     )
     turns = [env.reset(options={"task_id": 3})]
     turns += [env.step(reply) for reply in replies]

@@ -64,7 +64,11 @@ def make(game):
     made = []
 
     def make(**options):
-        made.append(AgentGymEnv("Wordle", server="http://wordle.test", transport=game, **options))
+        made.append(
+            AgentGymEnv(
+                "Wordle", server="http://wordle.test", http_client=httpx.Client(transport=game), **options
+            )
+        )
         return made[-1]
 
     yield make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import gymnasium.error
+import httpx
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -71,7 +72,12 @@ class Player:
         self.env = self.made(world)
 
     def made(self, world):
-        return AgentGymEnv(world.environment, server=world.url, transport=world.transport, **self.options)
+        return AgentGymEnv(
+            world.environment,
+            server=world.url,
+            http_client=httpx.Client(transport=world.transport),
+            **self.options,
+        )
 
     def reset(self, task, seed=None):
         return self.env.reset(seed=seed, options={"task_id": task})

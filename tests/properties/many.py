@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import numpy as np
 from lifecycle import Player, account_of
 
@@ -16,7 +17,9 @@ class Line:
 
     def __init__(self, env, world, player):
         self._transport, self._seat = world.transport, player
-        self._sync = SyncDriver(limits=env._driver.limits, transport=world.transport)
+        self._sync = SyncDriver(
+            limits=env._driver.limits, http_client=httpx.Client(transport=world.transport)
+        )
         self._begun = None
 
     def ask(self, asked, answer):

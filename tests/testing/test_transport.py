@@ -21,7 +21,12 @@ def through(textcraft_url):
 
         def make(share=0.0, timeout=300, **faults):
             transport = stack.enter_context(FaultyTransport(httpx.HTTPTransport(), share, **faults))
-            env = AgentGymEnv("TextCraft", server=textcraft_url, transport=transport, timeout=timeout)
+            env = AgentGymEnv(
+                "TextCraft",
+                server=textcraft_url,
+                http_client=httpx.Client(transport=transport),
+                timeout=timeout,
+            )
             stack.callback(env.close)
             return transport, env
 

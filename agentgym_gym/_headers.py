@@ -1,0 +1,117 @@
+"""HTTP headers that a user adds to every request, such as a token. Their values are never shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.errors import BadOption
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["HiddenHeaders", "configured_headers", "parse_headers"]
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+# What says where a message ends, or is for one connection only: the HTTP engine writes these.
+_RESERVED = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+class HiddenHeaders(dict[str, str]):
+    """Headers by name. The ``repr`` has their names only."""
+
+    def __repr__(self) -> str:
+        return repr(dict.fromkeys(self, "***"))
+
+    def over(self, others: Mapping[str, str]) -> HiddenHeaders:
+        """Return these headers and those of others that these do not name, whatever the case of the name."""
+        named = {name.lower() for name in self}
+        return HiddenHeaders(
+            {name: value for name, value in others.items() if name.lower() not in named} | self
+        )
+
+
+def parse_headers(given: Any, name: str) -> HiddenHeaders:
+    """Return checked headers. No error message has a value in it.
+
+    Args:
+        given: What the user gave: a mapping of strings.
+        name: The argument or variable it was given in, for the error message.
+
+    Raises:
+        BadOption: This is no mapping of strings; a name is no token of HTTP, is there twice or is written by
+            the HTTP engine; or a value has a control character or one outside Latin-1.
+    """
+    if not isinstance(given, Mapping):
+        raise BadOption(f"{name} should map names of headers to strings, not be a {type(given).__name__}")
+    headers = HiddenHeaders()
+    for header, value in given.items():
+        if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+            # A name that is wrong may be a value that was put in its place.
+            raise BadOption(f"{name}: the name of a header should be letters, digits and hyphens")
+        if header.lower() in _RESERVED:
+            raise BadOption(
+                f"{name}: the header {header!r} is written by the HTTP engine and cannot be given"
+            )
+        if header.lower() in map(str.lower, headers):
+            raise BadOption(f"{name}: the header {header!r} is given twice")
+        if not isinstance(value, str):
+            raise BadOption(
+                f"{name}: the value of {header!r} should be a string, not a {type(value).__name__}"
+            )
+        if not _VALUE.fullmatch(value):
+            raise BadOption(
+                f"{name}: the value of {header!r} has a line end, another control character, or a character "
+                "that is not Latin-1"
+            )
+        headers[header] = value.strip(" \t")
+    return headers
+
+
+def configured_headers(environment: Environment, given: Mapping[str, str] | None = None) -> HiddenHeaders:
+    """Return the headers for the server of an environment.
+
+    Args:
+        environment: The environment, whose variable ``AGENTGYM_NAME_HEADERS`` may hold a JSON object.
+        given: The user's argument. A header in it replaces the one of the same name in the variable.
+
+    Raises:
+        BadOption: What is given, or the variable, does not hold headers.
+    """
+    headers = parse_headers(given or {}, "headers")
+    variable = environment.headers_variable
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return headers
+    try:
+        held = json.loads(text)
+    except ValueError:
+        held = None
+    if not isinstance(held, dict):
+        raise BadOption(
+            f'{variable} should hold a JSON object of strings, such as \'{{"X-Api-Key": "..."}}\''
+        )
+    return headers.over(parse_headers(held, variable))

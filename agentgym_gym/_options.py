@@ -1,0 +1,175 @@
+"""The options of an environment: their types, their defaults and what is checked of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from agentgym_gym._addresses import parse_urls
+from agentgym_gym._headers import parse_headers
+from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
+from agentgym_gym._text import redact, shown
+from agentgym_gym.errors import BadOption
+
+if TYPE_CHECKING:
+    import httpx
+
+    from agentgym_gym.catalogue import OnUnknown
+
+__all__ = ["AGENTGYMS_OWN", "EnvOptions", "FormatName", "HttpClient", "is_client", "is_whole"]
+
+FormatName: TypeAlias = Literal["react", "function_calling", "code_as_action", "tags", "adapt", "bare"]
+
+HttpClient: TypeAlias = "str | Callable[[], Any] | httpx.Client | httpx.AsyncClient"
+"""An HTTP client, what makes one, or the import path of what makes one."""
+
+AGENTGYMS_OWN: Any = type("AgentGymsOwn", (), {"__repr__": lambda _: "<AgentGym's own>"})()
+"""Stands for AgentGym's own turn limit, where None stands for no limit."""
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """The options of one environment; `AgentGymEnv` says what each does.
+
+    Attributes:
+        own: The options that only this kind of environment has.
+
+    Raises:
+        BadOption: An option has a value it cannot have.
+    """
+
+    server: str | Sequence[str] | None = None
+    split: str | None = None
+    action_format: FormatName = "react"
+    parser: Literal["default", "agentgym"] = "default"
+    on_unknown: OnUnknown | None = None
+    on_fault: Literal["truncate", "raise"] = "truncate"
+    max_turns: int | None = AGENTGYMS_OWN
+    timeout: float | Mapping[str, float] = DEFAULT_TIMEOUT
+    max_envs_per_server: int | None = None
+    render_mode: str | None = None
+    headers: Mapping[str, str] | None = None
+    http_client: HttpClient | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.server is not None:
+            parse_urls(self.server, "server")  # a typing mistake is told here, not at the first reset
+        if self.max_turns is not AGENTGYMS_OWN:
+            _positive("max_turns", self.max_turns, "turns")
+        _positive("max_envs_per_server", self.max_envs_per_server, "environments")
+        _one_of("parser", self.parser, ("default", "agentgym"))
+        _one_of("on_fault", self.on_fault, ("truncate", "raise"))
+        _one_of("on_unknown", self.on_unknown, ("forward", "refuse", None))
+        _one_of("render_mode", self.render_mode, ("ansi", None))
+        if self.headers is not None:
+            # Under a type whose repr has no values, because reprs are found in logs and tracebacks.
+            object.__setattr__(self, "headers", parse_headers(self.headers, "headers"))
+
+    @cached_property
+    def given(self) -> dict[str, Any]:
+        """What differs from the defaults, by name: the arguments that make the same environment anew."""
+        named = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "own"}
+        return {name: value for name, value in named.items() if value != _DEFAULTS[name]} | dict(self.own)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The time limits.
+
+        Raises:
+            BadOption: ``timeout`` names no limits.
+        """
+        return Limits.of(self.timeout)
+
+    @property
+    def arguments(self) -> str:
+        """What differs from the defaults, as the arguments of a call, without passwords and tokens."""
+        public = dict(self.given)
+        if self.server is not None:
+            several = not isinstance(self.server, str)
+            public["server"] = [*map(redact, self.server)] if several else redact(str(self.server))
+        if "http_client" in public and not isinstance(self.http_client, str):
+            public["http_client"] = _named(self.http_client)
+        return "".join(f", {name}={value!r}" for name, value in public.items())
+
+    def make_client(self, *, asynchronous: bool) -> Any:
+        """Return what the driver takes for ``http_client``: a client, what makes one, or None.
+
+        Args:
+            asynchronous: Whether an ``httpx.AsyncClient`` is needed, and not an ``httpx.Client``.
+
+        Raises:
+            BadOption: The import path leads to no function, or this is no client, or one of the other kind.
+        """
+        client = self.http_client
+        if isinstance(client, str):
+            return _imported(client)
+        if client is None or (callable(client) and not is_client(client)):
+            return client
+        if not is_client(client):
+            raise BadOption(
+                f"http_client={shown(client)} should be what makes an HTTP client, the path of that "
+                "as 'module:function', or a client"
+            )
+        if hasattr(client, "aclose") != asynchronous:
+            kind = "AsyncClient" if asynchronous else "Client"
+            raise BadOption(f"http_client is a {type(client).__name__}, not an httpx.{kind}")
+        return client
+
+
+_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(EnvOptions)}
+
+
+def is_client(value: object) -> bool:
+    """Return whether this is an HTTP client, and not what makes one."""
+    return not isinstance(value, type) and hasattr(value, "send") and hasattr(value, "build_request")
+
+
+def is_whole(value: object) -> bool:
+    """Return whether this is an integer, numpy's among them, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _imported(path: str) -> Callable[[], Any]:
+    """Return what an import path leads to.
+
+    Raises:
+        BadOption: It leads to nothing that can be called.
+    """
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise BadOption(f"http_client={path!r} should be an import path such as 'package.module:function'")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise BadOption(
+            f"http_client={path!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not callable(found):
+        raise BadOption(
+            f"http_client={path!r} should be a callable that makes an HTTP client, not {shown(found)}"
+        )
+    made: Callable[[], Any] = found
+    return made
+
+
+def _named(client: object) -> str:
+    """Return a name for a client or what makes one; its own repr might show a token."""
+    of = client if hasattr(client, "__qualname__") else type(client)
+    return f"{of.__module__}:{of.__qualname__}"
+
+
+def _positive(name: str, value: Any, unit: str) -> None:
+    if value is not None and not (is_whole(value) and value >= 1):
+        raise BadOption(f"{name}={value!r} should be a positive number of {unit}, or None for no limit")
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        raise BadOption(f"{name}={value!r} is not one of {allowed}")

@@ -1,0 +1,221 @@
+"""An HTTP client of the user's in place of the library's own engine: which may be given, and whose it is."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import gymnasium
+import httpx
+import pytest
+
+from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
+
+made: list[httpx.Client] = []
+PATH = "http_client_of_a_user:client"
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A module from which a client is imported."""
+    (tmp_path / "http_client_of_a_user.py").write_text(
+        textwrap.dedent(
+            """
+            import httpx
+
+            number = 3
+
+            def answer(request):
+                greeting = "This is environment TextCraft."
+                body = {"id": 0, "observation": "Goal: craft x.", "reward": 0, "done": False}
+                return httpx.Response(200, json=greeting if request.url.path == "/" else body)
+
+            class Made:
+                @staticmethod
+                def client():
+                    return client()
+
+            def client():
+                return httpx.Client(transport=httpx.MockTransport(answer))
+            """
+        )
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("http_client_of_a_user", None)
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    greeting = "This is environment TextCraft."
+    body = {"id": 0, "observation": "Goal: craft x.", "reward": 0, "done": False}
+    return httpx.Response(200, json=greeting if request.url.path == "/" else body)
+
+
+def make_client() -> httpx.Client:
+    made.append(httpx.Client(transport=httpx.MockTransport(answer)))
+    return made[-1]
+
+
+@pytest.fixture
+def live():
+    with make_client() as client:
+        yield client
+
+
+def play(env):
+    env.reset(seed=0)
+    assert "fault" not in env.step("Action: inventory")[-1]
+
+
+def test_a_callable_makes_one_for_each_environment():
+    before = len(made)
+    envs = [AgentGymEnv("TextCraft", server="http://made.test", http_client=make_client) for _ in range(2)]
+    for env in envs:
+        play(env)
+        env.close()
+    assert len(made) >= before + 2
+
+
+@pytest.mark.parametrize("path", [PATH, "http_client_of_a_user:Made.client"])
+def test_an_import_path_goes_through_specs_copies_and_reprs(module, path):
+    env = gymnasium.make("agentgym/TextCraft-v0", server="http://imported.test", http_client=path)
+    again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    copied = copy.deepcopy(env.unwrapped)
+    for each in (env, again, copied):
+        play(each)
+        each.close()
+    assert repr(copied) == repr(again.unwrapped) == repr(env.unwrapped)
+    assert f"http_client={path!r}" in repr(copied)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("", "import path such as"),
+        ("httpx", "import path such as"),
+        ("httpx:", "import path such as"),
+        (":Client", "import path such as"),
+        ("no_such_module:client", "ModuleNotFoundError"),
+        ("httpx:no_such_client", "AttributeError"),
+        ("http_client_of_a_user:number", "not 3"),
+        (3, "http_client=3"),
+        ({"a": 1}, "http_client="),
+    ],
+)
+@pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv, functools.partial(AgentGymVectorEnv, 2)])
+def test_what_makes_no_client_is_named_when_the_environment_is_made(module, kind, path, said):
+    with pytest.raises(errors.BadOption, match=said) as caught:
+        kind("TextCraft", http_client=path)
+    assert f"http_client={path!r}" in str(caught.value)
+
+
+def test_a_live_client_stays_the_users(live):
+    for _ in range(2):
+        env = AgentGymEnv("TextCraft", server="http://live.test", http_client=live)
+        play(env)
+        env.close()
+    del env
+    gc.collect()
+    assert not live.is_closed
+
+
+def test_a_live_client_of_the_wrong_kind_is_refused(live):
+    with pytest.raises(errors.BadOption, match=r"is a Client, not an httpx\.AsyncClient"):
+        AsyncAgentGymEnv("TextCraft", http_client=live)
+    awaited = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    with pytest.raises(errors.BadOption, match=r"is a AsyncClient, not an httpx\.Client"):
+        AgentGymEnv("TextCraft", http_client=awaited)
+
+
+def test_a_live_client_is_for_one_environment_that_a_class_makes(live):
+    awaited = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    with pytest.raises(errors.BadOption, match="vector environment takes no live"):
+        AgentGymVectorEnv(2, "TextCraft", http_client=awaited)
+    with pytest.raises(errors.BadOption, match="vector environment takes no live"):
+        gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=2, http_client=awaited)
+    with pytest.raises(errors.BadOption, match=r"gymnasium\.make takes no live"):
+        gymnasium.make("agentgym/TextCraft-v0", http_client=live)
+    env = AgentGymEnv("TextCraft", http_client=live)
+    for again in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(errors.BadOption, match="cannot be copied or pickled"):
+            again(env)
+
+
+def test_a_repr_names_it_and_shows_nothing_of_it(live):
+    secret = functools.partial(httpx.Client, headers={"Authorization": "secret"})
+    assert "http_client='httpx:Client'" in repr(AgentGymEnv("TextCraft", http_client=httpx.Client))
+    assert "http_client='functools:partial'" in repr(AgentGymEnv("TextCraft", http_client=secret))
+    assert "http_client='httpx:Client'" in repr(AgentGymEnv("TextCraft", http_client=live))
+
+
+def test_what_an_async_client_is_used_for_is_released_when_dropped(textcraft_url):
+    def exists(env_id):
+        return "error" not in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).json()
+
+    async def drop():
+        env = AsyncAgentGymEnv("TextCraft", server=textcraft_url, http_client=httpx.AsyncClient)
+        await env.reset(seed=0)
+        env_id = env._episode.lease.env_id
+        del env
+        gc.collect()
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            if not exists(env_id):
+                return True
+        return False
+
+    assert asyncio.run(drop())
+
+
+def test_a_live_async_client_releases_nothing_elsewhere_and_says_so(textcraft_url, caplog):
+    async def play_awaited():
+        async with httpx.AsyncClient() as client:
+            env = AsyncAgentGymEnv("TextCraft", server=textcraft_url, http_client=client)
+            await env.reset(seed=0)
+            assert await asyncio.to_thread(env._release)  # as at exit
+            await env.close()
+            assert not client.is_closed
+
+    asyncio.run(play_awaited())
+    assert "stays open" in caplog.text
+
+
+PROGRAM = """
+    import asyncio, sys
+    from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
+
+    one = AgentGymEnv("TextCraft", server=sys.argv[1], http_client="httpx:Client")
+    one.reset(seed=0)
+
+    async def play():
+        env = AsyncAgentGymEnv("TextCraft", server=sys.argv[1], http_client="httpx:AsyncClient")
+        await env.reset(seed=0)
+        return env
+
+    other = asyncio.run(play())
+    print("over")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=False, reason="the drivers are yet to take clients and to close what was made")
+def test_at_exit_a_client_is_made_to_release_what_is_held(counted):
+    server = counted()
+    url = server.url.replace("127.0.0.1", "localhost")  # a name, which is looked up at exit, too
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(PROGRAM), url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=dict(os.environ),
+    )
+    assert (ended.stdout, ended.stderr) == ("over\n", "")
+    assert (server.most, server.open) == (2, set())
