@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import agentgym_gym
+import programs
 from agentgym_gym.cli.console import clean
 from agentgym_gym.servers import local
 
@@ -213,7 +214,7 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
 
 @pytest.mark.parametrize("name", ["textcraft", "maze"])
 def test_serve_until_told(run, name):
-    process = subprocess.Popen(
+    process = programs.start(
         [sys.executable, "-m", "agentgym_gym", "serve", name], stdout=subprocess.PIPE, text=True
     )
     with contextlib.closing(process.stdout):
