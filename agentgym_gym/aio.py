@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agentgym_gym._addresses import configured
 from agentgym_gym._base_env import BaseTextEnv, give_back
 from agentgym_gym._http.limits import Limits
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadOption, InUse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentgym_gym._episode import Episode, StepResult
     from agentgym_gym._http.async_driver import AsyncDriver, FlowFuture
     from agentgym_gym._http.limits import Stats
@@ -61,13 +63,15 @@ class AsyncAgentGymEnv(BaseTextEnv):
         task_id = self._draw(seed, options)
         # Starting a local server takes seconds, which the event loop must not.
         servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
-        return await self._wait_for(self._driver.run(self._episode.reset(task_id, servers), self._until))
+        return await self._wait_for(
+            lambda: self._driver.run(self._episode.reset(task_id, servers), self._until)
+        )
 
     async def step(  # type: ignore[override]
         self, action: str | Action | Verbatim
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn, as `AgentGymEnv.step` does."""
-        return await self._wait_for(self.begin_step(action))
+        return await self._wait_for(lambda: self.begin_step(action))
 
     def begin_step(self, action: str | Action | Verbatim) -> FlowFuture[StepResult]:
         """Begin a turn in the running event loop: its request is sent before this returns.
@@ -87,17 +91,24 @@ class AsyncAgentGymEnv(BaseTextEnv):
         Raises:
             InUse: Another task is in the midst of a reset or a step.
         """
-        giving_back = self._driver.run(self._episode.close())
         try:
-            await giving_back
-        finally:
+            await self._wait_for(lambda: self._driver.run(self._episode.close()))
+        except InUse:
+            raise
+        except BaseException:
             await self._driver.close()
+            raise
+        await self._driver.close()
         self._closed()
 
-    async def _wait_for(self, future: FlowFuture[T]) -> T:
+    async def _wait_for(self, begin: Callable[[], FlowFuture[T]]) -> T:
         try:
-            return await future
+            return await begin()
         except asyncio.CancelledError:
+            self.abort_episode()
+            raise
+        except KeyboardInterrupt:
+            self._driver.cancel()
             self.abort_episode()
             raise
 

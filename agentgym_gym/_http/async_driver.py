@@ -61,9 +61,19 @@ class AsyncDriver:
         """
         if self._future is not None and not self._future.done():
             raise InUse("this environment is in use by another task; make one for each task")
-        self._future = FlowFuture(self, with_retries(flow, self.limits, self.stats, until))
-        self._future.advance(None)
-        return self._future
+        future = FlowFuture(self, with_retries(flow, self.limits, self.stats, until))
+        try:
+            self._future = future
+            future.advance(None)
+            return future  # noqa: TRY300 - Ctrl-C may come here, too
+        except BaseException:
+            future.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Stop what is being carried out, if anything is: nobody awaits it, as Ctrl-C came before."""
+        if self._future is not None:
+            self._future.cancel()
 
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
