@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 from agentgym_gym._http import retry
-
-sys.path.insert(0, str(Path(__file__).parent))  # of `misbehaving`
-
-from misbehaving import Alone, Among, Awaited, Server
+from bad_textcraft import Alone, Among, Awaited, Server
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What a server should not say, by name: each is the fault that it is, to all three kinds of environment.
 
 Over real sockets. Whatever happens to one environment, it plays on after the next reset, and those beside it
-in a vector are none the wiser (`misbehaving.Among`).
+in a vector are none the wiser (`bad_textcraft.Among`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from misbehaving import CURSED, POISON, TOLD, cannot_begin, ends_by, http, plays_on, told
 
 from agentgym_gym import errors
+from bad_textcraft import CURSED, POISON, TOLD, cannot_begin, ends_by, http, plays_on, told
 
 # ----------------------------------------------------------------------------------------------- not a reply
 

@@ -8,13 +8,13 @@ import sys
 import textwrap
 
 import pytest
-from misbehaving import LOOK, POISON, Alone, Awaited, Server, http
 
 import agentgym_gym
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym._http import retry
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.pool import pool_of
+from bad_textcraft import LOOK, POISON, Alone, Awaited, Server, http
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import socket
 import threading
 
 import pytest
-from misbehaving import LOOK, POISON, cannot_begin, ends_by, http, plays_on, told
 
 from agentgym_gym import errors
+from bad_textcraft import LOOK, POISON, cannot_begin, ends_by, http, plays_on, told
 
 # ------------------------------------------------------------------------------------------------------- ids
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -20,8 +18,6 @@ import agentgym_gym
 from agentgym_gym import catalogue
 from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
-
-sys.path.insert(0, str(Path(__file__).parent))  # of `lifecycle`
 
 # Every environment is looked at in every format, so a plain `pytest` looks at each but briefly. `make test`
 # takes HYPOTHESIS_PROFILE=house; thorough looks longer still, and elsewhere every time.

@@ -8,9 +8,9 @@ import threading
 import gymnasium.error
 import pytest
 from hypothesis import settings
-from lifecycle import ATTEMPTS, CRAFT, GET, Lifecycle, Player, alone, run
 
 from agentgym_gym import _base_env
+from lifecycle_machine import ATTEMPTS, CRAFT, GET, Lifecycle, Player, alone, run
 
 
 def test_lifecycle(new_world):

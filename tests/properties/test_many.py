@@ -10,10 +10,10 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
-from lifecycle import ATTEMPTS, CRAFT, GET, NOT_SENT, SENT, Checks, Lifecycle, Player, account_of, run
-from many import AwaitedSeat, row, side_by_side, turn_of
 
 from agentgym_gym import errors
+from lifecycle_machine import ATTEMPTS, CRAFT, GET, NOT_SENT, SENT, Checks, Lifecycle, Player, account_of, run
+from many_machine import AwaitedSeat, row, side_by_side, turn_of
 
 MODES = list(AutoresetMode)
 

@@ -24,7 +24,7 @@ from agentgym_gym.servers.serving import listen, url_of
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+ENVIRONMENT = programs.environment()
 
 
 def answers(url: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
-from lifecycle import Player, account_of
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
 from agentgym_gym._http.sync_driver import SyncDriver
+from lifecycle_machine import Player, account_of
 
 
 class Line:
