@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -19,6 +20,8 @@ from agentgym_gym._leasing import capacity, held
 from agentgym_gym.servers.local import LocalServer
 from counted_server import CountedServer
 from fake_server import FakeServer, never
+
+Server = TypeVar("Server", bound=FakeServer)
 
 
 @pytest.fixture
@@ -54,17 +57,16 @@ def silent_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def counted() -> Iterator[Callable[..., CountedServer]]:
+def started() -> Iterator[Callable[[Server], Server]]:
+    """Takes fake servers, which are there already, and stops them when the test is over."""
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context
+
+
+@pytest.fixture
+def counted(started: Callable[[CountedServer], CountedServer]) -> Callable[..., CountedServer]:
     """Starts servers that count what they hold."""
-    started: list[CountedServer] = []
-
-    def start(answers: dict[str, Any] | None = None) -> CountedServer:
-        started.append(CountedServer(answers))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
+    return lambda answers=None: started(CountedServer(answers))
 
 
 @pytest.fixture

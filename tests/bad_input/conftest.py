@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from agentgym_gym._http import retry
@@ -14,12 +12,7 @@ from bad_textcraft import Alone, Among, Awaited, Server
 def server(monkeypatch):
     monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
     with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
         yield server
-        server.over.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(params=[Alone, Awaited, Among], ids=["AgentGymEnv", "AsyncAgentGymEnv", "AgentGymVectorEnv"])

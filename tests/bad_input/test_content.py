@@ -11,7 +11,8 @@ import json
 import pytest
 
 from agentgym_gym import errors
-from bad_textcraft import CURSED, POISON, TOLD, cannot_begin, ends_by, http, plays_on, told
+from bad_textcraft import CURSED, POISON, TOLD, cannot_begin, ends_by, plays_on, told
+from fake_server import http, then_hang_up
 
 # ----------------------------------------------------------------------------------------------- not a reply
 
@@ -40,11 +41,7 @@ def test_truncated_json_at_a_reset(play, server):
 
 
 def test_json_cut_off_with_the_connection(play, server):
-    def cut_off(handler):
-        handler.wfile.write(told()[:-9])
-        handler.close_connection = True
-
-    ends_by(errors.ConnectionLost, "lost its connection", play, server, cut_off)
+    ends_by(errors.ConnectionLost, "lost its connection", play, server, then_hang_up(told()[:-9]))
 
 
 def test_raw_bytes_that_are_not_utf8(play, server):

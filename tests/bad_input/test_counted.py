@@ -14,7 +14,8 @@ from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym._http import retry
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.pool import pool_of
-from bad_textcraft import LOOK, POISON, Alone, Awaited, Server, http
+from bad_textcraft import LOOK, POISON, Alone, Awaited, Server
+from fake_server import http
 
 
 @pytest.fixture
@@ -46,9 +47,9 @@ def test_a_reconnect(play, server, logged):
 
 
 def test_a_retry(play, server, logged):
-    def unavailable_once(handler):
+    def unavailable_once(connection):
         del server.bad[POISON]
-        handler.wfile.write(http(b"", "503 Service Unavailable"))
+        connection.send(http(b"", "503 Service Unavailable"))
 
     play.reset()
     server.bad[POISON] = unavailable_once

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 
-import httpx
 import pytest
 from gymnasium.error import ResetNeeded
 
@@ -14,6 +14,7 @@ from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.webshop import WEBSHOP, Click, Search, WebShopWire
 from agentgym_gym.wire import Outcome, Start
+from fake_server import FakeServer
 
 GRAMMAR = WEBSHOP.grammar
 FIRST = "WebShop [SEP] Instruction: [SEP] Find me a red mug, and price lower than 9.00 dollars [SEP] Search"
@@ -21,7 +22,7 @@ GOAL = "Find me a red mug, and price lower than 9.00 dollars"
 _hosts = itertools.count()
 
 
-class Shop(httpx.BaseTransport):
+class Shop(FakeServer):
     """A shop with one product, which pays what it is told to.
 
     Attributes:
@@ -32,12 +33,12 @@ class Shop(httpx.BaseTransport):
     def __init__(self, pays=1.0):
         self.pays = pays
         self.asked = []
+        super().__init__(self._said)
 
-    def handle_request(self, request):
+    def _said(self, request):
         body = json.loads(request.content) if request.content else None
-        self.asked.append((request.method, request.url.path, request.url.query.decode(), body))
-        status, answer = self._answer(request.url.path, body or {}, request.url.query)
-        return httpx.Response(status, content=json.dumps(answer))
+        self.asked.append((request.method, request.path, request.query, body))
+        return self._answer(request.path, body or {}, request.query)
 
     def _answer(self, path, body, query):
         if path == "/step":
@@ -45,7 +46,7 @@ class Shop(httpx.BaseTransport):
             reward = self.pays if bought else 0.0
             return 200, {"state": f"did {body['action']}", "reward": reward, "done": bought, "info": None}
         if path in {"/observation", "/available_actions"}:
-            assert query == b"env_idx=4711"
+            assert query == "env_idx=4711"
         answers = {
             "/": "ok",
             "/list_envs": [],
@@ -56,17 +57,13 @@ class Shop(httpx.BaseTransport):
         }
         return (200, answers[path]) if path in answers else (404, {"detail": "Not Found"})
 
-    def close(self):
-        """Do nothing: a test looks at what was asked."""
-
 
 def play(shop, *replies, **options):
-    env = AgentGymEnv(
-        "WebShop", server=f"http://shop-{next(_hosts)}.test", transport=shop, action_format="bare", **options
-    )
-    turns = [env.reset(options={"task_id": 3})]
-    turns += [env.step(reply) for reply in replies]
-    env.close()
+    with shop:
+        env = AgentGymEnv("WebShop", server=shop.url, action_format="bare", **options)
+        with contextlib.closing(env):
+            turns = [env.reset(options={"task_id": 3})]
+            turns += [env.step(reply) for reply in replies]
     return turns
 
 
