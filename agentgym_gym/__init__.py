@@ -13,6 +13,7 @@ Importing this package registers every ``agentgym/*`` id::
 from __future__ import annotations
 
 from agentgym_gym import errors
+from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, Environment, environments, find, register
@@ -31,7 +32,9 @@ __all__ = [
     "Environment",
     "Format",
     "Grammar",
+    "Limits",
     "ReplySpace",
+    "Stats",
     "TextSpace",
     "Wire",
     "__version__",

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pytest
 
 import agentgym_gym
-from agentgym_gym._leasing import capacity, held
+import inside
 from agentgym_gym.servers.local import LocalServer
 from counted_server import CountedServer
 from fake_server import FakeServer, never
@@ -123,14 +123,14 @@ def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _slots_of_their_own(
+def _files_of_their_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Keep the slots of servers apart, as those of different tests may have one address."""
+    """Keep apart what is written of servers, as those of different tests may have one address."""
     folder = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]  # not `tmp_path`, which is made
-    monkeypatch.setattr(capacity, "FOLDER", tmp_path_factory.getbasetemp() / "slots" / folder)
+    inside.keep_files_in(tmp_path_factory.getbasetemp() / "leasing" / folder, monkeypatch)
     yield
-    held._leave_all()
+    inside.forget_held()
 
 
 @pytest.fixture(scope="session")

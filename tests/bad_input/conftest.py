@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agentgym_gym._http import retry
+import inside
 from bad_textcraft import Alone, Among, Awaited, Server
 
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
+    inside.retry_at_once(monkeypatch)
     with Server() as server:
         yield server
 

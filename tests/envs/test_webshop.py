@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 
 import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
-from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.webshop import WEBSHOP, Click, Search, WebShopWire
 from agentgym_gym.wire import Outcome, Start
@@ -19,7 +17,6 @@ from fake_server import FakeServer
 GRAMMAR = WEBSHOP.grammar
 FIRST = "WebShop [SEP] Instruction: [SEP] Find me a red mug, and price lower than 9.00 dollars [SEP] Search"
 GOAL = "Find me a red mug, and price lower than 9.00 dollars"
-_hosts = itertools.count()
 
 
 class Shop(FakeServer):
@@ -173,21 +170,6 @@ def test_the_recorded_server_is_known_by_its_routes(recordings):
     rows = {row["path"]: row for row in recordings("webshop.jsonl")[:2]}
     told = [(200, json.dumps(rows[path]["response_json"])) for path in ("/", "/openapi.json")]
     drive(WebShopWire().identify(), *told)
-
-
-def test_an_id_that_is_in_use_is_not_taken_twice(recordings):
-    """A server of three was asked for eight, and gave out live ids again."""
-    ids = [row["response_json"] for row in recordings("webshop_cap3.jsonl") if row["path"] == "/create"]
-    assert len(set(ids)) == 3 < len(ids)
-    pool = LeasePool(WEBSHOP, f"http://shop-{next(_hosts)}.test")
-    leases = []
-    for number, each in enumerate(ids[:3]):
-        told = [] if leases else [(200, '"ok"'), (404, "{}")]
-        leases.append(drive(pool.acquire(0), *told, (200, json.dumps(ids[:number])), (200, str(each)))[0])
-    with pytest.raises(errors.ServerFull):
-        drive(pool.acquire(0), (200, json.dumps(ids[:3])), (200, str(ids[3])))
-    drive(pool.release(leases[0]))
-    assert drive(pool.acquire(0), (200, json.dumps(ids[:3])))[0].env_id == ids[0]
 
 
 def test_a_server_that_lists_nothing_is_used_all_the_same():

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings
 
 import agentgym_gym
+import inside
 from agentgym_gym import catalogue
-from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
 
 # Every environment is looked at in every format, so a plain `pytest` looks at each but briefly. `make test`
@@ -357,9 +357,9 @@ class World:
     breaks: dict[str, Break] = field(default_factory=lambda: dict(BREAKS))
 
     @property
-    def pool(self) -> LeasePool:
+    def pool(self) -> inside.LeasePool:
         """What the library knows of the server."""
-        return pool_of(agentgym_gym.find(self.environment), self.url)
+        return inside.pool_at(self.environment, self.url)
 
 
 _numbers = itertools.count()
@@ -378,10 +378,8 @@ def _fake_world(environment: str, server: FakeTextCraft) -> World:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
-    monkeypatch.setattr(
-        "agentgym_gym._leasing.circuit_breaker.MAX_FAILURES", 1_000_000
-    )  # tests/_leasing is of that
+    inside.retry_at_once(monkeypatch)
+    inside.never_open_circuits(monkeypatch)  # tests/_leasing is of those
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A TextCraft server that misbehaves as it is told to, the kinds of environment, and what must hold of them."""
+"""A TextCraft server that misbehaves as it is told to, each kind of environment, and what must hold."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym._text import scrub
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
+from inside import scrub
 
 FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}
 OTHER_KEYS = {"goal", "available_actions", "parse_error", "fault"}

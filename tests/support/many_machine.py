@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
-from agentgym_gym._http.sync_driver import SyncDriver
+from inside import SyncDriver
 from lifecycle_machine import Player, account_of
 
 
