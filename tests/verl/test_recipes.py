@@ -102,7 +102,7 @@ def test_ppo_has_a_critic_of_the_same_model(composed):
 
 
 @pytest.mark.skipif(MINOR != "0.7", reason="verl 0.9 has no interactions")
-def test_what_the_interaction_road_names_is_there(composed):
+def test_what_the_interaction_names_is_there(composed):
     seen = [
         answer["classes"]
         for (*_, integration, _), (_, answer) in composed.items()

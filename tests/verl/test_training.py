@@ -159,7 +159,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
 
 
-def by_road(folder: Path | str, integration: str) -> list[str]:
+def by_integration(folder: Path | str, integration: str) -> list[str]:
     """What verl is told of how episodes are played."""
     if integration == "agent_loop":
         return [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml"]
@@ -200,7 +200,7 @@ def step_of(folder: Path | str, integration: str = "agent_loop") -> list[str]:
         f"actor_rollout_ref.rollout.n={ROLLOUTS}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
-        *by_road(folder, integration),
+        *by_integration(folder, integration),
         "trainer.logger=[console]",
         "trainer.val_before_train=False",
         "trainer.test_freq=-1",
