@@ -26,7 +26,7 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 cov: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=house $(BIN)/pytest -m "slow or not slow" --cov --cov-report=term
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "slow or not slow" --cov --cov-report=term
 
 verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9 and 0.7, each in an environment of its own
 	$(BIN)/nox --reuse-venv=yes

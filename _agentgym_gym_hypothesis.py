@@ -11,6 +11,6 @@ import sys
 
 def setup() -> None:
     """Make the typed actions known that there are; later ones do it themselves when they are made."""
-    phrases = sys.modules.get("agentgym_gym._templates")
-    if phrases is not None:
-        phrases.register_all()
+    templates = sys.modules.get("agentgym_gym._templates")
+    if templates is not None:
+        templates.register_all()

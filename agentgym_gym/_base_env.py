@@ -113,11 +113,9 @@ class BaseTextEnv:
         self._server = options.server
         self._limits = options.limits
         self._until = 0.0  # when the time of the episode is up
-        self._channel = Channel(
-            configured_headers(self.environment, options.headers),
-            options.make_client(asynchronous=self._asynchronous),
-        )
+        given = configured_headers(self.environment, options.headers)
         try:
+            self._channel = Channel(given, options.make_client(asynchronous=self._asynchronous))
             self._attach()
         except TypeError as error:  # gymnasium would raise it again together with all arguments
             raise BadOption(f"http_client failed: {error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._headers import parse_headers
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
-from agentgym_gym._text import redact, shown
+from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
@@ -105,17 +104,13 @@ class EnvOptions:
         Raises:
             BadOption: The import path leads to no function, or this is no client, or one of the other kind.
         """
-        client = self.http_client
-        if isinstance(client, str):
-            return _imported(client)
-        if client is None or (callable(client) and not is_client(client)):
-            return client
-        if not is_client(client):
-            raise BadOption(
-                f"http_client={shown(client)} should be what makes an HTTP client, the path of that "
-                "as 'module:function', or a client"
-            )
-        if hasattr(client, "aclose") != asynchronous:
+        if self.http_client is None:
+            return None
+        # Not before it is needed: it imports the HTTP engine.
+        from agentgym_gym._http.httpx_client import client_source  # noqa: PLC0415
+
+        client = client_source(self.http_client)
+        if is_client(client) and hasattr(client, "aclose") != asynchronous:
             kind = "AsyncClient" if asynchronous else "Client"
             raise BadOption(f"http_client is a {type(client).__name__}, not an httpx.{kind}")
         return client
@@ -132,31 +127,6 @@ def is_client(value: object) -> bool:
 def is_whole(value: object) -> bool:
     """Return whether this is an integer, numpy's among them, and no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _imported(path: str) -> Callable[[], Any]:
-    """Return what an import path leads to.
-
-    Raises:
-        BadOption: It leads to nothing that can be called.
-    """
-    module, _, name = path.partition(":")
-    if not module or not name:
-        raise BadOption(f"http_client={path!r} should be an import path such as 'package.module:function'")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        raise BadOption(
-            f"http_client={path!r} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    if not callable(found):
-        raise BadOption(
-            f"http_client={path!r} should be a callable that makes an HTTP client, not {shown(found)}"
-        )
-    made: Callable[[], Any] = found
-    return made
 
 
 def _named(client: object) -> str:

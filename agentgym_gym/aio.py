@@ -16,6 +16,7 @@ from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, release
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._logging import logger
 from agentgym_gym._options import is_client
+from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,11 +108,13 @@ class AsyncAgentGymEnv(BaseTextEnv):
         task_id = self._draw(seed, options)
         # Starting a local server takes seconds, for which the event loop must not stop.
         servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
-        return await self._wait_for(self._driver.run(self._episode.reset(task_id, servers), self._until))
+        return await self._wait_for(
+            lambda: self._driver.run(self._episode.reset(task_id, servers), self._until)
+        )
 
     async def step(self, action: str | Action | Verbatim) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn, as `AgentGymEnv.step` does."""
-        return await self._wait_for(self.begin_step(action))
+        return await self._wait_for(lambda: self.begin_step(action))
 
     def begin_step(self, action: str | Action | Verbatim) -> Awaitable[StepResult]:
         """Begin a turn in the running event loop: its request is sent before this returns.
@@ -137,11 +140,14 @@ class AsyncAgentGymEnv(BaseTextEnv):
         Raises:
             InUse: Another task is in the middle of a reset or a step.
         """
-        releasing = self._driver.run(self._episode.close())
         try:
-            await releasing
-        finally:
+            await self._wait_for(lambda: self._driver.run(self._episode.close()))
+        except InUse:
+            raise
+        except BaseException:
             await self._driver.close()
+            raise
+        await self._driver.close()
         self._closed()
 
     def _seed(self, seed: int | None) -> np.random.Generator:
@@ -152,10 +158,14 @@ class AsyncAgentGymEnv(BaseTextEnv):
     def _release(self) -> bool:
         return _release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
 
-    async def _wait_for(self, future: Awaitable[T]) -> T:
+    async def _wait_for(self, begin: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await future
+            return await begin()
         except asyncio.CancelledError:
+            self.abort_episode()
+            raise
+        except KeyboardInterrupt:
+            self._driver.cancel()
             self.abort_episode()
             raise
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
-import itertools
 import json
 import os
-import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 import agentgym_gym
-from agentgym_gym._leasing import capacity, held
+import inside
 from agentgym_gym.servers.local import LocalServer
+from counted_server import CountedServer
+from fake_server import FakeServer, never
+
+Server = TypeVar("Server", bound=FakeServer)
 
 
 @pytest.fixture
@@ -52,112 +52,21 @@ def textcraft_url() -> Iterator[str]:
 @pytest.fixture
 def silent_url() -> Iterator[str]:
     """Base URL of a server that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-
-
-class CountedServer:
-    """A server of TextCraft's wire, over a real socket, that counts what it holds and fails when told to.
-
-    Args:
-        answers: What it answers to a path, to be another kind of server; all else is then 404.
-
-    Attributes:
-        url: Its base URL.
-        open: The ids of the environments that were made and not closed.
-        most: The most that were open at a time.
-        asked: How often each path was asked.
-        broken: Paths that are answered by HTTP 500.
-        vanish_at: A path that is answered by the end of the connection.
-        held_up: Paths that are not answered before `let_go` is set.
-    """
-
-    def __init__(self, answers: dict[str, Any] | None = None) -> None:
-        self.open: set[int] = set()
-        self._answers = answers
-        self.most = 0
-        self.asked: dict[str, int] = {}
-        self.broken: set[str] = set()
-        self.vanish_at: str | None = None
-        self.held_up: set[str] = set()
-        self.arrived, self.let_go = threading.Event(), threading.Event()
-        self._ids = itertools.count()
-        self._lock = threading.Lock()
-        counted = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
-                status, answer = counted._answer(self.path.partition("?")[0], body)
-                content = json.dumps(answer).encode()
-                if self.path == counted.vanish_at:
-                    self.close_connection = True
-                    return
-                with contextlib.suppress(OSError):  # nobody may be waiting any more
-                    self.send_response(status)
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
-
-            do_GET = do_POST  # noqa: N815 - the names are http.server's
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def stop(self) -> None:
-        self.let_go.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def _answer(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-        with self._lock:
-            self.asked[path] = self.asked.get(path, 0) + 1
-        if path in self.held_up:
-            self.arrived.set()
-            self.let_go.wait(60)
-        if self._answers is not None:
-            return (200, self._answers[path]) if path in self._answers else (404, {"detail": "Not Found"})
-        with self._lock:
-            if path in self.broken:
-                return 500, "broken"
-            if path == "/create":
-                env_id = next(self._ids)
-                self.open.add(env_id)
-                self.most = max(self.most, len(self.open))
-                return 200, {"id": env_id}
-            if path == "/close":
-                known = body["id"] in self.open
-                self.open.discard(body["id"])
-                return 200, known
-            if path in {"/reset", "/step"} and body["id"] in self.open:
-                return 200, {"observation": "Goal: craft x.", "reward": 0, "done": False}
-        return 200, "This is environment TextCraft." if path == "/" else {"error": "no such id"}
+    with FakeServer(lambda request: never) as server:
+        yield server.url
 
 
 @pytest.fixture
-def counted() -> Iterator[Callable[..., CountedServer]]:
+def started() -> Iterator[Callable[[Server], Server]]:
+    """Takes fake servers, which are there already, and stops them when the test is over."""
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context
+
+
+@pytest.fixture
+def counted(started: Callable[[CountedServer], CountedServer]) -> Callable[..., CountedServer]:
     """Starts servers that count what they hold."""
-    started: list[CountedServer] = []
-
-    def start(answers: dict[str, Any] | None = None) -> CountedServer:
-        started.append(CountedServer(answers))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
+    return lambda answers=None: started(CountedServer(answers))
 
 
 @pytest.fixture
@@ -214,14 +123,14 @@ def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _slots_of_their_own(
+def _files_of_their_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Keep the slots of servers apart, as those of different tests may have one address."""
+    """Keep apart what is written of servers, as those of different tests may have one address."""
     folder = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]  # not `tmp_path`, which is made
-    monkeypatch.setattr(capacity, "FOLDER", tmp_path_factory.getbasetemp() / "slots" / folder)
+    inside.keep_files_in(tmp_path_factory.getbasetemp() / "leasing" / folder, monkeypatch)
     yield
-    held._leave_all()
+    inside.forget_held()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym._http.limits import Limits
+from agentgym_gym import Limits
 from agentgym_gym.testing import KINDS, SEEN_AS
 from agentgym_gym.testing.faults import ARRIVES
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import gc
-import inspect
 import json
 import pickle
 import threading
 import time
 import weakref
-from typing import get_args
 
 import gymnasium
 import httpx
@@ -21,8 +18,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import agentgym_gym
-from agentgym_gym import FORMATS, AgentGymEnv, FormatName, _base_env, errors
-from agentgym_gym._options import EnvOptions
+from agentgym_gym import AgentGymEnv, _base_env, errors
 from agentgym_gym.actions import Action, Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 
@@ -451,27 +447,6 @@ def test_a_bad_option_is_named(option):
     name = next(iter(option))
     with pytest.raises(errors.BadOption, match=name):
         AgentGymEnv("TextCraft", **option)
-
-
-def test_options_are_declared_once():
-    """Each argument has its default from the dataclass, which has a field for each argument."""
-    parameters = list(inspect.signature(AgentGymEnv).parameters.values())
-    assert [parameters[0].name, parameters[-1].name] == ["environment", "own_options"]
-    given = {each.name: (each.annotation, each.default) for each in parameters[1:-1]}
-    declared = {each.name: (each.type, each.default) for each in dataclasses.fields(EnvOptions)}
-    del declared["own"]
-    assert given == declared
-    assert set(get_args(FormatName)) == set(FORMATS)
-
-
-def test_what_differs_from_the_defaults_is_kept():
-    assert EnvOptions().given == {}
-    assert EnvOptions(action_format="react", max_turns=None, own={"answers": 1}).given == {
-        "max_turns": None,
-        "answers": 1,
-    }
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        EnvOptions().server = "http://127.0.0.1:1"
 
 
 def test_numbers_of_numpy_are_numbers():

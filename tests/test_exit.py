@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+import programs
+
 pytestmark = pytest.mark.slow  # programs of their own
 
 BEGIN = """
@@ -60,7 +62,7 @@ def program(*parts):
 )
 def test_what_is_held_is_closed(counted, end, status):
     server = counted()
-    ended = subprocess.run(
+    ended = programs.run(
         [*program(SYNC, VECTOR, AWAITED, end), server.url],
         capture_output=True,
         text=True,
@@ -79,7 +81,7 @@ def test_what_is_held_is_closed(counted, end, status):
 def test_ctrl_c_in_the_middle_of_something(counted, kind, path):
     server, number = counted(), 2 if kind is VECTOR else 1
     server.held_up.add(path)
-    with subprocess.Popen(
+    with programs.start(
         [*program(kind), server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as started:
         while server.asked.get(path, 0) < number:
@@ -97,7 +99,7 @@ def test_ctrl_c_in_the_middle_of_something(counted, kind, path):
 def test_while_it_waits_for_a_place_a_program_can_be_interrupted(counted):
     server = counted()
     second = SYNC.replace("**options", "**options, max_envs_per_server=1")
-    with subprocess.Popen(
+    with programs.start(
         [*program(second, "print('waits', flush=True)", second), server.url],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -61,7 +61,7 @@ def test_what_is_not_exported_is_private(name):
     assert defined_in(module) <= set(getattr(module, "__all__", ()))
 
 
-def test_the_front_door_leads_to_every_room_of_the_core():
+def test_the_root_has_the_environment_and_its_errors():
     assert agentgym_gym.__version__
     assert agentgym_gym.AgentGymEnv.__module__ == "agentgym_gym.env"
     assert agentgym_gym.errors.__name__ == "agentgym_gym.errors"

@@ -98,13 +98,13 @@ def test_an_import_path_goes_through_specs_copies_and_reprs(module, path):
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("", "import path such as"),
-        ("httpx", "import path such as"),
-        ("httpx:", "import path such as"),
-        (":Client", "import path such as"),
-        ("no_such_module:client", "ModuleNotFoundError"),
-        ("httpx:no_such_client", "AttributeError"),
-        ("http_client_of_a_user:number", "not 3"),
+        ("", "should be 'module:function'"),
+        ("httpx", "should be 'module:function'"),
+        ("httpx:", "should be 'module:function'"),
+        (":Client", "should be 'module:function'"),
+        ("no_such_module:client", "No module named"),
+        ("httpx:no_such_client", "has no attribute"),
+        ("http_client_of_a_user:number", "a callable that makes one"),
         (3, "http_client=3"),
         ({"a": 1}, "http_client="),
     ],
@@ -205,7 +205,6 @@ PROGRAM = """
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="the drivers are yet to take clients and to close what was made")
 def test_at_exit_a_client_is_made_to_release_what_is_held(counted):
     server = counted()
     url = server.url.replace("127.0.0.1", "localhost")  # a name, which is looked up at exit, too

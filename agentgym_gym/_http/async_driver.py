@@ -75,9 +75,19 @@ class AsyncDriver:
         """
         if self._future is not None and not self._future.done():
             raise InUse("this environment is in use by another task; make one for each task")
-        self._future = FlowFuture(self, with_retries(flow, self.limits, self.stats, until))
-        self._future.advance(None)
-        return self._future
+        future = FlowFuture(self, with_retries(flow, self.limits, self.stats, until))
+        try:
+            self._future = future
+            future.advance(None)
+            return future  # noqa: TRY300 - Ctrl-C may come here, too
+        except BaseException:
+            future.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Stop what is being carried out, if anything is: nobody awaits it, as Ctrl-C came before."""
+        if self._future is not None:
+            self._future.cancel()
 
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
@@ -133,6 +143,7 @@ class FlowFuture(asyncio.Future[T]):
         self._work = work
         self._give_up: Callable[[], object] | None = None  # what is being waited for
         self._in_thread = False
+        self._from_thread: list[object] = []  # what has ended there, and not been told to the flow
         self._cancelled_in_thread = False
 
     def advance(self, how: object) -> None:
@@ -186,6 +197,8 @@ class FlowFuture(asyncio.Future[T]):
         """
         if self._in_thread:
             self._cancelled_in_thread = True
+            if self._from_thread:
+                self._thread_done()
             return True
         if not super().cancel(msg):
             return False
@@ -197,22 +210,25 @@ class FlowFuture(asyncio.Future[T]):
     def _run_in_thread(self, function: Callable[[], Any]) -> None:
         """Call a function in another thread, and go on when it is done."""
         self._give_up = None
-        self._in_thread = True
         call_in_thread(lambda: self._call(function))
+        # Not before: an interrupt on the way there must not have `cancel` wait for work that nobody does.
+        self._in_thread = True
 
     def _call(self, function: Callable[[], Any]) -> None:
         """Call a function, and have the event loop go on with what it returned or raised."""
         how = _outcome(function)
+        self._from_thread.append(how)
         try:
-            self.get_loop().call_soon_threadsafe(self._thread_done, how)
+            self.get_loop().call_soon_threadsafe(self._thread_done)
         except RuntimeError:  # the event loop was closed meanwhile: nobody waits for the flow any more
             with contextlib.suppress(Exception), contextlib.closing(self._work):
                 while isinstance(asked := self._resume(how), InThread):
                     how = _outcome(asked.function)
 
-    def _thread_done(self, how: object) -> None:
-        self._in_thread = False
-        self.advance(how)
+    def _thread_done(self) -> None:
+        if self._in_thread:  # else `cancel` was here first
+            self._in_thread = False  # first, or an interrupt here would have `cancel` wait for ever
+            self.advance(self._from_thread.pop())
 
     def _pause(self, asked: Pause) -> Callable[[], object]:
         if asked.until is None:

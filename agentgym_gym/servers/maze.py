@@ -61,7 +61,7 @@ class _Session:
         self.used = time.monotonic()
 
 
-class _Seats:
+class _Sessions:
     """All environments of one server. For one thread only."""
 
     def __init__(self, max_envs: int, keep_seconds: float) -> None:
@@ -128,7 +128,7 @@ def create_app(
         BadOption: A limit is below 1.
     """
     check_limits(max_envs=max_envs, max_body_bytes=max_body_bytes)
-    sessions = _Seats(max_envs, keep_seconds)
+    sessions = _Sessions(max_envs, keep_seconds)
     app = new_app("Maze", max_body_bytes=max_body_bytes)
     _add_play(app, sessions)
     _add_views(app, sessions)
@@ -136,10 +136,10 @@ def create_app(
 
 
 # The handlers are `async` although they await nothing: each takes microseconds, and a thread would cost more.
-# It is also why `_Seats` needs no lock: they run one after the other, in the one thread of the event loop.
+# It is also why `_Sessions` needs no lock: they run one after the other, in the one thread of the event loop.
 
 
-def _add_play(app: FastAPI, sessions: _Seats) -> None:
+def _add_play(app: FastAPI, sessions: _Sessions) -> None:
     @app.post("/maze/create", response_model=None)
     async def create() -> dict[str, Any]:
         return {"id": sessions.create()}
@@ -154,7 +154,7 @@ def _add_play(app: FastAPI, sessions: _Seats) -> None:
         return {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done}
 
 
-def _add_views(app: FastAPI, sessions: _Seats) -> None:
+def _add_views(app: FastAPI, sessions: _Sessions) -> None:
     @app.get("/", response_model=None)
     async def name() -> str:
         return "This is environment LMRL-Gym."

@@ -9,7 +9,6 @@ from collections import Counter
 
 import gymnasium
 import pytest
-from by_hand import play
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, find
 from agentgym_gym._http.limits import Stats
@@ -18,6 +17,7 @@ from agentgym_gym._leasing.circuit_breaker import OPEN_SECONDS
 from agentgym_gym._leasing.pool import QUARANTINE_SECONDS, pool_of
 from agentgym_gym.calls import Wait
 from agentgym_gym.servers.local import LocalServer
+from by_hand import play
 
 
 def textcraft(*servers, kind=AgentGymEnv, **options):

@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
-from by_hand import IDENTIFY, Listing, created, listed, make, play
 
 from agentgym_gym import errors
 from agentgym_gym._leasing import capacity
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Reply
+from by_hand import IDENTIFY, Listing, created, listed, make, play
 
 
 def other_process(wire):

@@ -12,7 +12,6 @@ import textwrap
 import threading
 
 import pytest
-from by_hand import Listing, make
 
 from agentgym_gym import AsyncAgentGymEnv, _threads
 from agentgym_gym._http.async_driver import AsyncDriver
@@ -22,6 +21,7 @@ from agentgym_gym._leasing import capacity, held
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Call, InThread
+from by_hand import Listing, make
 
 SQLGYM = {
     "/": "ok",

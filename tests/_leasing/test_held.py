@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from by_hand import DOWN, IDENTIFY, LOST, HandWire, created, make, play
 
 from agentgym_gym import errors
 from agentgym_gym._leasing import capacity, held
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
+from by_hand import DOWN, IDENTIFY, LOST, HandWire, created, make, play
 
 
 @pytest.fixture

@@ -6,6 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from gymnasium.error import ResetNeeded
+
+from agentgym_gym import errors
+from agentgym_gym._episode import Episode
+from agentgym_gym._leasing.acquire import acquire_on
+from agentgym_gym._leasing.pool import LeasePool, pool_of
+from agentgym_gym.formats import get_format
 from by_hand import (
     DOWN,
     IDENTIFY,
@@ -20,13 +27,6 @@ from by_hand import (
     make,
     play,
 )
-from gymnasium.error import ResetNeeded
-
-from agentgym_gym import errors
-from agentgym_gym._episode import Episode
-from agentgym_gym._leasing.acquire import acquire_on
-from agentgym_gym._leasing.pool import LeasePool, pool_of
-from agentgym_gym.formats import get_format
 
 if TYPE_CHECKING:
     from agentgym_gym.wire import Wire

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-from pathlib import Path
-
 import pytest
 
-from agentgym_gym._http import retry
-
-sys.path.insert(0, str(Path(__file__).parent))  # of `misbehaving`
-
-from misbehaving import Alone, Among, Awaited, Server
+import inside
+from bad_textcraft import Alone, Among, Awaited, Server
 
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
+    inside.retry_at_once(monkeypatch)
     with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
         yield server
-        server.over.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(params=[Alone, Awaited, Among], ids=["AgentGymEnv", "AsyncAgentGymEnv", "AgentGymVectorEnv"])

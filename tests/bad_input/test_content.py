@@ -1,7 +1,7 @@
 """What a server should not say, by name: each is the fault that it is, to all three kinds of environment.
 
 Over real sockets. Whatever happens to one environment, it plays on after the next reset, and those beside it
-in a vector are none the wiser (`misbehaving.Among`).
+in a vector are none the wiser (`bad_textcraft.Among`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from misbehaving import CURSED, POISON, TOLD, cannot_begin, ends_by, http, plays_on, told
 
 from agentgym_gym import errors
+from bad_textcraft import CURSED, POISON, TOLD, cannot_begin, ends_by, plays_on, told
+from fake_server import http, then_hang_up
 
 # ----------------------------------------------------------------------------------------------- not a reply
 
@@ -40,11 +41,7 @@ def test_truncated_json_at_a_reset(play, server):
 
 
 def test_json_cut_off_with_the_connection(play, server):
-    def cut_off(handler):
-        handler.wfile.write(told()[:-9])
-        handler.close_connection = True
-
-    ends_by(errors.ConnectionLost, "lost its connection", play, server, cut_off)
+    ends_by(errors.ConnectionLost, "lost its connection", play, server, then_hang_up(told()[:-9]))
 
 
 def test_raw_bytes_that_are_not_utf8(play, server):

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
-import textwrap
 
 import pytest
-from misbehaving import LOOK, POISON, Alone, Awaited, Server, http
 
-import agentgym_gym
-from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym._http import retry
-from agentgym_gym._http.limits import Stats
-from agentgym_gym._leasing.pool import pool_of
+import inside
+from agentgym_gym import AgentGymEnv, Stats, errors
+from bad_textcraft import LOOK, POISON, Alone, Awaited, Server
+from fake_server import http
 
 
 @pytest.fixture
@@ -46,9 +41,9 @@ def test_a_reconnect(play, server, logged):
 
 
 def test_a_retry(play, server, logged):
-    def unavailable_once(handler):
+    def unavailable_once(connection):
         del server.bad[POISON]
-        handler.wfile.write(http(b"", "503 Service Unavailable"))
+        connection.send(http(b"", "503 Service Unavailable"))
 
     play.reset()
     server.bad[POISON] = unavailable_once
@@ -82,7 +77,7 @@ def test_a_lease_is_logged_as_it_comes_and_goes(play, server, logged):
 
 def test_a_lease_that_is_lost_is_logged(play, server, logged):
     play.reset()
-    pool = pool_of(agentgym_gym.find("TextCraft"), server.url)
+    pool = inside.pool_at("TextCraft", server.url)
     held = list(pool._held)
     for _ in range(2):
         list(pool.note_fault(errors.ServerUnreachable("nobody there", refused=True)))
@@ -111,21 +106,9 @@ def test_no_password_is_logged(server, caplog):
     assert not any("secret" in record.getMessage() + str(vars(record)) for record in caplog.records)
 
 
-def test_who_has_set_up_no_log_reads_none():
-    program = textwrap.dedent("""
-        from agentgym_gym import errors
-        from agentgym_gym._leasing import circuit_breaker
-        server = circuit_breaker.CircuitBreaker("http://x")
-        for _ in range(circuit_breaker.MAX_FAILURES):
-            server.note(errors.ServerTimeout("late"))
-    """)
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stderr == ""
-
-
 @pytest.mark.parametrize("kind", [Alone, Awaited])
 def test_a_connection_that_could_not_be_made_is_none(kind, monkeypatch):
-    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
+    inside.retry_at_once(monkeypatch)
     with Server() as gone:
         play = kind(gone.url)
     with pytest.raises(errors.ServerUnreachable):

@@ -8,9 +8,10 @@ import socket
 import threading
 
 import pytest
-from misbehaving import LOOK, POISON, cannot_begin, ends_by, http, plays_on, told
 
 from agentgym_gym import errors
+from bad_textcraft import LOOK, POISON, cannot_begin, ends_by, plays_on, told
+from fake_server import http, never
 
 # ------------------------------------------------------------------------------------------------------- ids
 
@@ -46,10 +47,10 @@ def test_a_reply_that_names_another_id(play, server):
 def test_a_late_reply_to_an_earlier_request(make, server):
     released, sent = threading.Event(), threading.Event()
 
-    def late(handler):
+    def late(connection):
         released.wait(30)
         with contextlib.suppress(OSError):
-            handler.wfile.write(told(observation="late"))
+            connection.send(told(observation="late"))
         sent.set()
 
     play = make(timeout={"step": 0.4})
@@ -71,10 +72,10 @@ def test_surplus_bytes_after_a_reply(play, server):
 def test_a_reply_that_nobody_asked_for(play, server):
     go, sent = threading.Event(), threading.Event()
 
-    def chatter(handler):
-        handler.wfile.write(told(observation="mine"))
+    def chatter(connection):
+        connection.send(told(observation="mine"))
         go.wait(30)
-        handler.wfile.write(told(observation="stale"))
+        connection.send(told(observation="stale"))
         sent.set()
 
     server.bad[POISON] = chatter
@@ -114,5 +115,4 @@ def test_redirect_at_a_reset(play, server, elsewhere):
 
 def test_a_server_that_never_answers(make, server):
     play = make(timeout={"step": 0.4})
-    never = lambda handler: server.over.wait(30)  # noqa: E731
     ends_by(errors.ServerTimeout, "no whole reply in the time allowed", play, server, never)

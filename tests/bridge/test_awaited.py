@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import gymnasium
 import pytest
-from playing import play
 
+from bridge_play import play
 from verl_bridge.episodes import Episode, Task, close_all
 
 

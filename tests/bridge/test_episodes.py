@@ -11,16 +11,17 @@ import threading
 import time
 from pathlib import Path
 
-import counting
 import gymnasium
 import pytest
-from playing import play
 
+import counting_env
+import programs
 import verl_bridge
+from bridge_play import play
 from verl_bridge import environments
 from verl_bridge.episodes import Episode, Task, close_all
 
-COUNT = "counting:bridge/Count-v0"
+COUNT = "counting_env:bridge/Count-v0"
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def _closed():
     close_all()
     yield
     close_all()
-    assert counting.opened == set()
+    assert counting_env.opened == set()
 
 
 def test_an_episode():
@@ -53,12 +54,12 @@ def test_an_environment_is_used_again_and_by_one_at_a_time():
     async def work():
         first = await Episode.begin(Task(COUNT))
         second = await Episode.begin(Task(COUNT))
-        assert len(counting.opened) == 2
+        assert len(counting_env.opened) == 2
         await first.end()
         await first.end()
         third = await Episode.begin(Task(COUNT, {}, {"start": 9}))
         other = await Episode.begin(Task(COUNT, {"goal": 1}))
-        assert len(counting.opened) == 3
+        assert len(counting_env.opened) == 3
         assert third.observation == "Count from 9 to 12."
         assert third.rewards == []
         for episode in (second, third, other):
@@ -66,7 +67,7 @@ def test_an_environment_is_used_again_and_by_one_at_a_time():
 
     asyncio.run(work())
     close_all()
-    assert counting.opened == set()
+    assert counting_env.opened == set()
 
 
 def test_a_surplus_of_idle_environments_is_closed(monkeypatch):
@@ -78,7 +79,7 @@ def test_a_surplus_of_idle_environments_is_closed(monkeypatch):
             await episode.end()
 
     asyncio.run(work())
-    wait_until(lambda: len(counting.opened) == 2)
+    wait_until(lambda: len(counting_env.opened) == 2)
 
 
 @pytest.mark.parametrize(("where", "turns"), [("make", 0), ("reset", 0), ("step 0", 1), ("step 1", 2)])
@@ -90,7 +91,7 @@ def test_what_an_environment_raises_is_the_fault(where, turns):
     if played:
         assert played[-1].truncated
         assert played[-1].info["fault"] == episode.fault
-    assert counting.opened == set()  # not kept for reuse
+    assert counting_env.opened == set()  # not kept for reuse
 
 
 class Odd(gymnasium.Env):
@@ -224,9 +225,9 @@ def test_an_environment_that_does_not_answer_is_a_fault_and_closed_when_it_has()
         "kind": "TimeoutError",
         "message": "no answer from the environment in 0.2 s",
     }
-    assert len(counting.opened) == 1  # the thread is still in it
+    assert len(counting_env.opened) == 1  # the thread is still in it
     held.set()
-    wait_until(lambda: counting.opened == set())
+    wait_until(lambda: counting_env.opened == set())
 
 
 def test_a_cancelled_step_never_leads_to_reuse():
@@ -251,22 +252,22 @@ def test_a_cancelled_step_never_leads_to_reuse():
         other = await Episode.begin(Task(COUNT))
         assert other._held._env.unwrapped is not env
         await other.end()
-        assert env.number in counting.opened
+        assert env.number in counting_env.opened
         held.set()
-        await asyncio.to_thread(wait_until, lambda: env.number not in counting.opened)
+        await asyncio.to_thread(wait_until, lambda: env.number not in counting_env.opened)
 
     asyncio.run(work())
 
 
 def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
     held = threading.Event()
-    made = counting.Count.__init__
+    made = counting_env.Count.__init__
 
     def slowly(self, *args, **kwargs):
         held.wait(10)
         made(self, *args, **kwargs)
 
-    monkeypatch.setattr(counting.Count, "__init__", slowly)
+    monkeypatch.setattr(counting_env.Count, "__init__", slowly)
 
     async def work():
         task = asyncio.create_task(Episode.begin(Task(COUNT)))
@@ -278,9 +279,9 @@ def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
     asyncio.run(work())
     closed = []
     monkeypatch.setattr(
-        counting.Count,
+        counting_env.Count,
         "close",
-        lambda self: (closed.append(self.number), counting.opened.discard(self.number)),
+        lambda self: (closed.append(self.number), counting_env.opened.discard(self.number)),
     )
     held.set()
     wait_until(lambda: closed)
@@ -310,22 +311,21 @@ def test_no_environment_is_left_open_after_many_episodes_with_faults():
     records = asyncio.run(all_of_them())
     assert 0 < sum(record["fault"] for record in records) < 100
     close_all()
-    assert counting.opened == set()
+    assert counting_env.opened == set()
 
 
 def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
-    program = f"""
-        import asyncio, sys, threading, time
-        sys.path.insert(0, {str(Path(counting.__file__).parent)!r})
+    program = """
+        import asyncio, threading, time
         import gymnasium
-        import counting
+        import counting_env
         from verl_bridge.episodes import Episode, Task
 
-        class Loud(counting.Count):
+        class Loud(counting_env.Count):
             def close(self):
                 print("closed", flush=True)
 
-        class Hangs(counting.Count):
+        class Hangs(counting_env.Count):
             def step(self, action):
                 time.sleep(1_000)
 
@@ -344,6 +344,7 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
     """
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
+        env=programs.environment(),
         capture_output=True,
         text=True,
         timeout=30,

@@ -10,7 +10,7 @@ import pytest
 
 from verl_bridge.episodes import Task
 
-COUNT = "counting:bridge/Count-v0"
+COUNT = "counting_env:bridge/Count-v0"
 
 
 def kwargs_row(**given):

@@ -5,15 +5,15 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 import agentgym_gym
+import programs
 from agentgym_gym.cli.console import clean
 from agentgym_gym.servers import local
+from fake_server import FakeServer
 
 NASTY = "\x1b[31m[red]made :smile: up[/red]\x1b]0;title\x07\x00 [/nothing]\r\n"
 
@@ -29,30 +29,8 @@ def nasty():
         "/close": True,
     }
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            content = json.dumps(replies.get(self.path, NASTY)).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST  # noqa: N815 - the names are http.server's
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with FakeServer(lambda request: replies.get(request.path, NASTY)) as server:
+        yield server.url
 
 
 def agentgym(*arguments, **options):
@@ -213,7 +191,7 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
 
 @pytest.mark.parametrize("name", ["textcraft", "maze"])
 def test_serve_until_told(run, name):
-    process = subprocess.Popen(
+    process = programs.start(
         [sys.executable, "-m", "agentgym_gym", "serve", name], stdout=subprocess.PIPE, text=True
     )
     with contextlib.closing(process.stdout):

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import programs
 from agentgym_gym.evaluate import agents
 from agentgym_gym.oracles.textcraft import TextCraftOracle
 from agentgym_gym.servers.local import LocalServer
@@ -166,13 +167,11 @@ def test_eval_interrupted_from_outside(tmp_path, textcraft_url):
         "all",
     ]
     command += ["--out", str(tmp_path / "run"), "--server", textcraft_url]
-    process = subprocess.Popen(
+    process = programs.start(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell that runs the tests in the background has them ignore Ctrl-C, which would be inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no lock is taken
     )
     episodes = tmp_path / "run" / "episodes.jsonl"
     while not (episodes.exists() and episodes.stat().st_size):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import pytest
 
-from agentgym_gym._leasing import pool
 from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import ActionError, BadArguments, Fault
+from fake_server import FakeServer, Request, http
 
 OTHER_FILES = {
     "TextCraft": ["textcraft.jsonl", "textcraft_all544.jsonl.gz"],
@@ -220,51 +221,25 @@ def recorded(recordings: Callable[[str], list[dict[str, Any]]]) -> Callable[[Any
     return of
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers with what was recorded for the same question, else for one like it: always the same."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def do_GET(self) -> None:
-        self._answer(None)
-
-    def do_POST(self) -> None:
-        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self._answer(json.loads(content) if content else {})
-
-    def _answer(self, body: Any) -> None:
-        url = urlsplit(self.path)
-        status, content = self.server.answer(self.command, url.path, dict(parse_qsl(url.query)), body)  # type: ignore[attr-defined]
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
-class ReplayServer(ThreadingHTTPServer):
-    """A real HTTP server on loopback that answers out of a recording."""
-
-    daemon_threads = True
+class ReplayServer(FakeServer):
+    """A server that answers with what was recorded for the same question, else for one like it."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
         self._rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in rows:
             if went_well(row):
                 self._rows.setdefault((row["method"], row["path"]), []).append(row)
         self._created = 0
         self._lock = threading.Lock()
+        super().__init__(self._answer)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def _answer(self, request: Request) -> bytes:
+        query = dict(parse_qsl(request.query))
+        body = request.json if request.method == "POST" else None
+        status, content = self._recorded(request.method, request.path, query, body)
+        return http(content, f"{status} {HTTPStatus(status).phrase}", "Content-Type: application/json")
 
-    def answer(self, method: str, path: str, query: Any, body: Any) -> tuple[int, bytes]:
+    def _recorded(self, method: str, path: str, query: Any, body: Any) -> tuple[int, bytes]:
         rows = self._rows.get((method, path))
         if path == "/list_envs" and rows:
             return 200, json.dumps(list(range(1, self._created + 1))).encode()
@@ -300,26 +275,15 @@ def _question(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def replay(
-    recorded: Callable[[Any], Recorded], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Any], list[str]]]:
+def replay(recorded: Callable[[Any], Recorded]) -> Iterator[Callable[[Any], list[str]]]:
     """Start servers that play an environment's recordings, but no failures; returns their base URLs.
 
     There are several, as gymnasium's checker plays several environments and TODOList's server holds but one.
     """
-    # A port may have been another environment's before, whose pool would still think it knows who answers.
-    monkeypatch.setattr(pool, "_pools", {})
-    servers: list[ReplayServer] = []
+    with contextlib.ExitStack() as stack:
 
-    def start(environment: Any) -> list[str]:
-        rows = recorded(environment).without_faults()
-        started = [ReplayServer(rows) for _ in range(3)]
-        for server in started:
-            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        servers.extend(started)
-        return [server.url for server in started]
+        def start(environment: Any) -> list[str]:
+            rows = recorded(environment).without_faults()
+            return [stack.enter_context(ReplayServer(rows)).url for _ in range(3)]
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+        yield start

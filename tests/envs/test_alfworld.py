@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
-import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
@@ -24,37 +22,34 @@ from agentgym_gym.envs.alfworld import (
     Take,
     Use,
 )
+from fake_server import FakeServer
 
 ROOM = "You are in the middle of a room. Looking quickly around you, you see a countertop 1, and a desk 1."
 TASK = "put a mug in desk"
 MUG_TO_DESK = ["go to countertop 1", "take mug 1 from countertop 1", "go to desk 1", "put mug 1 in/on desk 1"]
 
 
-class House(httpx.BaseTransport):
+class House(FakeServer):
     """AgentGym's server, as far as a mug, a countertop and a desk go; ``bodies`` keeps what it was sent."""
 
-    count = itertools.count()
-
     def __init__(self):
-        # A host of its own: what cannot be freed is kept for whoever asks the same server next.
-        self.url = f"http://house{next(self.count)}.test"
         self.bodies = []
         self.taken = 0  # actions since the reset
         self.progress = 0  # how many of MUG_TO_DESK were done
         self.done = False
         self.made = 0
+        super().__init__(self._answer)
 
-    def handle_request(self, request):
+    def _answer(self, request):
         if request.method == "GET":
-            return httpx.Response(200, json="This is environment AlfWorld.")
-        self.bodies.append((request.url.path, request.content))
-        if request.url.path == "/create":
+            return "This is environment AlfWorld."
+        self.bodies.append((request.path, request.content))
+        if request.path == "/create":
             self.made += 1
-            return httpx.Response(200, json={"id": self.made - 1})
-        if request.url.path == "/close":
-            return httpx.Response(404, json={"detail": "Not Found"})
-        body = json.loads(request.content)
-        return httpx.Response(200, json=getattr(self, request.url.path[1:])(body))
+            return {"id": self.made - 1}
+        if request.path == "/close":
+            return 404, {"detail": "Not Found"}
+        return getattr(self, request.path[1:])(request.json)
 
     def reset(self, body):
         if body["game"] == 1:
@@ -90,12 +85,12 @@ class House(httpx.BaseTransport):
 
 
 @pytest.fixture
-def house():
-    return House()
+def house(started):
+    return started(House())
 
 
 def made(house, **options):
-    return AgentGymEnv("ALFWorld", server=house.url, http_client=httpx.Client(transport=house), **options)
+    return AgentGymEnv("ALFWorld", server=house.url, **options)
 
 
 @pytest.fixture
@@ -188,21 +183,14 @@ def test_task_ids_that_the_server_would_wrap_or_not_know_are_refused(env, house,
     assert house.bodies == []
 
 
-def test_a_busy_server_is_waited_for(house, monkeypatch):
+def test_a_busy_server_is_waited_for(house):
     """While it resets a game it answers nobody, not even who only asks what it is: 10.8 seconds were seen."""
-    waits = []
-    answer = house.handle_request
-
-    def handle(request):
-        waits.append(request.extensions["timeout"]["read"])
-        return answer(request)
-
-    monkeypatch.setattr(house, "handle_request", handle)
     env = made(house)
     env.reset(options={"task_id": 0})
     env.close()
-    assert len(waits) == 3
-    assert min(waits) > 60
+    stages = {"/": "identify", "/create": "create", "/reset": "reset"}
+    assert [request.path for request in house.requests] == list(stages)
+    assert min(map(env._limits.seconds, stages.values())) > 60
 
 
 GOOD_STEP = {"observation": "Hm.", "reward": 0.0, "available_actions": ["look"], "done": False}

@@ -2,7 +2,6 @@
 
 import json
 
-import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
@@ -21,6 +20,7 @@ from agentgym_gym.envs.babyai import (
     TurnRight,
 )
 from agentgym_gym.wire import Outcome, Score, Start
+from fake_server import FakeServer
 
 GOAL = "Your goal: go to the red ball\nIn front of you"
 LISTED = '\nAvailable actions: ["turn left", "pickup red ball 1", "check available actions"]'
@@ -30,47 +30,30 @@ def told(reward=0, score=0, *, done=False, observation="You see"):
     return {"observation": observation + LISTED, "reward": reward, "score": score, "done": done}
 
 
-class Server(httpx.BaseTransport):
-    """Answers the steps of one episode in order."""
-
-    def __init__(self, *steps):
-        self.steps, self.asked = list(steps), []
-
-    def handle_request(self, request):
-        path = request.url.path
-        self.asked.append((path, request.content))
-        if path == "/step":
-            return httpx.Response(200, json=self.steps.pop(0))
-        said = {
-            "/": "This is environment BabyAI.",
-            "/create": {"id": 0},
-            "/reset": {**told(observation=GOAL), "deleted": False},
-            "/close": True,
-        }
-        return httpx.Response(200, json=said[path])
-
-
 def play(*steps, replies=("dance",) * 9, task=0):
     """Play until the episode ends or the steps do; returns the turns and the server."""
-    server = Server(*steps)
-    env = AgentGymEnv(
-        "BabyAI",
-        server="http://babyai.test",
-        http_client=httpx.Client(transport=server),
-        action_format="bare",
-    )
-    turns = [env.reset(options={"task_id": task})]
-    for _, reply in zip(steps, replies, strict=False):
-        turns.append(env.step(reply))
-        if turns[-1][2] or turns[-1][3]:
-            break
-    env.close()
+    answers = {
+        "/": "This is environment BabyAI.",
+        "/create": {"id": 0},
+        "/reset": {**told(observation=GOAL), "deleted": False},
+        "/close": True,
+    }
+    left = list(steps)
+    with FakeServer(lambda said: left.pop(0) if said.path == "/step" else answers[said.path]) as server:
+        env = AgentGymEnv("BabyAI", server=server.url, action_format="bare")
+        server.steps = left
+        turns = [env.reset(options={"task_id": task})]
+        for _, reply in zip(steps, replies, strict=False):
+            turns.append(env.step(reply))
+            if turns[-1][2] or turns[-1][3]:
+                break
+        env.close()
     return turns, server
 
 
 def test_the_bodies_are_those_of_the_protocol():
     _, server = play(told(), replies=["go to red ball 1"], task=41)
-    assert [each for each in server.asked if each[0] != "/"] == [
+    assert [(each.path, each.content) for each in server.requests if each.path != "/"] == [
         ("/create", b""),
         ("/reset", b'{"id": 0, "data_idx": 41}'),
         ("/step", b'{"id": 0, "action": "go to red ball 1"}'),
@@ -157,7 +140,10 @@ def test_closing_what_was_never_reset_is_answered_false_and_no_fault():
 
 def test_what_is_not_known_is_left_to_the_server():
     turns, server = play(told(), replies=["dance"])
-    assert server.asked[-2] == ("/step", b'{"id": 0, "action": "dance"}')
+    assert (server.requests[-2].path, server.requests[-2].content) == (
+        "/step",
+        b'{"id": 0, "action": "dance"}',
+    )
     assert turns[-1][4]["action"] == "dance"
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 
-import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
@@ -11,6 +10,7 @@ from agentgym_gym.calls import Reply
 from agentgym_gym.envs.maze import MAZE, Move
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.wire import Outcome, Score, Start
+from fake_server import FakeServer
 
 # The maze of the game, so small that it is copied from what the walls in the observations say.
 PLAN = [
@@ -36,20 +36,21 @@ STEPS = {"move up": (-1, 0), "move down": (1, 0), "move left": (0, -1), "move ri
 SIDES = {"to your right": (0, 1), "to your left": (0, -1), "above you": (-1, 0), "below you": (1, 0)}
 
 
-class Game(httpx.BaseTransport):
+class Game(FakeServer):
     """A small replica of the server, with one environment, whose steps it counts."""
 
     def __init__(self):
         self.place, self.steps, self.done, self.asked = (1, 1), 0, True, []
+        super().__init__(self._answer)
 
-    def handle_request(self, request):
-        if request.url.path == "/openapi.json":
-            return httpx.Response(404)
+    def _answer(self, request):
+        if request.path == "/openapi.json":
+            return 404, None
         body = json.loads(request.content) if request.content else None
-        self.asked.append((request.url.path, body))
-        return httpx.Response(200, json=self.answer(request.url.path, body))
+        self.asked.append((request.path, body))
+        return self.said(request.path, body)
 
-    def answer(self, path, body):
+    def said(self, path, body):
         if path == "/":
             return "This is environment LMRL-Gym."
         if path == "/maze/create":
@@ -88,8 +89,8 @@ class Game(httpx.BaseTransport):
 
 
 @pytest.fixture
-def game():
-    return Game()
+def game(started):
+    return started(Game())
 
 
 @pytest.fixture
@@ -97,11 +98,7 @@ def make(game):
     made = []
 
     def make(**options):
-        made.append(
-            AgentGymEnv(
-                "Maze", server="http://maze.test", http_client=httpx.Client(transport=game), **options
-            )
-        )
+        made.append(AgentGymEnv("Maze", server=game.url, **options))
         return made[-1]
 
     yield make
@@ -124,8 +121,7 @@ def test_every_task_is_solved_by_the_oracle_from_what_it_sees(make):
     assert max(turns) == 13  # the turn limit is 15
 
 
-def test_the_replica_is_the_maze_that_was_recorded(recordings):
-    game = Game()
+def test_the_replica_is_the_maze_that_was_recorded(recordings, game):
     for row in recordings("maze.jsonl"):
         said = row.get("response_json")
         observation = said.get("observation", "") if isinstance(said, dict) else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
@@ -12,6 +11,7 @@ from agentgym_gym.calls import Call, Reply
 from agentgym_gym.envs import sciworld_actions as sw
 from agentgym_gym.envs.sciworld import SCIWORLD
 from agentgym_gym.wire import Outcome, Start
+from fake_server import FakeServer, http
 
 WIRE, GRAMMAR = SCIWORLD.wire, SCIWORLD.grammar
 
@@ -44,35 +44,25 @@ def answer(score, reward=0, *, done=False, observation="Done."):
     return {"observation": observation, "reward": reward, "score": score, "done": done}
 
 
-class Server:
+class Server(FakeServer):
     """Plays what it is told to, for one environment, and dislikes to be closed twice."""
 
     def __init__(self, begin, *answers):
         self.begin, self.answers = begin, list(answers)
         self.sent, self.closed = [], 0
+        super().__init__(self._answer)
 
-    def __call__(self, request):
-        path = request.url.path
-        body = json.loads(request.content or b"null")
-        if path == "/":
-            return httpx.Response(200, json=WIRE.greeting)
-        if path == "/create":
-            return httpx.Response(200, json={"id": 0})
-        if path == "/reset":
-            return httpx.Response(200, json=self.begin)
-        if path == "/close":
+    def _answer(self, request):
+        if request.path == "/close":
             self.closed += 1
-            return httpx.Response(500, text="Internal Server Error")
-        self.sent.append(body["action"])
-        return httpx.Response(200, json=self.answers.pop(0))
+            return http(b"Internal Server Error", "500 Internal Server Error")
+        if request.path == "/step":
+            self.sent.append(request.json["action"])
+            return self.answers.pop(0)
+        return {"/": WIRE.greeting, "/create": {"id": 0}, "/reset": self.begin}[request.path]
 
     def env(self, **options):
-        return AgentGymEnv(
-            "SciWorld",
-            server="http://sciworld",
-            http_client=httpx.Client(transport=httpx.MockTransport(self)),
-            **options,
-        )
+        return AgentGymEnv("SciWorld", server=self.url, **options)
 
 
 def test_the_first_observation_is_that_of_agentgyms_client():
@@ -110,10 +100,10 @@ def test_a_task_that_is_over_before_it_began_is_a_fault():
         drive(WIRE.reset(1, 0), 200, beginning(done=True))
 
 
-def test_a_double_close_is_a_fault_of_the_close_alone():
+def test_a_double_close_is_a_fault_of_the_close_alone(started):
     with pytest.raises(errors.ServerError):
         drive(WIRE.close(1), 500, None)
-    server = Server(beginning())
+    server = started(Server(beginning()))
     env = server.env()
     env.reset(options={"task_id": 0})
     env.close()
@@ -143,8 +133,8 @@ def test_what_an_outcome_is_worth(began, now, done, score, success):
     assert (score_now.success, score_now.done, score_now.agentgym_score) == (success, done, now)
 
 
-def test_an_episode_that_began_with_points():
-    server = Server(beginning(5), answer(25, 20), answer(100, 75, done=True))
+def test_an_episode_that_began_with_points(started):
+    server = started(Server(beginning(5), answer(25, 20), answer(100, 75, done=True)))
     env = server.env(action_format="bare")
     env.reset(options={"task_id": 4_638})
     _, first, terminated, _, info = env.step("go to kitchen")
@@ -155,8 +145,8 @@ def test_an_episode_that_began_with_points():
     env.close()
 
 
-def test_a_wrong_focus_is_the_end():
-    server = Server(beginning(5), answer(25, 20), answer(-100, -125, done=True))
+def test_a_wrong_focus_is_the_end(started):
+    server = started(Server(beginning(5), answer(25, 20), answer(-100, -125, done=True)))
     env = server.env(action_format="bare")
     env.reset(options={"task_id": 0})
     env.step("go to kitchen")
@@ -168,18 +158,18 @@ def test_a_wrong_focus_is_the_end():
 
 
 @pytest.mark.parametrize("task", [-1, 4_639])
-def test_task_ids_that_the_server_would_wrap_or_refuse(task):
-    env = Server(beginning()).env()
+def test_task_ids_that_the_server_would_wrap_or_refuse(started, task):
+    env = started(Server(beginning())).env()
     with pytest.raises(errors.BadOption):
         env.reset(options={"task_id": task})
     env.close()
 
 
-def test_a_menu_is_answered_by_a_number():
+def test_a_menu_is_answered_by_a_number(started):
     menu = (
         "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n0:\t…"
     )
-    server = Server(beginning(), answer(0, observation=menu), answer(8, 8))
+    server = started(Server(beginning(), answer(0, observation=menu), answer(8, 8)))
     env = server.env()
     env.reset(options={"task_id": 0})
     observation, *_ = env.step("Thought: a door\nAction: open door")

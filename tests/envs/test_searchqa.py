@@ -7,13 +7,13 @@ import json
 import re
 import time
 
-import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search, SearchQAWire
 from agentgym_gym.wire import Outcome, Score, Start
+from fake_server import FakeServer
 
 WIRE = SearchQAWire()
 WRONG = Outcome("Sorry", 0.0, done=False)
@@ -184,32 +184,31 @@ def test_other_numbers_of_answers_are_refused(answers):
 # ------------------------------------------------------------------------------------------ whole episodes
 
 
-class Server(httpx.MockTransport):
+class Server(FakeServer):
     """A server of SearchQA's wire with one question, which goes on for ever."""
 
     def __init__(self):
-        super().__init__(self.answer)
         self.envs = set()
         self.sent = []
+        super().__init__(self._answer)
 
-    def answer(self, request):
-        body = json.loads(request.content) if request.content else {}
-        path = request.url.path
+    def _answer(self, request):
+        body, path = request.json, request.path
         if path == "/":
-            return httpx.Response(200, json="ok")
+            return "ok"
         if path == "/create":
             self.envs.add(env_id := 0 if 0 not in self.envs else 1)
-            return httpx.Response(200, json=env_id)
+            return env_id
         if path == "/close":
             gone = body["env_idx"] not in self.envs
             self.envs.discard(body["env_idx"])
-            return httpx.Response(200, json=not gone)
+            return not gone
         if body.get("env_idx") not in self.envs:
-            return httpx.Response(404 if path == "/openapi.json" else 500, text="Internal Server Error")
+            return 404 if path == "/openapi.json" else 500, "Internal Server Error"
         if path == "/reset":
-            return httpx.Response(200, json="Use the tags.\n\n Question: Which is the capital of France?")
+            return "Use the tags.\n\n Question: Which is the capital of France?"
         self.sent.append(body["action"])
-        return httpx.Response(200, json=self.step(body["action"]))
+        return self.step(body["action"])
 
     def step(self, text):
         found = re.search(r"<(search|answer)>(.*?)</\1>", text, re.DOTALL)
@@ -225,22 +224,17 @@ class Server(httpx.MockTransport):
         return {"observation": said, "reward": float(right), "done": right, "info": None}
 
 
-_hosts = (f"http://searchqa-{number}.test" for number in itertools.count())
-
-
 @pytest.fixture
-def server():
-    return Server()
+def server(started):
+    return started(Server())
 
 
 @pytest.fixture
 def new_env(server):
-    made, url = [], next(_hosts)
+    made = []
 
     def make(**options):
-        made.append(
-            AgentGymEnv("SearchQA", server=url, http_client=httpx.Client(transport=server), **options)
-        )
+        made.append(AgentGymEnv("SearchQA", server=server.url, **options))
         made[-1].reset(options={"task_id": 0})
         return made[-1]
 

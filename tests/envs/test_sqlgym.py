@@ -6,7 +6,6 @@ import itertools
 import json
 import sqlite3
 
-import httpx
 import pytest
 
 import agentgym_gym
@@ -15,6 +14,7 @@ from agentgym_gym.actions import Verbatim
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.sqlgym import SQLGYM, Query, SqlGymWire
 from agentgym_gym.wire import Outcome, Start
+from fake_server import FakeServer
 
 WIRE = SqlGymWire()
 READER = SQLGYM.agentgym_readers["react"]
@@ -238,11 +238,10 @@ TASKS = {
 }
 
 
-class Server(httpx.MockTransport):
+class Server(FakeServer):
     """A server of SQLGym's wire with one database, as careless as AgentGym's."""
 
     def __init__(self):
-        super().__init__(self.answer)
         self.envs = {}
         self.created = 0
         self.steps = []
@@ -250,32 +249,31 @@ class Server(httpx.MockTransport):
         self.database.execute("CREATE TABLE singer (name TEXT, age INTEGER)")
         self.database.executemany("INSERT INTO singer VALUES (?, ?)", [("Ann", 30), ("Bo", 40)])
         self.database.execute("PRAGMA query_only = ON")
+        super().__init__(self._answer)
 
-    def close(self):
+    def stop(self):
+        super().stop()
         self.database.close()
 
-    def answer(self, request):
-        body = json.loads(request.content) if request.content else {}
-        path = request.url.path
+    def _answer(self, request):
+        body, path = request.json, request.path
         if path == "/":
-            return httpx.Response(200, json="ok")
+            return "ok"
         if path == "/list_envs":
-            return httpx.Response(200, json=list(self.envs))
+            return list(self.envs)
         if path == "/create":
             if len(self.envs) < 8:
                 self.envs[1_000 + len(self.envs)] = None
             self.created += 1
-            return httpx.Response(200, json=1_000 + (self.created - 1) % 8)
+            return 1_000 + (self.created - 1) % 8
         env_id = body.get("env_idx")
         if path == "/reset" and env_id in self.envs and body["item_id"] in TASKS:
             self.envs[env_id] = body["item_id"]
-            return httpx.Response(200, json=[f"a database.\n\n{TASKS[body['item_id']][0]}", None])
+            return [f"a database.\n\n{TASKS[body['item_id']][0]}", None]
         if path == "/step" and self.envs.get(env_id) is not None:
             self.steps.append(body["action"])
-            return httpx.Response(200, json=self.step(TASKS[self.envs[env_id]][1], body["action"]))
-        return httpx.Response(
-            404 if path in {"/openapi.json", "/close"} else 500, text="Internal Server Error"
-        )
+            return self.step(TASKS[self.envs[env_id]][1], body["action"])
+        return 404 if path in {"/openapi.json", "/close"} else 500, "Internal Server Error"
 
     def step(self, gold, action):
         said, right = "", False
@@ -289,22 +287,17 @@ class Server(httpx.MockTransport):
         return {"state": said, "reward": float(right), "done": True, "info": {"ground_truth": gold}}
 
 
-_hosts = (f"http://sqlgym-{number}.test" for number in itertools.count())
-
-
 @pytest.fixture
-def server():
-    server = Server()
-    yield server
-    server.close()
+def server(started):
+    return started(Server())
 
 
 @pytest.fixture
 def new_env(server):
-    made, url = [], next(_hosts)
+    made = []
 
     def make(**options):
-        made.append(AgentGymEnv("BIRD", server=url, http_client=httpx.Client(transport=server), **options))
+        made.append(AgentGymEnv("BIRD", server=server.url, **options))
         return made[-1]
 
     yield make

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -24,6 +22,7 @@ from agentgym_gym.envs.webarena import (
     WebArenaWire,
 )
 from agentgym_gym.wire import Outcome, Start
+from fake_server import FakeServer, http
 
 GRAMMAR = WEBARENA.grammar
 TREE = "Tab 0 (current): Shop\n\n[2] RootWebArea 'Shop'"
@@ -32,50 +31,35 @@ DONE = {"reward": 1.0, "terminated": False, "truncated": False, "info": {"fail_e
 FAILED = {"reward": 0, "terminated": False, "truncated": False, "info": None}
 
 
-class Browser(BaseHTTPRequestHandler):
+class Browser(FakeServer):
     """A server as WebArena's: plain text and HTML where there is no JSON."""
 
-    def do_GET(self):
-        path = self.path.partition("?")[0]
-        pages = {"/": (200, b"ok"), "/observation": (200, json.dumps(PAGE).encode())}
-        self._say(*pages.get(path, (404, b"<!doctype html><title>404 Not Found</title>")))
+    def __init__(self):
+        self.asked, self.steps = [], []
+        super().__init__(self._answer)
 
-    def do_POST(self):
-        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = json.loads(content) if content else None
-        self.server.asked.append((self.path, body and list(body.items())))
+    def _answer(self, request):
+        if request.method == "GET":
+            not_found = http(b"<!doctype html><title>404 Not Found</title>", "404 Not Found")
+            return {"/": http(b"ok"), "/observation": PAGE}.get(request.path, not_found)
+        body = json.loads(request.content) if request.content else None
+        target = f"{request.path}?{request.query}" if request.query else request.path
+        self.asked.append((target, body and list(body.items())))
         answers = {
             "/create": {"env_idx": 0},
             "/reset": {"observation": TREE, "sites": ["shopping"], "object": "Find the price."},
             "/close": {"closed": "closed"},
         }
-        answer = self.server.steps.pop(0) if self.path == "/step" else answers[self.path]
-        self._say(200, json.dumps(answer).encode())
-
-    def _say(self, status, content):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        """Say nothing."""
+        return self.steps.pop(0) if target == "/step" else answers[target]
 
 
 @pytest.fixture
-def browser():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Browser)
-    server.asked, server.steps = [], []
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def browser(started):
+    return started(Browser())
 
 
 def play(browser, *replies, **options):
-    env = AgentGymEnv("WebArena", server=f"http://127.0.0.1:{browser.server_port}", **options)
+    env = AgentGymEnv("WebArena", server=browser.url, **options)
     turns = [env.reset(options={"task_id": 7})]
     turns += [env.step(reply) for reply in replies]
     env.close()

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import json
 
-import httpx
 import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
-from agentgym_gym._leasing.acquire import acquire_on
-from agentgym_gym._leasing.pool import LeasePool
-from agentgym_gym.calls import InThread, Reply
+from agentgym_gym.calls import Reply
 from agentgym_gym.envs.webshop import WEBSHOP, Click, Search, WebShopWire
 from agentgym_gym.wire import Outcome, Start
+from fake_server import FakeServer
 
 GRAMMAR = WEBSHOP.grammar
 FIRST = "WebShop [SEP] Instruction: [SEP] Find me a red mug, and price lower than 9.00 dollars [SEP] Search"
 GOAL = "Find me a red mug, and price lower than 9.00 dollars"
-_hosts = itertools.count()
 
 
-class Shop(httpx.BaseTransport):
+class Shop(FakeServer):
     """A shop with one product, which pays what it is told to.
 
     Attributes:
@@ -33,12 +30,12 @@ class Shop(httpx.BaseTransport):
     def __init__(self, pays=1.0):
         self.pays = pays
         self.asked = []
+        super().__init__(self._said)
 
-    def handle_request(self, request):
+    def _said(self, request):
         body = json.loads(request.content) if request.content else None
-        self.asked.append((request.method, request.url.path, request.url.query.decode(), body))
-        status, answer = self._answer(request.url.path, body or {}, request.url.query)
-        return httpx.Response(status, content=json.dumps(answer))
+        self.asked.append((request.method, request.path, request.query, body))
+        return self._answer(request.path, body or {}, request.query)
 
     def _answer(self, path, body, query):
         if path == "/step":
@@ -46,7 +43,7 @@ class Shop(httpx.BaseTransport):
             reward = self.pays if bought else 0.0
             return 200, {"state": f"did {body['action']}", "reward": reward, "done": bought, "info": None}
         if path in {"/observation", "/available_actions"}:
-            assert query == b"env_idx=4711"
+            assert query == "env_idx=4711"
         answers = {
             "/": "ok",
             "/list_envs": [],
@@ -57,21 +54,13 @@ class Shop(httpx.BaseTransport):
         }
         return (200, answers[path]) if path in answers else (404, {"detail": "Not Found"})
 
-    def close(self):
-        """Do nothing: a test looks at what was asked."""
-
 
 def play(shop, *replies, **options):
-    env = AgentGymEnv(
-        "WebShop",
-        server=f"http://shop-{next(_hosts)}.test",
-        http_client=httpx.Client(transport=shop),
-        action_format="bare",
-        **options,
-    )
-    turns = [env.reset(options={"task_id": 3})]
-    turns += [env.step(reply) for reply in replies]
-    env.close()
+    with shop:
+        env = AgentGymEnv("WebShop", server=shop.url, action_format="bare", **options)
+        with contextlib.closing(env):
+            turns = [env.reset(options={"task_id": 3})]
+            turns += [env.step(reply) for reply in replies]
     return turns
 
 
@@ -81,9 +70,6 @@ def drive(flow, *answers):
     try:
         call = next(flow)
         while True:
-            if isinstance(call, InThread):
-                call = flow.send(call.function())
-                continue
             asked.append(call)
             status, content = answers.pop(0)
             call = flow.send(Reply(call, status, content.encode()))
@@ -184,21 +170,6 @@ def test_the_recorded_server_is_known_by_its_routes(recordings):
     rows = {row["path"]: row for row in recordings("webshop.jsonl")[:2]}
     told = [(200, json.dumps(rows[path]["response_json"])) for path in ("/", "/openapi.json")]
     drive(WebShopWire().identify(), *told)
-
-
-def test_an_id_that_is_in_use_is_not_taken_twice(recordings):
-    """A server of three was asked for eight, and gave out live ids again."""
-    ids = [row["response_json"] for row in recordings("webshop_cap3.jsonl") if row["path"] == "/create"]
-    assert len(set(ids)) == 3 < len(ids)
-    pool = LeasePool(WEBSHOP, f"http://shop-{next(_hosts)}.test")
-    leases = []
-    for number, each in enumerate(ids[:3]):
-        told = [] if leases else [(200, '"ok"'), (404, "{}")]
-        leases.append(drive(acquire_on(pool, 0), *told, (200, json.dumps(ids[:number])), (200, str(each)))[0])
-    with pytest.raises(errors.ServerFull):
-        drive(acquire_on(pool, 0), (200, json.dumps(ids[:3])), (200, str(ids[3])))
-    drive(pool.release(leases[0]))
-    assert drive(acquire_on(pool, 0), (200, json.dumps(ids[:3])))[0].env_id == ids[0]
 
 
 def test_a_server_that_lists_nothing_is_used_all_the_same():

@@ -3,7 +3,6 @@
 import json
 import random
 
-import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
@@ -12,24 +11,26 @@ from agentgym_gym.envs.wordle import WORDLE, WORDS, Guess
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.oracles.wordle import marks
 from agentgym_gym.wire import Outcome, Score, Start
+from fake_server import FakeServer
 
 SAID = ("observation", "reward", "done")
 
 
-class Game(httpx.BaseTransport):
+class Game(FakeServer):
     """A small replica of the server, with one environment; it draws the hidden word anew at each guess."""
 
     def __init__(self, words=WORDS):
         self.words, self.asked, self.done = words, [], True
+        super().__init__(self._answer)
 
-    def handle_request(self, request):
-        if request.url.path == "/openapi.json":
-            return httpx.Response(404)
-        self.asked.append(request.url.path)
+    def _answer(self, request):
+        if request.path == "/openapi.json":
+            return 404, None
         body = json.loads(request.content) if request.content else None
-        return httpx.Response(200, json=self.answer(request.url.path, body))
+        self.asked.append(request.path)
+        return self.said(request.path, body)
 
-    def answer(self, path, body):
+    def said(self, path, body):
         if path == "/":
             return "This is environment LMRL-Gym."
         if path == "/wordle/create":
@@ -55,8 +56,8 @@ class Game(httpx.BaseTransport):
 
 
 @pytest.fixture
-def game():
-    return Game()
+def game(started):
+    return started(Game())
 
 
 @pytest.fixture
@@ -64,11 +65,7 @@ def make(game):
     made = []
 
     def make(**options):
-        made.append(
-            AgentGymEnv(
-                "Wordle", server="http://wordle.test", http_client=httpx.Client(transport=game), **options
-            )
-        )
+        made.append(AgentGymEnv("Wordle", server=game.url, **options))
         return made[-1]
 
     yield make
@@ -95,7 +92,7 @@ def test_the_oracle_wins_by_the_answers_alone(make, game):
     assert "/wordle/filtered_vocab" not in game.asked
 
 
-def test_the_replica_answers_as_was_recorded(recordings):
+def test_the_replica_answers_as_was_recorded(recordings, started):
     """Each recorded guess is answered alike, and so the oracle's words and marks are those of the game."""
     rows = recordings("wordle.jsonl")
     words = next(row["response_json"] for row in rows if row["path"] == "/wordle/filtered_vocab")
@@ -104,10 +101,10 @@ def test_the_replica_answers_as_was_recorded(recordings):
     for row in rows:
         body, said = row["json_body"], row.get("response_json")
         if row["path"] == "/wordle/reset" and "error" not in said and row["status"] == 200:
-            games[body["id"]] = Game(words)
+            games[body["id"]] = started(Game(words))
         elif row["path"] != "/wordle/step" or row["status"] != 200 or body["id"] not in games:
             continue
-        answer = games[body["id"]].answer(row["path"], body)
+        answer = games[body["id"]].said(row["path"], body)
         assert [answer.get(key) for key in SAID] == [said.get(key) for key in SAID], row["seq"]
         compared += row["path"] == "/wordle/step"
     assert compared > 50

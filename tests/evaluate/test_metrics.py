@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from agentgym_gym._http.limits import Stats
+from agentgym_gym import Stats
 from agentgym_gym.evaluate import summarise
 
 

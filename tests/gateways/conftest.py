@@ -17,7 +17,7 @@ import trustme
 
 from agentgym_gym.servers.local import LocalServer
 
-TOKEN, USER, PASSWORD = "s3cret-token", "me", "p@ss:word"
+TOKEN, USER, PASSWORD = "s3cret-token", "me", "p@ss/w%rd"
 
 CONFIG = """
 {user}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -89,13 +90,13 @@ def test_a_client_certificate(run, nginx, goal):
     assert run("Client certificate", GATEWAY_URL=nginx.certificate, **certificates(nginx)) == [goal]
 
 
-def test_without_the_certificate_nothing_is_played(nginx, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(nginx.folder / "ca.pem"))
+def test_without_the_certificate_nothing_is_played(nginx):
+    trusting = ssl.create_default_context(cafile=nginx.folder / "ca.pem")
     with (
         AgentGymEnv(
             "TextCraft",
             server=nginx.certificate,
-            http_client=lambda: httpx.Client(verify=str(nginx.folder / "ca.pem")),
+            http_client=lambda: httpx.Client(verify=trusting),
         ) as env,
         pytest.raises(errors.WrongServer, match="certificate"),
     ):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -17,16 +15,14 @@ import pytest
 from hypothesis import settings
 
 import agentgym_gym
+import inside
 from agentgym_gym import catalogue
-from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
 
-sys.path.insert(0, str(Path(__file__).parent))  # of `lifecycle`
-
 # Every environment is looked at in every format, so a plain `pytest` looks at each but briefly. `make test`
-# takes HYPOTHESIS_PROFILE=house; thorough looks longer still, and elsewhere every time.
+# takes HYPOTHESIS_PROFILE=full; thorough looks longer still, and elsewhere every time.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5)
-settings.register_profile("house", deadline=None, derandomize=True)
+settings.register_profile("full", deadline=None, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
@@ -361,9 +357,9 @@ class World:
     breaks: dict[str, Break] = field(default_factory=lambda: dict(BREAKS))
 
     @property
-    def pool(self) -> LeasePool:
+    def pool(self) -> inside.LeasePool:
         """What the library knows of the server."""
-        return pool_of(agentgym_gym.find(self.environment), self.url)
+        return inside.pool_at(self.environment, self.url)
 
 
 _numbers = itertools.count()
@@ -382,10 +378,8 @@ def _fake_world(environment: str, server: FakeTextCraft) -> World:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
-    monkeypatch.setattr(
-        "agentgym_gym._leasing.circuit_breaker.MAX_FAILURES", 1_000_000
-    )  # tests/_leasing is of that
+    inside.retry_at_once(monkeypatch)
+    inside.never_open_circuits(monkeypatch)  # tests/_leasing is of those
 
 
 @pytest.fixture

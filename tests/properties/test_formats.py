@@ -215,7 +215,7 @@ def test_any_text_is_read_or_refused(environment, action_format):
 
 
 @each_pair
-def test_a_spoilt_reply_is_read_or_refused(environment, action_format):
+def test_a_corrupted_reply_is_read_or_refused(environment, action_format):
     @given(broken_replies(environment, action_format))
     def check(text):
         read(action_format, text, environment.grammar)

@@ -8,9 +8,9 @@ import threading
 import gymnasium.error
 import pytest
 from hypothesis import settings
-from lifecycle import ATTEMPTS, CRAFT, GET, Lifecycle, Player, alone, run
 
-from agentgym_gym import _base_env
+import inside
+from lifecycle_machine import ATTEMPTS, CRAFT, GET, Lifecycle, Player, alone, run
 
 
 def test_lifecycle(new_world):
@@ -126,9 +126,9 @@ def test_an_env_that_is_used_after_close_is_closed_at_exit(new_world):
     player.close()
     player.reset(0)
     assert world.transport.open
-    assert player.env in _base_env._live
+    assert inside.is_closed_at_exit(player.env)
     player.close()
-    assert player.env not in _base_env._live
+    assert not inside.is_closed_at_exit(player.env)
     assert not world.transport.open
 
 

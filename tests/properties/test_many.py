@@ -10,10 +10,10 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
-from lifecycle import ATTEMPTS, CRAFT, GET, NOT_SENT, SENT, Checks, Lifecycle, Player, account_of, run
-from many import AwaitedSeat, row, side_by_side, turn_of
 
 from agentgym_gym import errors
+from lifecycle_machine import ATTEMPTS, CRAFT, GET, NOT_SENT, SENT, Checks, Lifecycle, Player, account_of, run
+from many_machine import AwaitedPlayer, row, side_by_side, turn_of
 
 MODES = list(AutoresetMode)
 
@@ -27,7 +27,7 @@ def loop():
 
 def test_lifecycle_awaited(new_world, loop):
     def awaited(world, options):
-        return [AwaitedSeat(world, loop=loop, **each) for each in options]
+        return [AwaitedPlayer(world, loop=loop, **each) for each in options]
 
     run(lambda: Lifecycle(new_world(), awaited), stateful_step_count=40)
 
@@ -66,7 +66,9 @@ class AllAtOnce(Checks):
 
     @initialize(number=st.integers(1, 3), max_turns=st.sampled_from([None, 1, 3]))
     def make(self, number, max_turns):
-        self.players = self.seats_of(self.world, [{"on_fault": "truncate", "max_turns": max_turns}] * number)
+        self.players = self.players_of(
+            self.world, [{"on_fault": "truncate", "max_turns": max_turns}] * number
+        )
         self.vector = self.players[0].vector
 
     def begin_all(self, breaks):
@@ -292,7 +294,7 @@ def test_alone_awaited_and_side_by_side_all_is_told_alike(new_world, loop, mode)
     def alike(seeds, scripts, max_turns):
         options = {"max_turns": max_turns}
         scripts = scripts[: len(seeds)]
-        awaited = functools.partial(AwaitedSeat, loop=loop)
+        awaited = functools.partial(AwaitedPlayer, loop=loop)
         alone, as_well = (
             [played_alone(new_world, *each, mode, options, kind) for each in zip(seeds, scripts, strict=True)]
             for kind in (Player, awaited)

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+import programs
 from agentgym_gym.errors import BadOption, MissingExtra, NoServer, UnknownEnvironment
 from agentgym_gym.servers import SERVERS, local, serve
 from agentgym_gym.servers.__main__ import main
@@ -23,7 +24,7 @@ from agentgym_gym.servers.serving import listen, url_of
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+ENVIRONMENT = programs.environment()
 
 
 def answers(url: str) -> bool:
@@ -70,7 +71,7 @@ def run() -> Iterator[Callable[..., subprocess.Popen]]:
 
     def start(*arguments: str, **options) -> subprocess.Popen:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
-        process = subprocess.Popen([sys.executable, *arguments], **pipes, **options)
+        process = programs.start([sys.executable, *arguments], **pipes, **options)
         started.append(process)
         return process
 

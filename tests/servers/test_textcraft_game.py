@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import random
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import programs
 from agentgym_gym.errors import MissingExtra
 from agentgym_gym.servers import textcraft_recipes
 from agentgym_gym.servers.textcraft_game import MAX_DIGITS, Game, Outcome
@@ -72,7 +72,7 @@ def test_tasks_are_those_that_were_published():
 
 def test_tasks_are_the_same_in_every_process():
     def start(seed: str) -> subprocess.Popen:
-        variables = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        variables = programs.environment(PYTHONHASHSEED=seed)
         return subprocess.Popen([sys.executable, "-c", PRINT_DIGEST], stdout=subprocess.PIPE, env=variables)
 
     for process in [start("0"), start("1")]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socketserver
-import threading
 
 import pytest
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
+from fake_server import FakeServer, then_hang_up
 
 
 class Awaited:
@@ -46,44 +45,14 @@ def make_env(request):
         yield make
 
 
-class _Scripted(socketserver.StreamRequestHandler):
-    def handle(self):
-        while head := self._head():
-            length = next((int(line[15:]) for line in head.split(b"\r\n") if line[:15].lower() == LENGTH), 0)
-            self.server.requests.append(head + self.rfile.read(length))
-            self.wfile.write(self.server.reply)
-            if self.server.ends:
-                return
-
-    def _head(self):
-        lines = b""
-        while not lines.endswith(b"\r\n\r\n"):
-            line = self.rfile.readline()
-            if not line:
-                return b""
-            lines += line
-        return lines
-
-
-LENGTH = b"content-length:"
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = daemon_threads = True
-    request_queue_size = 100
+class Scripted(FakeServer):
+    """A server that answers every request by the bytes ``reply``, and then hangs up if it ``ends``."""
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Scripted)
-        self.requests, self.reply, self.ends = [], b"", False
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.reply, self.ends = b"", False
+        super().__init__(lambda request: then_hang_up(self.reply) if self.ends else self.reply)
 
 
 @pytest.fixture
-def scripted():
-    """A server that answers every request by the bytes ``reply``, and then hangs up if it ``ends``."""
-    with _Server() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+def scripted(started):
+    return started(Scripted())

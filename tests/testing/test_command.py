@@ -12,12 +12,14 @@ import sys
 import httpx
 import pytest
 
+import programs
+
 pytestmark = pytest.mark.slow  # programs of their own
 
 
 def start(*arguments, **options):
     command = [sys.executable, "-m", "agentgym_gym.testing", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    return programs.start(command, stdout=subprocess.PIPE, text=True, **options)
 
 
 @pytest.mark.parametrize("way", ["end of input", signal.SIGINT, signal.SIGTERM])

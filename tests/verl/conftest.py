@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,6 @@ from typing import Any
 import pytest
 
 import verl_bridge.episodes
-
-sys.path.insert(0, str(Path(__file__).parent))  # of `verl_worker`
-sys.path.insert(0, str(Path(__file__).parents[1] / "bridge"))  # of `counting:bridge/Count-v0`
 
 
 @pytest.fixture(scope="session")

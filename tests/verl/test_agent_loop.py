@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 
-import counting
 import pytest
+
+import counting_env
+from verl_bridge.episodes import close_all
 from verl_worker import CHATML, KEYS, TEMPLATES, ScriptedModel
 
-from verl_bridge.episodes import close_all
-
-COUNT = "counting:bridge/Count-v0"
+COUNT = "counting_env:bridge/Count-v0"
 
 
 def row(start=0, **kwargs):
@@ -183,7 +183,7 @@ def test_an_episode_is_played_anew_after_a_fault(play, monkeypatch):
             left.clear()
             raise RuntimeError("broken once")
 
-    monkeypatch.setattr(counting.Count, "_fail", fail_once)
+    monkeypatch.setattr(counting_env.Count, "_fail", fail_once)
     model = scripted(["1", "2", "3"])
     played = play(model, [row()])
     assert played.record(0) == {"return": 3, "success": 1, "turns": 3, "invalid_actions": 0, "fault": 0}
@@ -196,14 +196,14 @@ def test_what_the_generation_server_raises_is_verls_and_the_environment_is_given
     with pytest.raises(ConnectionError, match="gone"):
         play(scripted(["1", ConnectionError("gone")]), [row()])
     close_all()
-    assert counting.opened == set()
+    assert counting_env.opened == set()
 
 
 def test_a_cancelled_episode_gives_its_environment_back(play):
     with pytest.raises(asyncio.CancelledError):
         play(scripted(["1", asyncio.CancelledError()]), [row()])
     close_all()
-    assert counting.opened == set()
+    assert counting_env.opened == set()
 
 
 def test_the_steps_whose_weights_were_sampled_are_said_of_every_episode(play):
@@ -260,4 +260,4 @@ def test_no_environment_is_left_open_after_many_episodes_with_faults(play):
         assert (played.record(i)["fault"] == 1) == (sum(played.mask(i)) == 0)
         assert played.score(i) == (0 if played.record(i)["fault"] else 1 + i % 3)
     close_all()
-    assert counting.opened == set()
+    assert counting_env.opened == set()

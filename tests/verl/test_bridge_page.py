@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
-from verl_worker import compose, initialize_config_module  # skipped where there is no verl
 
 from verl_bridge.agent_loop import GymAgentLoop
 from verl_bridge.episodes import Task
 from verl_bridge.interaction import GymInteraction, _missing
+from verl_worker import compose, initialize_config_module  # skipped where there is no verl
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training" / "bridge.md").read_text("utf-8")
 

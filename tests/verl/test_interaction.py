@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 
-import counting
 import pytest
-from verl_worker import ScriptedModel
 
+import counting_env
 from verl_bridge.interaction import GymInteraction
 from verl_bridge.reward import TurnScore, compute_score
+from verl_worker import ScriptedModel
 
 try:
     from verl import interactions
@@ -22,7 +22,7 @@ needs_interactions = pytest.mark.skipif(interactions is None, reason="this verl 
 
 def row(start=0, **kwargs):
     return {
-        "env_id": "counting:bridge/Count-v0",
+        "env_id": "counting_env:bridge/Count-v0",
         "env_kwargs": json.dumps(kwargs),
         "reset_options": json.dumps({"start": start}),
         "seed": None,
@@ -69,7 +69,7 @@ def counting_left():
     from verl_bridge.episodes import close_all
 
     close_all()
-    return counting.opened
+    return counting_env.opened
 
 
 @needs_interactions
@@ -118,7 +118,7 @@ def test_rows_share_an_interaction_and_not_an_episode(play):
 @needs_interactions
 def test_an_episode_that_nobody_calls_is_given_up(caplog):
     async def play():
-        interaction = GymInteraction({"env_id": "counting:bridge/Count-v0", "idle_seconds": 0.05})
+        interaction = GymInteraction({"env_id": "counting_env:bridge/Count-v0", "idle_seconds": 0.05})
         name = await interaction.start_interaction()
         assert "does not reach the model" in caplog.text  # nobody's loop called it
         assert await interaction.calculate_score(name) == 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+import programs
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
@@ -19,10 +20,10 @@ from verl_bridge.recipes.rows import seeded, write_rows
 
 INSTALLED = metadata.version("verl")
 MINOR = ".".join(INSTALLED.split(".")[:2])
-ROADS_HERE = INTEGRATIONS if MINOR == "0.7" else INTEGRATIONS[:1]
-CHOICES = list(itertools.product(ALGORITHMS, ENGINES, PRESETS, ROADS_HERE, (True, False)))
+INTEGRATIONS_HERE = INTEGRATIONS if MINOR == "0.7" else INTEGRATIONS[:1]
+CHOICES = list(itertools.product(ALGORITHMS, ENGINES, PRESETS, INTEGRATIONS_HERE, (True, False)))
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+ENVIRONMENT = programs.environment()
 
 pytestmark = pytest.mark.skipif(
     MINOR not in {"0.7", "0.9"}, reason=f"recipes are not written for {INSTALLED}"
@@ -101,7 +102,7 @@ def test_ppo_has_a_critic_of_the_same_model(composed):
 
 
 @pytest.mark.skipif(MINOR != "0.7", reason="verl 0.9 has no interactions")
-def test_what_the_interaction_road_names_is_there(composed):
+def test_what_the_interaction_names_is_there(composed):
     seen = [
         answer["classes"]
         for (*_, integration, _), (_, answer) in composed.items()

@@ -7,11 +7,11 @@ import json
 import gymnasium
 import httpx
 import pytest
-from verl_worker import ScriptedModel
 
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.testing import FaultyProxy
 from verl_bridge.episodes import close_all
+from verl_worker import ScriptedModel
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 LENGTHS = {"prompt_length": 4_096, "response_length": 6_144}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from verl_worker import CHATML, TEMPLATES
 
 from verl_bridge.tokens import Conversation, UnstableTemplate
+from verl_worker import CHATML, TEMPLATES
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ import pytest
 pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
 
 import torch
-from guessing import TEXTS
 from transformers import AutoModelForCausalLM
 
+from guessing_env import TEXTS
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 
@@ -60,7 +60,7 @@ class Run:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         environment |= {
             "RAY_TMPDIR": str(self.ray),
-            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
+            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE.parent / "support")]),
             "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu",
             "RAY_USAGE_STATS_ENABLED": "0",
             "HF_HUB_OFFLINE": "1",
@@ -145,7 +145,7 @@ def row(number: int, integration: str) -> dict[str, object]:
             "index": number,
             "interaction_kwargs": {
                 "name": "gym_env",
-                "env_id": "guessing:test/Guessing-v0",
+                "env_id": "guessing_env:test/Guessing-v0",
                 "env_kwargs": "{}",
                 "reset_options": json.dumps({"secret": number % 9 + 1}),
                 "seed": number,
@@ -159,7 +159,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
 
 
-def by_road(folder: Path | str, integration: str) -> list[str]:
+def by_integration(folder: Path | str, integration: str) -> list[str]:
     """What verl is told of how episodes are played."""
     if integration == "agent_loop":
         return [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml"]
@@ -200,7 +200,7 @@ def step_of(folder: Path | str, integration: str = "agent_loop") -> list[str]:
         f"actor_rollout_ref.rollout.n={ROLLOUTS}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
-        *by_road(folder, integration),
+        *by_integration(folder, integration),
         "trainer.logger=[console]",
         "trainer.val_before_train=False",
         "trainer.test_freq=-1",

@@ -1,19 +1,18 @@
-"""A server that misbehaves as it is told to, the three kinds of environment, and what must hold of them."""
+"""A TextCraft server that misbehaves as it is told to, each kind of environment, and what must hold."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import json
-import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
+from fake_server import FakeServer, http
 
 LOOK = "Action: inventory"
 POISON = "get 1 poison"  # the action that is answered badly
@@ -21,68 +20,40 @@ CURSED = 13  # the task likewise
 TOLD = {"observation": "It works.", "reward": 0, "done": False}
 
 
-def http(content: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(content)}", *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
-
-
 def told(**changes) -> bytes:
     """Return a reply to a step with some fields changed; `...` takes one out."""
     return http(json.dumps({k: v for k, v in {**TOLD, **changes}.items() if v is not ...}).encode())
 
 
-class Server(ThreadingHTTPServer):
+class Server(FakeServer):
     """Speaks TextCraft's wire, and badly where it is told to.
 
     Attributes:
-        bad: What is answered, bytes or what is done, by the action, the task or the path that it answers.
+        bad: What is answered by the action, the task or the path that it answers: see `fake_server.Answer`.
         ids: The ids it gives out.
         asked: The path and the body of each request.
     """
 
-    daemon_threads = True
-
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}"
         self.bad, self.ids, self.asked = {}, itertools.count(100), []
-        self.over = threading.Event()
+        super().__init__(self._answer)
 
-    def handle_error(self, request, client_address):
-        """A client that has hung up is not told of."""
+    def _answer(self, request):
+        path, body = request.path, request.json
+        self.asked.append((path, body))
+        keys = (body.get("action"), body.get("data_idx"), path)
+        return next((self.bad[key] for key in keys if key in self.bad), None) or self._well(path, body)
 
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # what is written second is not held back
-
-    def do_GET(self):
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
-        self.server.asked.append((self.path, body))
-        keys = (body.get("action"), body.get("data_idx"), self.path)
-        answer = next((self.server.bad[key] for key in keys if key in self.server.bad), None)
-        if answer is None:
-            self.wfile.write(http(json.dumps(self.well(body)).encode()))
-        elif isinstance(answer, bytes):
-            self.wfile.write(answer)
-        else:
-            answer(self)
-
-    do_POST = do_GET  # noqa: N815 - the names are the standard library's
-
-    def well(self, body):
-        if self.path == "/":
+    def _well(self, path, body):
+        if path == "/":
             return "This is environment TextCraft."
-        if self.path == "/create":
-            return {"id": next(self.server.ids)}
-        if self.path == "/reset":
+        if path == "/create":
+            return {"id": next(self.ids)}
+        if path == "/reset":
             return {"id": body["id"], **TOLD, "observation": f"Task {body['data_idx']} in {body['id']}."}
-        if self.path == "/step":
+        if path == "/step":
             return {**TOLD, "observation": f"{body['action']} in {body['id']}."}
         return True
-
-    def log_message(self, *args):
-        pass
 
 
 class Alone:

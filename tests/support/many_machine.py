@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx
 import numpy as np
-from lifecycle import Player, account_of
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv
-from agentgym_gym._http.sync_driver import SyncDriver
+from inside import SyncDriver, directly
+from lifecycle_machine import Player, account_of
 
 
 class Line:
     """Stands for the connection of an awaited env: the transport of a world, in the account of its player."""
 
     def __init__(self, env, world, player):
-        self._transport, self._seat = world.transport, player
-        self._sync = SyncDriver(
-            limits=env._driver.limits, http_client=httpx.Client(transport=world.transport)
-        )
+        self._transport, self._player = world.transport, player
+        self._sync = SyncDriver(limits=env._driver.limits)
+        directly(self._sync, world.transport)
         self._begun = None
 
     def ask(self, asked, answer):
@@ -29,12 +27,12 @@ class Line:
         self._begun.cancel()
 
     def _answer(self, asked, answer):
-        vars(self._transport).update(self._seat.account)
+        vars(self._transport).update(self._player.account)
         try:
             how = self._sync._exchange(asked)
         except Exception as error:  # noqa: BLE001 - a fault, or what the transport asserts
             how = error
-        self._seat.account = account_of(self._transport)
+        self._player.account = account_of(self._transport)
         answer(how)
 
 
@@ -45,7 +43,7 @@ def through(env, world, player):
     return env
 
 
-class AwaitedSeat(Player):
+class AwaitedPlayer(Player):
     """One `AsyncAgentGymEnv`, in an event loop of whoever makes it."""
 
     def __init__(self, world, *, loop, **options):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
-import httpx
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, catalogue, errors
@@ -12,6 +13,7 @@ from agentgym_gym.actions import Verbatim
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs._tools import Finish
 from agentgym_gym.wire import Outcome, Start
+from fake_server import FakeServer, Request
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
 GOAL = "Now new trial starts.\nYou should perform actions to accomplish the goal: Count.\nGive me one action."
@@ -127,28 +129,29 @@ def test_only_todolist_has_one_account():
     assert [catalogue.find(name).wire.capacity for name in NAMES] == [None] * 4 + [1]
 
 
-class Server(httpx.BaseTransport):
+class Server(FakeServer):
     """A tool server with one goal, which counts the episodes that any finish in the text has ended."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
+        super().__init__(self._answer)
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        body = json.loads(request.content) if request.content else {}
-        path = request.url.path
-        if path == "/step":
-            self.sent.append(body["action"])
-            over = "finish" in body["action"].lower()
-            said = told(reward=float("105" in body["action"]), done=over)
-        else:
-            said = {"/": "ok", "/create": 0, "/reset": GOAL}.get(path)
-        return httpx.Response(404 if said is None else 200, json=said)
+    def _answer(self, request: Request) -> Any:
+        if request.path == "/step":
+            action = request.json["action"]
+            self.sent.append(action)
+            return told(reward=float("105" in action), done="finish" in action.lower())
+        return {"/": "ok", "/create": 0, "/reset": GOAL}.get(request.path, (404, None))
+
+
+@pytest.fixture
+def server(started: Callable[[Server], Server]) -> Server:
+    return started(Server())
 
 
 @each
-def test_an_episode(environment):
-    server = Server()
-    env = AgentGymEnv(environment.name, server="http://tool.test", http_client=httpx.Client(transport=server))
+def test_an_episode(environment, server):
+    env = AgentGymEnv(environment.name, server=server.url)
     observation, info = env.reset(options={"task_id": 3})
     assert (observation, info["goal"]) == (GOAL, "Count.")
     first = environment.grammar.examples[0]
@@ -163,11 +166,8 @@ def test_an_episode(environment):
     env.close()
 
 
-def test_agentgyms_parser_sends_the_reply():
-    server = Server()
-    env = AgentGymEnv(
-        "Weather", server="http://tool.test", http_client=httpx.Client(transport=server), parser="agentgym"
-    )
+def test_agentgyms_parser_sends_the_reply(server):
+    env = AgentGymEnv("Weather", server=server.url, parser="agentgym")
     env.reset(options={"task_id": 0})
     reply = "Thought: I finish soon.\nAction: get_user_current_date with Action Input: {}"
     _, _, terminated, _, _ = env.step(reply)
@@ -181,11 +181,8 @@ EVIL = '{"x": __import__("os").getpid()}'
 
 @pytest.mark.parametrize("options", [{}, {"parser": "agentgym"}, {"on_unknown": "forward"}])
 @each
-def test_nothing_is_sent_that_the_server_would_run(environment, options):
-    server = Server()
-    env = AgentGymEnv(
-        environment.name, server="http://tool.test", http_client=httpx.Client(transport=server), **options
-    )
+def test_nothing_is_sent_that_the_server_would_run(environment, options, server):
+    env = AgentGymEnv(environment.name, server=server.url, **options)
     for name in (environment.grammar.actions[0].name(), "finish", "unheard_of"):
         call = f"{name} with Action Input: {EVIL}"
         for said in (call, f"Action: {call}"):

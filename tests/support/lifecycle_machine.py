@@ -19,9 +19,9 @@ from hypothesis.stateful import (
 )
 
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym._text import scrub
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
+from inside import directly, scrub
 
 FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}
 OTHER_KEYS = {"goal", "available_actions", "parse_error", "fault"}
@@ -72,12 +72,10 @@ class Player:
         self.env = self.made(world)
 
     def made(self, world):
-        return AgentGymEnv(
-            world.environment,
-            server=world.url,
-            http_client=httpx.Client(transport=world.transport),
-            **self.options,
-        )
+        client = httpx.Client(transport=world.transport)
+        env = AgentGymEnv(world.environment, server=world.url, http_client=client, **self.options)
+        directly(env._driver, world.transport)
+        return env
 
     def reset(self, task, seed=None):
         return self.env.reset(seed=seed, options={"task_id": task})
@@ -129,13 +127,13 @@ class Checks(RuleBasedStateMachine):
 
     Args:
         world: The server and the way to it.
-        seats_of: Makes the envs of the world and a list of options.
+        players_of: Makes the envs of the world and a list of options.
     """
 
-    def __init__(self, world, seats_of) -> None:
+    def __init__(self, world, players_of) -> None:
         super().__init__()
         self.world = world
-        self.seats_of = seats_of
+        self.players_of = players_of
         self.players: list[Player] = []
         # How the server tells that it does not know an environment, having been restarted.
         self.unknown = "EnvironmentFailed" if world.pool.environment.wire.closes else "ServerError"
@@ -253,9 +251,9 @@ class Lifecycle(Checks):
         st.just(["refused"] * ATTEMPTS),  # of all, what does most to the others
         st.lists(st.none() | a_break, max_size=6),
     )
-    a_seat = st.runner().flatmap(lambda self: st.sampled_from(self.players))
-    a_playing_seat = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.players if s.playing]))
-    an_idle_seat = st.runner().flatmap(
+    a_player = st.runner().flatmap(lambda self: st.sampled_from(self.players))
+    a_busy_player = st.runner().flatmap(lambda self: st.sampled_from([s for s in self.players if s.playing]))
+    an_idle_player = st.runner().flatmap(
         lambda self: st.sampled_from([s for s in self.players if not s.playing])
     )
 
@@ -265,9 +263,9 @@ class Lifecycle(Checks):
     )
     def make(self, on_fault, max_turns):
         options = [{"on_fault": f, "max_turns": t} for f, t in zip(on_fault, max_turns, strict=True)]
-        self.players = self.seats_of(self.world, options)
+        self.players = self.players_of(self.world, options)
 
-    @rule(player=a_seat, breaks=some_breaks, task=st.integers(0, 543))
+    @rule(player=a_player, breaks=some_breaks, task=st.integers(0, 543))
     def reset(self, player, breaks, task):
         self.begin(player, breaks)
         try:
@@ -282,7 +280,7 @@ class Lifecycle(Checks):
         self.end()
 
     @precondition(lambda self: any(player.playing for player in self.players))
-    @rule(player=a_playing_seat, breaks=some_breaks, action=st.sampled_from(SENT))
+    @rule(player=a_busy_player, breaks=some_breaks, action=st.sampled_from(SENT))
     def step(self, player, breaks, action):
         expected = self.expected(player.lease, breaks)
         self.begin(player, breaks)
@@ -296,7 +294,7 @@ class Lifecycle(Checks):
         self.end()
 
     @precondition(lambda self: any(player.playing for player in self.players))
-    @rule(player=a_playing_seat, action=st.sampled_from(NOT_SENT))
+    @rule(player=a_busy_player, action=st.sampled_from(NOT_SENT))
     def step_without_action(self, player, action):
         self.begin(player)
         observation, reward, terminated, _, info = turn = player.step(action)
@@ -307,13 +305,13 @@ class Lifecycle(Checks):
         assert self.world.transport.seen == []
 
     @precondition(lambda self: not all(player.playing for player in self.players))
-    @rule(player=an_idle_seat, action=st.sampled_from(SENT + NOT_SENT))
+    @rule(player=an_idle_player, action=st.sampled_from(SENT + NOT_SENT))
     def step_after_the_end(self, player, action):
         self.begin(player)
         player.is_over(action)
         assert self.world.transport.seen == []
 
-    @rule(player=a_seat, action=st.sampled_from([1, b"get", ["get"], "".join]))
+    @rule(player=a_player, action=st.sampled_from([1, b"get", ["get"], "".join]))
     def step_of_a_wrong_type(self, player, action):
         self.begin(player)
         if not player.playing:
@@ -324,7 +322,7 @@ class Lifecycle(Checks):
         assert self.world.transport.seen == []
 
     @precondition(lambda self: self.players and self.players[0].closes_alone)
-    @rule(player=a_seat, breaks=some_breaks)
+    @rule(player=a_player, breaks=some_breaks)
     def close(self, player, breaks):
         self.begin(player, breaks)
         player.close()
@@ -339,7 +337,7 @@ class Lifecycle(Checks):
     def server_restarts(self):
         self.world.restart()
 
-    @rule(player=a_seat, task=st.integers(0, 20))
+    @rule(player=a_player, task=st.integers(0, 20))
     def all_is_well_again(self, player, task):
         """Nothing that went wrong before is in the way of an episode from beginning to end."""
         self.reset(player, [], task)

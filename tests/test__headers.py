@@ -24,8 +24,6 @@ HEADERS = {"Authorization": f"Bearer {SECRET}", "X-Team": "a"}
 TEXTCRAFT = find("TextCraft")
 VARIABLE = "AGENTGYM_TEXTCRAFT_HEADERS"
 
-sent = pytest.mark.xfail(strict=False, reason="the drivers are yet to send headers")
-
 
 class Gateway(BaseHTTPRequestHandler):
     """A TextCraft server of one task behind a gateway that wants a token with every request."""
@@ -253,7 +251,6 @@ def test_doctor_names_a_variable_that_holds_no_headers(run, monkeypatch):
     assert (found["server"], SECRET in result.output) == ("invalid", False)
 
 
-@sent
 def test_they_arrive_with_every_request(gateway):
     options = {"server": gateway, "headers": HEADERS}
     env = AgentGymEnv("TextCraft", **options)
@@ -272,7 +269,6 @@ def test_they_arrive_with_every_request(gateway):
     many.close()
 
 
-@sent
 def test_commands_send_them(gateway, run, tmp_path, monkeypatch):
     header = ("--header", f"Authorization:{HEADERS['Authorization']}")
     plays = ("--agent", "random", "--tasks", "0:2", "--max-turns", "2", "--server", gateway)
@@ -292,7 +288,6 @@ def test_commands_send_them(gateway, run, tmp_path, monkeypatch):
     assert run("doctor", gateway).exit_code == 0  # which the variables say is TextCraft's
 
 
-@sent
 def test_a_dropped_environment_is_released_with_them(gateway):
     """And so at exit: both make a driver of their own."""
     env = AsyncAgentGymEnv("TextCraft", server=gateway, headers=HEADERS)

@@ -1,0 +1,83 @@
+"""What tests of the public side need from inside of `agentgym_gym`, reached for here and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+import agentgym_gym
+from agentgym_gym import AgentGymEnv, _base_env
+from agentgym_gym._http import retry
+from agentgym_gym._http.httpx_client import BlockingClient
+from agentgym_gym._http.sync_driver import SyncDriver
+from agentgym_gym._leasing import capacity, circuit_breaker, held
+from agentgym_gym._leasing.pool import LeasePool, pool_of
+from agentgym_gym._text import scrub
+from agentgym_gym.errors import ServerUnreachable
+
+if TYPE_CHECKING:
+    import pytest
+
+    from agentgym_gym._http.retry import Send
+    from agentgym_gym.calls import Reply
+
+__all__ = [
+    "LeasePool",
+    "SyncDriver",
+    "directly",
+    "forget_held",
+    "is_closed_at_exit",
+    "keep_files_in",
+    "never_open_circuits",
+    "pool_at",
+    "retry_at_once",
+    "scrub",
+]
+
+
+class _Direct(BlockingClient):
+    """A client with no proxy in between, as the engine is: a refused connection is the server's."""
+
+    def ask(self, asked: Send) -> Reply:
+        try:
+            return super().ask(asked)
+        except ServerUnreachable as fault:
+            fault.refused = fault.refused is not False
+            raise
+
+
+def directly(driver: SyncDriver, transport: httpx.BaseTransport) -> None:
+    """Have a driver speak by a transport of httpx as if it were the engine's own connection."""
+    driver._client = _Direct(httpx.Client(transport=transport), ())
+
+
+def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have calls repeated without a wait."""
+    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
+
+
+def never_open_circuits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a server that fails again and again used all the same."""
+    monkeypatch.setattr(circuit_breaker, "MAX_FAILURES", 1_000_000)
+
+
+def keep_files_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what processes tell each other of their leases in a folder."""
+    monkeypatch.setattr(capacity, "FOLDER", folder)
+
+
+def forget_held() -> None:
+    """Give up the files of ids that this process holds, as at its end."""
+    held._leave_all()
+
+
+def pool_at(environment: str, server: str) -> LeasePool:
+    """Return what this process knows of a server."""
+    return pool_of(agentgym_gym.find(environment), server)
+
+
+def is_closed_at_exit(env: AgentGymEnv) -> bool:
+    """Whether an environment would be closed if the program ended now."""
+    return env in _base_env._live

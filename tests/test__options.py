@@ -1,0 +1,33 @@
+"""The options of an environment, declared once."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import get_args
+
+import pytest
+
+from agentgym_gym import FORMATS, AgentGymEnv, FormatName
+from agentgym_gym._options import EnvOptions
+
+
+def test_options_are_declared_once():
+    """Each argument has its default from the dataclass, which has a field for each argument."""
+    parameters = list(inspect.signature(AgentGymEnv).parameters.values())
+    assert [parameters[0].name, parameters[-1].name] == ["environment", "own_options"]
+    given = {each.name: (each.annotation, each.default) for each in parameters[1:-1]}
+    declared = {each.name: (each.type, each.default) for each in dataclasses.fields(EnvOptions)}
+    del declared["own"]
+    assert given == declared
+    assert set(get_args(FormatName)) == set(FORMATS)
+
+
+def test_what_differs_from_the_defaults_is_kept():
+    assert EnvOptions().given == {}
+    assert EnvOptions(action_format="react", max_turns=None, own={"answers": 1}).given == {
+        "max_turns": None,
+        "answers": 1,
+    }
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        EnvOptions().server = "http://127.0.0.1:1"
