@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption, NoServer
-from agentgym_gym.servers import local
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -40,6 +39,8 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
     if environment.local_server is None:
         reason = "this project has no server of its own for it"
     else:
+        from agentgym_gym.servers import local  # noqa: PLC0415 - not needed where a server is configured
+
         missing = local.available(environment.local_server)
         if missing is None:
             return (local.local_server_url(environment.local_server),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from numbers import Integral
@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._headers import parse_headers
+from agentgym_gym._http import HttpClient
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
 from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
-    import httpx
-
     from agentgym_gym.catalogue import OnUnknown
 
 __all__ = ["AGENTGYMS_OWN", "EnvOptions", "FormatName", "HttpClient", "is_client", "is_whole"]
 
 FormatName: TypeAlias = Literal["react", "function_calling", "code_as_action", "tags", "adapt", "bare"]
-
-HttpClient: TypeAlias = "str | Callable[[], Any] | httpx.Client | httpx.AsyncClient"
-"""An HTTP client, what makes one, or the import path of what makes one."""
 
 AGENTGYMS_OWN: Any = type("AgentGymsOwn", (), {"__repr__": lambda _: "<AgentGym's own>"})()
 """Stands for AgentGym's own turn limit, where None stands for no limit."""

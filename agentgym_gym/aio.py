@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gymnasium.utils import seeding
@@ -106,6 +104,8 @@ class AsyncAgentGymEnv(BaseTextEnv):
     ) -> tuple[str, dict[str, Any]]:
         """Start a task, as `AgentGymEnv.reset` does."""
         task_id = self._draw(seed, options)
+        import asyncio  # noqa: PLC0415 - see AgentGymEnv
+
         # Starting a local server takes seconds, for which the event loop must not stop.
         servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
         return await self._wait_for(
@@ -159,6 +159,8 @@ class AsyncAgentGymEnv(BaseTextEnv):
         return _release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
 
     async def _wait_for(self, begin: Callable[[], Awaitable[T]]) -> T:
+        import asyncio  # noqa: PLC0415 - see AgentGymEnv
+
         try:
             return await begin()
         except asyncio.CancelledError:
@@ -198,12 +200,9 @@ def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
                 "Await close() there"
             )
         return True  # the server was not asked, so nothing is known of it
-    loop = asyncio.new_event_loop()
-    try:
-        loop.set_default_executor(_CallingThread())
-        return loop.run_until_complete(_run_close(episode, channel, timeout))
-    finally:
-        loop.close()
+    from agentgym_gym._event_loop import run_here  # noqa: PLC0415 - see AgentGymEnv
+
+    return run_here(_run_close(episode, channel, timeout))
 
 
 async def _run_close(episode: Episode, channel: Channel, timeout: float) -> bool:
@@ -214,15 +213,3 @@ async def _run_close(episode: Episode, channel: Channel, timeout: float) -> bool
         return await driver.run(episode.close())
     finally:
         await driver.close()
-
-
-class _CallingThread(ThreadPoolExecutor):
-    """Does at once what it is given, such as looking up a name: at exit Python starts no more threads."""
-
-    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        try:
-            done.set_result(work(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - it is for whoever awaits this
-            done.set_exception(error)
-        return done

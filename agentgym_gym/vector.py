@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -88,7 +86,9 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         self.action_space = spaces.Tuple([env.action_space for env in self.envs])
         self._unset: dict[int, Fault] = {}  # those whose last reset failed
         self._said = [""] * num_envs
-        self._loop = _Loop()
+        from agentgym_gym._event_loop import EventLoopThread  # noqa: PLC0415 - it imports asyncio
+
+        self._loop = EventLoopThread()
 
     @property
     def spec(self) -> EnvSpec | None:
@@ -214,6 +214,8 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         )
 
     async def _step_all(self, actions: Sequence[str | Action | None]) -> dict[int, StepResult]:
+        import asyncio  # noqa: PLC0415 - not before it is needed: importing the library must be cheap
+
         begun = {
             number: self._begin(number, action) for number, action in enumerate(actions) if action is not None
         }
@@ -289,55 +291,10 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         return values
 
 
-class _Loop:
-    """An event loop in a thread of its own, in which other threads run coroutines."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
-        self._thread.start()
-
-    @property
-    def runs_here(self) -> bool:
-        """Whether the thread is there: not after `stop`, and not in a forked child."""
-        return self._thread.is_alive()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and wait for it; Ctrl-C meanwhile cancels it.
-
-        Raises:
-            RuntimeError: The loop was stopped, or is in another process.
-        """
-        if not self.runs_here:
-            work.close()
-            raise RuntimeError(
-                "this vector environment was closed, or made in another process: make a new one"
-            )
-        if threading.current_thread() is self._thread:
-            work.close()  # called by the garbage collector; each environment releases itself
-            raise RuntimeError("a vector environment cannot be used in its own event loop")
-        done = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return done.result()
-        except BaseException:
-            done.cancel()
-            raise
-
-    def stop(self) -> None:
-        """End the thread."""
-        if self.runs_here:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-
-    def _serve(self) -> None:
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.close()
-
-
 async def _gather(work: Mapping[int, Awaitable[T]]) -> dict[int, T]:
     """Await everything at once; when all of it is done, raise the first error."""
+    import asyncio  # noqa: PLC0415 - see above
+
     done = await asyncio.gather(*work.values(), return_exceptions=True)
     for each in done:
         if isinstance(each, BaseException):

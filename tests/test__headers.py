@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import json
 import logging
 import pickle
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import gymnasium
 import pytest
@@ -18,6 +17,7 @@ from agentgym_gym._headers import configured_headers, parse_headers
 from agentgym_gym._options import EnvOptions
 from agentgym_gym.data import Recipe
 from agentgym_gym.evaluate import RunFolder
+from fake_server import FakeServer
 
 SECRET = "s3cr3t-t0k3n"  # noqa: S105 - opens nothing
 HEADERS = {"Authorization": f"Bearer {SECRET}", "X-Team": "a"}
@@ -25,42 +25,21 @@ TEXTCRAFT = find("TextCraft")
 VARIABLE = "AGENTGYM_TEXTCRAFT_HEADERS"
 
 
-class Gateway(BaseHTTPRequestHandler):
-    """A TextCraft server of one task behind a gateway that wants a token with every request."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.headers.get("Authorization") != HEADERS["Authorization"]:
-            self.answer(401, {"detail": "who are you?"})
-        elif self.path == "/":
-            self.answer(200, "This is environment TextCraft.")
-        else:
-            self.answer(200, {"id": 0, "observation": "Goal: craft x.", "reward": 0, "done": False})
-
-    do_GET = do_POST  # noqa: N815 - the names are http.server's
-
-    def answer(self, status, value):
-        content = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def gateway():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """URL of a TextCraft server of one task behind a gateway that wants a token with every request."""
+    ids = itertools.count()
+
+    def answer(request):
+        if request.headers.get("authorization") != HEADERS["Authorization"]:
+            return 401, {"detail": "who are you?"}
+        if request.path == "/":
+            return "This is environment TextCraft."
+        env_id = {"id": next(ids)} if request.path == "/create" else {}
+        return {**env_id, "observation": "Goal: craft x.", "reward": 0, "done": False}
+
+    with FakeServer(answer) as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -78,9 +78,6 @@ def test_no_package_is_imported_but_gymnasium_and_what_it_imports():
     assert loaded("import agentgym_gym") <= loaded("import gymnasium") | {"agentgym_gym"}
 
 
-# To be removed when `aio` and `vector` import asyncio (and by it ssl), and `_addresses` the local servers,
-# where they use them.
-@pytest.mark.xfail(reason="asyncio, ssl and agentgym_gym.servers are imported too early", strict=True)
 def test_what_is_used_later_is_imported_later():
     """Unless gymnasium has imported it."""
     early = modules("import agentgym_gym") - modules("import gymnasium")

@@ -67,35 +67,6 @@ COINED_PHRASES = {
 }
 """What the documentation and messages do not say, and what they say instead."""
 
-REMAINING = {
-    "CHANGELOG.md": {"set aside"},
-    "CONTRIBUTING.md": {"of the rooms"},
-    "README.md": {"of the rooms"},
-    "agentgym_gym/_leasing/circuit_breaker.py": {"is left alone", "was left alone"},
-    "agentgym_gym/_leasing/pool.py": {"is left alone", "was left alone"},
-    "agentgym_gym/cli/data.py": {"held back"},
-    "agentgym_gym/cli/evaluate.py": {"unreadable"},
-    "agentgym_gym/cli/verl.py": {"held back"},
-    "agentgym_gym/data/split.py": {"held back"},
-    "docs/architecture.md": {
-        "is left alone",
-        "roads",
-        "seat",
-        "shun",
-        "this house",
-        "three rooms",
-        "unreadable",
-    },
-    "docs/cli.md": {"held back"},
-    "docs/data.md": {"held back"},
-    "docs/environment.md": {"unreadable"},
-    "docs/many.md": {"is left alone", "set aside"},
-    "docs/reliability.md": {"unreadable"},
-    "docs/training/recipes.md": {"held back"},
-    "tests/_leasing/test_pool.py": {"spoilt"},
-    "verl_bridge/recipes/check_tasks.py": {"held back"},
-}
-"""What is still to go, by file."""
 ORDINARY = {"docs/training/cpu.md": {"is left alone"}}
 """What is meant as anybody would mean it."""
 
@@ -141,11 +112,10 @@ def parts_of(name):
 
 @pytest.mark.parametrize("file", PYTHON, ids=name_of)
 def test_names(file):
-    remaining = REMAINING.get(name_of(file), set())
     coined = {
         f"{line}: {name}"
         for line, name in names_in(ast.parse(file.read_text("utf-8")))
-        if name in COINED_NAMES or parts_of(name) & (COINED_PARTS - remaining)
+        if name in COINED_NAMES or parts_of(name) & COINED_PARTS
     }
     assert coined == set()
 
@@ -156,7 +126,7 @@ def phrases_in(file, text):
     found = {
         match[0].lower() for match in re.finditer(rf"\b({'|'.join(COINED_PHRASES)})\b", flat, re.IGNORECASE)
     }
-    return found - REMAINING.get(name_of(file), set()) - ORDINARY.get(name_of(file), set())
+    return found - ORDINARY.get(name_of(file), set())
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from agentgym_gym.errors import InUse
 if TYPE_CHECKING:
     import concurrent.futures
 
-    from agentgym_gym._http.httpx_client import AwaitedClient, HttpClient
+    from agentgym_gym._http import HttpClient
+    from agentgym_gym._http.httpx_client import AwaitedClient
     from agentgym_gym.calls import WaitingFlow
 
 __all__ = ["AsyncDriver", "FlowFuture"]

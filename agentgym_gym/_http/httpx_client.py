@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._http.http11 import Headers, joined, redirected
 from agentgym_gym._http.limits import check_size
@@ -33,18 +33,11 @@ from agentgym_gym.errors import (
 )
 
 if TYPE_CHECKING:
-    import httpx
-
+    from agentgym_gym._http import HttpClient
     from agentgym_gym._http.retry import Send
     from agentgym_gym.calls import Call
 
-__all__ = ["AwaitedClient", "BlockingClient", "HttpClient", "client_source"]
-
-HttpClient: TypeAlias = (
-    "str | httpx.Client | httpx.AsyncClient | Callable[[], httpx.Client | httpx.AsyncClient]"
-)
-"""What ``http_client=`` takes: a client, or a callable that makes one, or where that is found, as
-``"module:function"``."""
+__all__ = ["AwaitedClient", "BlockingClient", "client_source"]
 
 
 def client_source(given: HttpClient) -> HttpClient:

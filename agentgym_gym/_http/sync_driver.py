@@ -17,7 +17,8 @@ from agentgym_gym._http.retry import Pause, Send, with_retries
 from agentgym_gym.calls import InThread
 
 if TYPE_CHECKING:
-    from agentgym_gym._http.httpx_client import BlockingClient, HttpClient
+    from agentgym_gym._http import HttpClient
+    from agentgym_gym._http.httpx_client import BlockingClient
     from agentgym_gym.calls import Reply, WaitingFlow
 
 __all__ = ["SyncDriver"]

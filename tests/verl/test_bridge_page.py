@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("verl", reason="verl is not installed; nox -s verl-0.9 verl-0.7 runs these tests")
+
 from verl_bridge.agent_loop import GymAgentLoop
 from verl_bridge.episodes import Task
 from verl_bridge.interaction import GymInteraction, _missing
-from verl_worker import compose, initialize_config_module  # skipped where there is no verl
+from verl_worker import compose, initialize_config_module
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training" / "bridge.md").read_text("utf-8")
 

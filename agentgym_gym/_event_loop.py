@@ -1,0 +1,86 @@
+"""Event loops of this library: one in a thread, for the vector environment, and one for a last call."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+__all__ = ["EventLoopThread", "run_here"]
+
+T = TypeVar("T")
+
+
+class EventLoopThread:
+    """An event loop in a thread of its own, in which other threads run coroutines."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
+        self._thread.start()
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether the thread is there: not after `stop`, and not in a forked child."""
+        return self._thread.is_alive()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine and wait for it; Ctrl-C meanwhile cancels it.
+
+        Raises:
+            RuntimeError: The loop was stopped, or is in another process.
+        """
+        if not self.runs_here:
+            work.close()
+            raise RuntimeError(
+                "this vector environment was closed, or made in another process: make a new one"
+            )
+        if threading.current_thread() is self._thread:
+            work.close()  # called by the garbage collector; each environment releases itself
+            raise RuntimeError("a vector environment cannot be used in its own event loop")
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return done.result()
+        except BaseException:
+            done.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the thread."""
+        if self.runs_here:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+
+def run_here(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in an event loop made for it, also when the program ends.
+
+    Args:
+        work: The coroutine.
+    """
+    loop = asyncio.new_event_loop()
+    try:
+        loop.set_default_executor(_CallingThread())
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()
+
+
+class _CallingThread(ThreadPoolExecutor):
+    """Does at once what it is given, such as looking up a name: at exit Python starts no more threads."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - it is for whoever awaits this
+            done.set_exception(error)
+        return done
