@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
     from typing_extensions import Self
 
-__all__ = ["Field", "ListOf", "TemplateText", "fields_of", "register_all"]
+__all__ = ["Field", "ListOf", "TemplateText", "fields_of", "names_of", "register_all"]
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,11 @@ class TemplateText:
         Raises:
             BadArguments: A field is missing, unknown, or has a value its kind does not allow.
         """
-        if not isinstance(value, Mapping):
+        if not isinstance(value, (dict, Mapping)):  # a dict is told at once
             raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
-        known = fields_of(cls)
-        names = {f.name for f in known}
+        known, names = fields_of(cls), names_of(cls)
+        if value.keys() == names:
+            return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known})
         unknown = [str(name) for name in value if name not in names]
         missing = [f.name for f in known if f.required and f.name not in value]
         if unknown or missing:
@@ -276,6 +277,7 @@ class TemplateText:
 
 # By class, filled at first use: a class decorated as a dataclass is complete only after its creation.
 _known_fields: dict[type, tuple[Field, ...]] = {}
+_known_names: dict[type, frozenset[str]] = {}
 _templates_of: dict[type, tuple[_Template, ...]] = {}
 
 
@@ -293,6 +295,13 @@ def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
         found.append(Field(field.name, argument, doc, field.default is MISSING))
     _known_fields[cls] = tuple(found)
     return _known_fields[cls]
+
+
+def names_of(cls: type[TemplateText]) -> frozenset[str]:
+    """Return the names of the arguments of a template class."""
+    if cls not in _known_names:
+        _known_names[cls] = frozenset(field.name for field in fields_of(cls))
+    return _known_names[cls]
 
 
 def register_all() -> None:

@@ -41,7 +41,7 @@ def literal(value: Any) -> str:
         return f'"{value}"' if plain else f'"{_SPELT.sub(_spelling, value)}"'
     if isinstance(value, (int, float)):
         return repr(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # a dict is told at once
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(literal, value)) + "]"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym._literals import expression, plain_value
-from agentgym_gym._templates import Field, fields_of
+from agentgym_gym._templates import Field, fields_of, names_of
 from agentgym_gym._text import no_constant, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.calls import Call, Flow, exchange
@@ -139,9 +139,8 @@ class Tool(Action):
         Raises:
             BadArguments: An argument is missing, unknown, or has a value its kind does not allow.
         """
-        known = fields_of(cls)
-        if isinstance(value, Mapping) and value.keys() != {f.name for f in known}:
-            names = {_key(f).lower(): f.name for f in known}
+        if isinstance(value, (dict, Mapping)) and value.keys() != names_of(cls):
+            names = {_key(f).lower(): f.name for f in fields_of(cls)}
             meant = {name: names.get(str(name).lower(), name) for name in value}
             if len(set(meant.values())) == len(meant):
                 value = {meant[name]: given for name, given in value.items()}

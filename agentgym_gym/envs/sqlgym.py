@@ -9,7 +9,7 @@ has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -58,12 +58,15 @@ def _says_nothing(sql: str) -> bool:
     return all(token.lastgroup == "end" for token in _tokens(sql))
 
 
-def _reads(tokens: Iterable[re.Match[str]]) -> bool:
+def _reads(tokens: Iterator[re.Match[str]]) -> bool:
     """Return whether a text begins as a statement that reads does, and not as a sentence with "with"."""
-    words = [token[0].lower() for token in islice(tokens, 4)]
-    if words[:1] != ["with"]:
-        return words[:1] in (["select"], ["values"])
-    table = words[2:] if words[1:2] == ["recursive"] else words[1:]
+    words = (token[0].lower() for token in islice(tokens, 4))
+    first = next(words, None)
+    if first != "with":
+        return first in {"select", "values"}
+    table = list(words)
+    if table[:1] == ["recursive"]:
+        del table[0]
     return table[1:2] in (["as"], ["("])
 
 
