@@ -7,10 +7,8 @@ import gzip
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
 import pytest
@@ -67,33 +65,6 @@ def started() -> Iterator[Callable[[Server], Server]]:
 def counted(started: Callable[[CountedServer], CountedServer]) -> Callable[..., CountedServer]:
     """Starts servers that count what they hold."""
     return lambda answers=None: started(CountedServer(answers))
-
-
-@pytest.fixture
-def interrupted_at() -> Callable[[int, Callable[[], object]], bool]:
-    """Runs something, with a Ctrl-C at the n-th line of Python that it executes; returns whether it came."""
-
-    def run(number: int, work: Callable[[], object]) -> bool:
-        left = number
-
-        def trace(frame: FrameType, event: str, argument: object) -> Any:
-            nonlocal left
-            left -= event == "line"
-            if event == "line" and not left:
-                raise KeyboardInterrupt
-            return trace
-
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            work()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(before)
-        return False
-
-    return run
 
 
 @pytest.fixture

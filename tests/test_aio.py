@@ -15,7 +15,6 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym.envs.textcraft import Inventory
 from agentgym_gym.testing import FaultyProxy
 
@@ -265,31 +264,6 @@ def test_limits_by_stage(textcraft_url):
     assert (env._limits.step, env._limits.connect, env._limits.reset) == (7, 2, 300)
     env = AgentGymEnv("TextCraft", server=textcraft_url, timeout=np.float64(3))
     assert (env._limits.step, env._limits.connect, env._limits.close) == (3, 3, 3)
-
-
-def test_a_connection_that_is_lost_before_it_is_used_is_a_fault(monkeypatch):
-    """A server that dies takes connections until the moment it is gone."""
-    opened = Connection.open
-
-    async def open_and_tarry(asked, headers):
-        connection = await opened(asked, headers)
-        await asyncio.sleep(0.05)
-        return connection
-
-    async def play():
-        server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1")
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        env = AsyncAgentGymEnv("TextCraft", server=url)
-        with pytest.raises(errors.ConnectionLost, match="before it was sent"):
-            await env.reset(seed=0)
-        await env.close()
-        server.close()
-        await server.wait_closed()
-        return env.stats
-
-    monkeypatch.setattr(Connection, "open", open_and_tarry)
-    stats = asyncio.run(play())
-    assert (stats.requests, stats.retries, stats.faults) == (3, 2, {"ConnectionLost": 1})
 
 
 def test_a_close_that_the_server_refuses_is_counted(textcraft_url):

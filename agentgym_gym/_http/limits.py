@@ -96,8 +96,8 @@ class Stats:
         requests: Requests sent, or tried to be.
         retries: Requests that were tries again.
         connections: Connections opened.
-        reconnects: Connections opened after an environment's first: because the one before had failed, had
-            been idle for 4 seconds, was to another server or of an event loop that has ended.
+        reconnects: Connections opened after an environment's first: the one before failed, was closed by the
+            server while idle, or belonged to another server or event loop.
         faults: What failed for good, by the kind of fault, even if another server or a new remote environment
             could be had instead.
         queued: Seconds spent waiting for a place on a server, before anything was sent.

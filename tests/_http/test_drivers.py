@@ -25,98 +25,13 @@ from agentgym_gym._http.retry import backoff, may_repeat
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym.calls import Call, at, exchange
 from agentgym_gym.wire import Wire
+from fake_server import FakeServer, dripping, hang_up, http, in_turn, never, then_hang_up
+from interrupts import PACKAGE, interrupted, points_of, run_as_asyncio, spread
 
 
-def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/json", *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-class ScriptedServer:
-    """Answers the n-th request by the n-th function of a script, and counts connections and requests."""
-
-    def __init__(self, *script, tls: ssl.SSLContext | None = None):
-        self._tls = tls
-        self.script = list(script)
-        self.requests: list[bytes] = []
-        self.connections = 0
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._socket.getsockname()[1]}"
-        self._closing = threading.Event()
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
-
-    def _accept(self):
-        while not self._closing.is_set():
-            with contextlib.suppress(OSError):
-                connection, _ = self._socket.accept()
-                self.connections += 1
-                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
-                self._threads.append(thread)
-                thread.start()
-
-    def _serve(self, connection):
-        with contextlib.suppress(OSError):
-            if self._tls is not None:
-                connection = self._tls.wrap_socket(connection, server_side=True)
-        with connection, contextlib.suppress(OSError):
-            while request := self._read(connection):
-                self.requests.append(request)
-                answer = self.script[min(len(self.requests), len(self.script)) - 1]
-                if answer(connection) == "close":
-                    return
-
-    @staticmethod
-    def _read(connection):
-        data = b""
-        while b"\r\n\r\n" not in data:
-            chunk = connection.recv(65536)
-            if not chunk:
-                return b""
-            data += chunk
-        head, _, body = data.partition(b"\r\n\r\n")
-        length = next(
-            (
-                int(line.split(b":")[1])
-                for line in head.split(b"\r\n")
-                if line.lower().startswith(b"content-length")
-            ),
-            0,
-        )
-        while len(body) < length:
-            body += connection.recv(65536)
-        return head + b"\r\n\r\n" + body
-
-    def stop(self):
-        self._closing.set()
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-
-def say(*parts: bytes, then: str = ""):
-    def answer(connection):
-        for part in parts:
-            connection.sendall(part)
-        return then
-
-    return answer
-
-
-def hang(connection):
-    time.sleep(3)
-    return "close"
-
-
-def dripping(head: bytes, drop: bytes):
-    def answer(connection):
-        connection.sendall(head)
-        for _ in range(40):
-            connection.sendall(drop)
-            time.sleep(0.05)
-        return "close"
-
-    return answer
+def say(*parts):
+    """Return an answer in so many parts."""
+    return lambda connection: connection.send(*parts)
 
 
 drip = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b" ")
@@ -137,9 +52,13 @@ class Awaited:
 
     def run(self, flow):
         async def run():
-            return await self.driver.run(flow)
+            try:
+                return await self.driver.run(flow)
+            except KeyboardInterrupt:
+                self.driver.cancel()  # as the environment does
+                raise
 
-        return self._loop.run_until_complete(run())
+        return run_as_asyncio(self._loop, run())
 
     def close(self):
         self._loop.run_until_complete(self.driver.close())
@@ -174,7 +93,7 @@ def serve(monkeypatch, driver_of):
     servers, drivers = [], []
 
     def start(*script, timeout=1.0, **options):
-        servers.append(ScriptedServer(*script))
+        servers.append(FakeServer(in_turn(*script)))
         drivers.append(driver_of(limits=Limits.of(timeout), **options))
         return servers[-1], drivers[-1]
 
@@ -194,7 +113,7 @@ def test_one_connection_is_kept(serve):
     for _ in range(5):
         assert driver.run(call(server)).text("observation") == "x"
     assert server.connections == 1
-    assert server.requests[0].endswith(b'{"id": 0, "action": "\\u00f8\\ud800"}')
+    assert server.requests[0].raw.endswith(b'{"id": 0, "action": "\\u00f8\\ud800"}')
 
 
 @everywhere
@@ -208,9 +127,9 @@ def test_one_connection_is_kept(serve):
         (say(http(b'["observation"]')), errors.BadReply),
         (say(http(b'{"error": ""}')), errors.EnvironmentFailed),
         (say(http(b"junk", "200 OK", "Content-Encoding: gzip")), errors.BadReply),
-        (say(b"not http at all\r\n\r\n", then="close"), errors.ConnectionLost),
-        (say(then="close"), errors.ConnectionLost),
-        (hang, errors.ServerTimeout),
+        (then_hang_up(b"not http at all\r\n\r\n"), errors.ConnectionLost),
+        (hang_up, errors.ConnectionLost),
+        (never, errors.ServerTimeout),
         (drip, errors.ServerTimeout),
     ],
 )
@@ -230,8 +149,8 @@ SAID = b'{"observation": "x"}'
 @pytest.mark.parametrize(
     "answer",
     [
-        say(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + SAID, then="close"),
-        say(b"HTTP/1.0 200 OK\r\n\r\n" + SAID, then="close"),
+        then_hang_up(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + SAID),
+        then_hang_up(b"HTTP/1.0 200 OK\r\n\r\n" + SAID),
         say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n" + SAID + b"\r\n0\r\n\r\n"),
         say(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", http(SAID)),
         say(http(gzip.compress(SAID), "200 OK", "Content-Encoding: gzip")),
@@ -277,7 +196,7 @@ def test_a_client_that_was_handed_in_keeps_to_the_time_limit_of_a_body(serve):
 
 def test_an_idle_connection_is_kept_until_the_server_closes_it(serve):
     """The thread of the event loop stands still meanwhile, so that only the socket knows."""
-    server, driver = serve(GOOD, GOOD, say(http(SAID), then="close"), GOOD)
+    server, driver = serve(GOOD, GOOD, then_hang_up(http(SAID)), GOOD)
     driver.run(call(server))
     time.sleep(0.1)
     driver.run(call(server))
@@ -290,9 +209,9 @@ def test_an_idle_connection_is_kept_until_the_server_closes_it(serve):
 
 def test_what_comes_on_an_idle_connection_is_not_read_as_a_reply(serve):
     def late(connection):
-        connection.sendall(http(SAID))
+        connection.send(http(SAID))
         time.sleep(0.05)
-        connection.sendall(http(b'{"observation": "stale"}'))
+        connection.send(http(b'{"observation": "stale"}'))
 
     server, driver = serve(late, GOOD)
     driver.run(call(server))
@@ -313,7 +232,7 @@ def test_https(monkeypatch, tmp_path, driver_of):
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(served)
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    server = ScriptedServer(GOOD, drip, tls=served)
+    server = FakeServer(in_turn(GOOD, drip), tls=served)
     stranger = driver_of(limits=Limits.of(10))
     with pytest.raises(errors.ServerUnreachable, match="certificate"):
         stranger.run(call(server))
@@ -333,7 +252,7 @@ def test_a_user_name_in_the_url_is_sent(serve):
     server, driver = serve(GOOD)
     url = server.url.replace("http://", "http://me:p%40ss@")
     driver.run(at(url, exchange(Call("step", "POST", "/it", {}))))
-    assert b"authorization: basic bwu6cebzcw==" in server.requests[0].lower()
+    assert b"authorization: basic bwu6cebzcw==" in server.requests[0].raw.lower()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -368,12 +287,12 @@ def test_nobody_there(serve):
 
 
 def test_a_lost_reset_is_sent_again(serve):
-    server, driver = serve(say(then="close"), say(then="close"), GOOD)
+    server, driver = serve(hang_up, hang_up, GOOD)
     assert driver.run(call(server, "reset")).text("observation") == "x"
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("first", [say(then="close"), say(http(b"", "500 Oops"))])
+@pytest.mark.parametrize("first", [hang_up, say(http(b"", "500 Oops"))])
 def test_a_close_that_failed_is_sent_again_or_the_environment_would_stay(serve, first):
     server, driver = serve(first, GOOD)
     driver.run(call(server, "close"))
@@ -381,7 +300,7 @@ def test_a_close_that_failed_is_sent_again_or_the_environment_would_stay(serve, 
 
 
 def test_a_lost_create_is_not(serve):
-    server, driver = serve(say(then="close"), GOOD)
+    server, driver = serve(hang_up, GOOD)
     with pytest.raises(errors.ConnectionLost):
         driver.run(call(server, "create"))
     assert len(server.requests) == 1
@@ -447,7 +366,7 @@ def test_headers_of_the_user_are_sent_with_every_request(serve):
     url = server.url.replace("http://", "http://me:pw@")
     driver.run(at(url, exchange(Call("step", "POST", "/it", {}))))
     for request in server.requests:
-        lines = request.lower().split(b"\r\n")
+        lines = request.raw.lower().split(b"\r\n")
         assert [each for each in lines if each.startswith(b"authorization")] == [
             b"authorization: bearer s3cret"
         ]
@@ -565,43 +484,41 @@ def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
     assert closed
 
 
-class EchoServer(ScriptedServer):
-    """Answers every request by its own body."""
-
-    def _serve(self, connection):
-        with connection, contextlib.suppress(OSError):
-            while request := self._read(connection):
-                connection.sendall(http(request.partition(b"\r\n\r\n")[2]))
-
-
 @pytest.mark.slow
 # What was just being opened or closed is left to the garbage collector, which says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_wherever_it_is_interrupted_the_next_call_has_its_own_reply(interrupted_at):
-    server, driver = EchoServer(), SyncDriver(limits=Limits.of(5))
-    interrupts, strange = [], []
+@pytest.mark.parametrize(
+    ("driver_of", "within"),
+    [(SyncDriver, PACKAGE), (SyncDriver, None), (Awaited, PACKAGE)],
+    indirect=["driver_of"],
+    ids=["sync", "sync, other code too", "async"],
+)
+def test_wherever_it_is_interrupted_the_next_call_has_its_own_reply(driver_of, within):
+    driver = driver_of(limits=Limits.of(5))
+    tried, strange = [], []
 
     def tell(number):
         return at(server.url, exchange(Call("step", "POST", "/it", {"number": number})))
 
     def interrupt_everywhere():
         driver.run(tell(0))
-        line = 1
-        while interrupted_at(line, lambda: driver.run(tell(-1))):
-            if driver.run(tell(line)).integer("number") != line:
-                strange.append(line)
-            interrupts.append(line)
-            line += 17
+        for number, point in enumerate(
+            spread(points_of(lambda: driver.run(tell(-1)), within=within), 300), 1
+        ):
+            tried.append(point)
+            interrupted(lambda: driver.run(tell(-1)), point)
+            if driver.run(tell(number)).integer("number") != number:
+                strange.append(str(point))
 
-    # In a thread, since one way to fail is to wait for a lock without end.
-    thread = threading.Thread(target=interrupt_everywhere, daemon=True)
-    thread.start()
-    thread.join(60)
-    ended = not thread.is_alive()
-    driver.close()
-    server.stop()
-    assert (ended, strange) == (True, [])
-    assert len(interrupts) > 50
+    with FakeServer(lambda request: http(request.content)) as server:
+        # In a thread, since one way to fail is to wait for a lock without end.
+        thread = threading.Thread(target=interrupt_everywhere, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive(), f"it waits after {tried[-1]}"
+        driver.close()
+    assert strange == []
+    assert len(tried) >= 100
 
 
 def test_what_may_be_repeated():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LeasePool",
     "SyncDriver",
+    "capacity",
     "directly",
     "forget_held",
     "is_closed_at_exit",
