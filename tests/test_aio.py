@@ -279,3 +279,10 @@ def test_a_close_that_the_server_refuses_is_counted(textcraft_url):
         alone.reset(seed=0)
         alone.close()
         assert alone.stats.faults == {"ServerError": 1}
+
+
+def test_without_asyncio_it_is_said_what_to_do(textcraft_url):
+    """As under trio, which runs coroutines in an event loop of its own."""
+    resetting = AsyncAgentGymEnv("TextCraft", server=textcraft_url).reset(seed=0)
+    with pytest.raises(errors.SetupError, match="AgentGymEnv"):
+        resetting.send(None)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import agentgym_gym
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -90,3 +92,47 @@ def test_the_page_on_architecture_names_every_module():
     folders = {path.parent.name for path in package.glob("*/__init__.py")} - {"_http", "_leasing"}
     expected = {each for each in modules | folders if "__" not in each}
     assert expected - named == set()
+
+
+def private_types(tree):
+    """Return the types that come from a private module, by the name under which it imports them."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and is_private(str(node.module))
+        for alias in node.names
+    }
+
+
+def annotations_of(body, within=""):
+    """Yield the annotations of what is public in a module or class."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from annotations_of(node.body, f"{within}{node.name}.")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            not node.name.startswith("_") or node.name == "__init__"
+        ):
+            given = [each.annotation for each in (*node.args.args, *node.args.kwonlyargs)]
+            yield from ((within + node.name, each) for each in (*given, node.returns) if each)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        file
+        for file in sorted((ROOT / "agentgym_gym").rglob("*.py"))
+        if not any(part.startswith("_") and part != "__init__.py" for part in file.relative_to(ROOT).parts)
+        and "cli" not in file.parts
+    ],
+    ids=lambda file: str(file.relative_to(ROOT)),
+)
+def test_public_signatures_name_public_types(file):
+    tree = ast.parse(file.read_text("utf-8"))
+    private = private_types(tree) - set(agentgym_gym.__all__)
+    named = {
+        f"{where}: {name.id}"
+        for where, annotation in annotations_of(tree.body)
+        for name in ast.walk(annotation)
+        if isinstance(name, ast.Name) and name.id in private
+    }
+    assert named == set()

@@ -16,7 +16,7 @@ from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
 from agentgym_gym._threads import call_in_thread
 from agentgym_gym.calls import InThread
-from agentgym_gym.errors import InUse
+from agentgym_gym.errors import InUse, SetupError
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -73,10 +73,17 @@ class AsyncDriver:
 
         Raises:
             InUse: Another flow is being carried out.
+            SetupError: There is no event loop of asyncio here.
         """
         if self._future is not None and not self._future.done():
             raise InUse("this environment is in use by another task; make one for each task")
-        future = FlowFuture(self, with_retries(flow, self.limits, self.stats, until))
+        try:
+            future = FlowFuture(self, with_retries(flow, self.limits, self.stats, until))
+        except RuntimeError as error:
+            raise SetupError(
+                "an asynchronous environment is awaited in an event loop of asyncio, and none is running "
+                "here. Under trio, or without an event loop, use AgentGymEnv, in a thread of its own"
+            ) from error
         try:
             self._future = future
             future.advance(None)
