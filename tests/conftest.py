@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import hashlib
 import json
@@ -65,6 +66,14 @@ def started() -> Iterator[Callable[[Server], Server]]:
 def counted(started: Callable[[CountedServer], CountedServer]) -> Callable[..., CountedServer]:
     """Starts servers that count what they hold."""
     return lambda answers=None: started(CountedServer(answers))
+
+
+@pytest.fixture
+def garbage_collected() -> Iterator[None]:
+    """Collects the garbage of a test when it is over, so that no other test is told of it."""
+    yield
+    for _ in range(2):  # what finalizers hold is garbage when they have run
+        gc.collect()
 
 
 @pytest.fixture

@@ -153,6 +153,7 @@ class Awaited:
 
 # What was just being opened or closed is left to the garbage collector, which says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("garbage_collected")
 @pytest.mark.parametrize("what", ["reset", "step", "close"])
 @pytest.mark.parametrize(
     ("kind", "within", "number"),

@@ -320,8 +320,14 @@ def test_unavailable_for_good_is_a_fault(serve):
 
 
 @everywhere
-@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
-@pytest.mark.parametrize("stage", ["create", "step", "close"])
+@pytest.mark.parametrize(
+    ("status", "stage"),
+    [
+        ("429 Too Many Requests", "create"),
+        ("503 Service Unavailable", "step"),
+        ("429 Too Many Requests", "close"),
+    ],
+)
 def test_who_is_asked_to_wait_waits(serve, status, stage):
     server, driver = serve(*[say(http(b"", status, "Retry-After: 1"))], GOOD, timeout=5)
     began = time.monotonic()
@@ -487,6 +493,7 @@ def test_the_flow_is_closed_when_the_driver_is_interrupted(serve, monkeypatch):
 @pytest.mark.slow
 # What was just being opened or closed is left to the garbage collector, which says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("garbage_collected")
 @pytest.mark.parametrize(
     ("driver_of", "within"),
     [(SyncDriver, PACKAGE), (SyncDriver, None), (Awaited, PACKAGE)],
