@@ -12,6 +12,8 @@ import threading
 import time
 import warnings
 import zlib
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 
 import httpx
 import pytest
@@ -21,9 +23,9 @@ from agentgym_gym import errors
 from agentgym_gym._http import limits, retry, sockets
 from agentgym_gym._http.async_driver import AsyncDriver
 from agentgym_gym._http.limits import Limits
-from agentgym_gym._http.retry import backoff, may_repeat
+from agentgym_gym._http.retry import backoff, may_repeat, retry_after
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym.calls import Call, at, exchange
+from agentgym_gym.calls import Call, Reply, at, exchange
 from agentgym_gym.wire import Wire
 from fake_server import FakeServer, dripping, hang_up, http, in_turn, never, then_hang_up
 from interrupts import PACKAGE, interrupted, points_of, run_as_asyncio, spread
@@ -538,6 +540,28 @@ def test_what_may_be_repeated():
     assert may_repeat(reset, errors.ConnectionLost("x"))
     assert not may_repeat(reset, errors.ServerTimeout("x"))
     assert not may_repeat(reset, errors.BadReply("x"))
+
+
+@pytest.mark.parametrize(
+    ("said", "least", "most"),
+    [
+        ("7", 7, 7),
+        (" 0 ", 0, 0),
+        ("9" * 40, 1e6, 1e6),
+        (format_datetime(datetime.now(timezone.utc) + timedelta(seconds=90), usegmt=True), 60, 90),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", 0, 0),
+    ],
+)
+def test_how_long_a_reply_asks_to_wait(said, least, most):
+    reply = Reply(Call("step", "POST", "/step"), 429, b"", {"retry-after": said})
+    assert least <= retry_after(reply) <= most
+
+
+@pytest.mark.parametrize(
+    ("said", "status"), [("", 429), ("soon", 429), ("-1", 429), ("1.5", 503), ("7", 200)]
+)
+def test_a_reply_that_does_not_ask_for_a_wait(said, status):
+    assert retry_after(Reply(Call("step", "POST", "/step"), status, b"", {"retry-after": said})) is None
 
 
 def test_waits_grow():
