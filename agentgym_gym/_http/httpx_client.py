@@ -112,11 +112,11 @@ class _Client:
             request.url = request.url.copy_with(username=None, password=None)  # the header comes first
         return request
 
-    def _reply(self, call: Call, response: Any, chunks: list[bytes]) -> Reply:
+    def _reply(self, call: Call, response: Any, content: bytes) -> Reply:
         if response.is_redirect:
             raise redirected(call, response.headers.get("location"))
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(call, response.status_code, b"".join(chunks), headers)
+        return Reply(call, response.status_code, content, headers)
 
 
 class BlockingClient(_Client):
@@ -152,12 +152,12 @@ class BlockingClient(_Client):
         with _faults(client, call):
             response = client.send(self._request(client, asked), stream=True, follow_redirects=False)
             try:
-                chunks: list[bytes] = []
+                body = bytearray()
                 for chunk in response.iter_bytes():
-                    _keep(chunks, chunk, asked)
+                    _keep(body, chunk, asked)
             finally:
                 response.close()
-            return self._reply(call, response, chunks)
+            return self._reply(call, response, bytes(body))
 
     def close(self) -> None:
         """Close the client, if it was made here; the next request makes another."""
@@ -213,12 +213,12 @@ class AwaitedClient(_Client):
         with _faults(client, call):
             response = await client.send(self._request(client, asked), stream=True, follow_redirects=False)
             try:
-                chunks: list[bytes] = []
+                body = bytearray()
                 async for chunk in response.aiter_bytes():
-                    _keep(chunks, chunk, asked)
+                    _keep(body, chunk, asked)
             finally:
                 await response.aclose()
-            return self._reply(call, response, chunks)
+            return self._reply(call, response, bytes(body))
 
     def close(self) -> None:
         """Stop the request under way."""
@@ -250,10 +250,10 @@ def _library(client: object) -> ModuleType | None:
     return None
 
 
-def _keep(chunks: list[bytes], chunk: bytes, asked: Send) -> None:
+def _keep(body: bytearray, chunk: bytes, asked: Send) -> None:
     """Keep a part of a body, unless the body is too long by now or too late."""
-    chunks.append(chunk)
-    check_size(asked.call, sum(map(len, chunks)))
+    body += chunk
+    check_size(asked.call, len(body))
     if time.monotonic() > asked.deadline:
         raise ServerTimeout(f"{asked.call} had no whole reply in the time allowed")
 
