@@ -1,4 +1,4 @@
-"""Runs what needs verl in environments of its own: ``nox -s verl-0.9 verl-0.7`` for the tests.
+"""Runs what needs verl in environments of its own: ``nox -s verl-0.9 verl-0.8 verl-0.7`` for the tests.
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
 and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
@@ -13,7 +13,7 @@ import nox
 
 TORCH = "torch==2.13.0"
 
-nox.options.sessions = ["verl-0.9", "verl-0.7"]
+nox.options.sessions = ["verl-0.9", "verl-0.8", "verl-0.7"]
 
 
 def _install(session: nox.Session, version: str) -> None:
@@ -39,6 +39,12 @@ def _test(session: nox.Session, version: str) -> None:
 def verl_09(session: nox.Session) -> None:
     """Run the bridge's tests with the newest verl."""
     _test(session, "0.9")
+
+
+@nox.session(name="verl-0.8")
+def verl_08(session: nox.Session) -> None:
+    """Run the bridge's tests with the verl between."""
+    _test(session, "0.8")
 
 
 @nox.session(name="verl-0.7")
