@@ -59,7 +59,6 @@ class StepInfo(TypedDict, total=False):
     action: str | None
     raw_reward: float
     success: bool
-    available_actions: tuple[str, ...] | None
     parse_error: str
     fault: dict[str, str]
 
@@ -113,6 +112,7 @@ class Episode:
         self._playing = False
         self._task_id = -1
         self._start = Start("")
+        self._available: tuple[str, ...] | None = None  # as the server last listed them
         self._turn = 0
         self._score = 0.0
         self._agentgym_score = 0.0
@@ -145,9 +145,10 @@ class Episode:
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
         self._turn, self._score, self._agentgym_score = 0, 0.0, 0.0
+        self._available = start.available_actions
         self.transcript = [Message("environment", start.observation)]
         self._playing = True
-        return start.observation, self._info(available_actions=start.available_actions)
+        return start.observation, self._info()
 
     def step(self, reply: str | Action | Verbatim) -> WaitingFlow[StepResult]:
         """Play one turn.
@@ -278,6 +279,7 @@ class Episode:
         score_now = self.wire.judge(self._start, self._score, action, outcome)
         reward = score_now.score - self._score
         self._score, self._agentgym_score = score_now.score, score_now.agentgym_score
+        self._available = outcome.available_actions
         return self._answer(
             outcome.observation,
             reward=reward,
@@ -285,7 +287,6 @@ class Episode:
             action=action,
             raw_reward=outcome.reward,
             success=score_now.success,
-            available_actions=outcome.available_actions,
         )
 
     def _answer(
@@ -300,7 +301,7 @@ class Episode:
 
     def _end_by(self, fault: Fault, action: str) -> StepResult:
         self._playing = False
-        self.fault = fault
+        self.fault, self._available = fault, None
         observation = f"The environment failed and the episode ends here ({fault.kind})."
         self.transcript.append(Message("environment", observation))
         info = self._info(action=action, fault=fault.as_dict())
@@ -316,6 +317,7 @@ class Episode:
             "success": False,
             "action": None,
             "goal": self._start.goal,
+            "available_actions": self._available,
             **told,
         }
         # What does not apply is left out, so that `"fault" in info` says what it seems to say.

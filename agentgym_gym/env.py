@@ -43,7 +43,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
     - ``score`` (float) so far, and ``success`` (bool);
     - ``raw_reward`` (float), the server's own of this step, and ``agentgym_score`` (float), the score that
       AgentGym's client would report;
-    - ``action`` (str or None), the text sent to the server.
+    - ``action`` (str or None), the action that was played, as text.
 
     Where they apply, it also holds ``goal`` (str) and ``available_actions`` (list of str), as the server
     states them; ``parse_error`` (str), the kind of error, after a reply that could not be parsed; and

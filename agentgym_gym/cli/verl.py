@@ -54,8 +54,8 @@ def _init(
     out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
     *,
     version: Annotated[
-        Literal["0.7", "0.9"] | None,
-        typer.Option("--verl", help="Which verl; by default the installed one, else 0.9."),
+        Literal["0.7", "0.8", "0.9"] | None,
+        typer.Option("--verl", help="Which verl; by default the installed one, else the newest."),
     ] = None,
     algorithm: Annotated[
         Algorithm,
@@ -133,7 +133,7 @@ def _init(
     try:
         choice: Recipe = library.Recipe(
             env_id,
-            verl=version or _installed(),
+            verl=version or _installed(library.VERSIONS),
             algorithm=algorithm,
             engine=engine,
             preset=preset,
@@ -264,12 +264,22 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _installed() -> str:
+def _installed(known: tuple[str, ...]) -> str:
+    """Return the minor version of the verl that is installed; without one, the newest that is known.
+
+    Raises:
+        BadOption: Another version is installed.
+    """
     try:
-        minor = metadata.version("verl").split(".")[:2]
+        version = metadata.version("verl")
     except metadata.PackageNotFoundError:
-        return "0.9"
-    return "0.7" if minor[0] == "0" and int(minor[1]) <= 7 else "0.9"  # noqa: PLR2004
+        return known[-1]
+    minor = ".".join(version.split(".")[:2])
+    if minor not in known:
+        raise BadOption(
+            f"verl {version} is installed, and recipes are for verl {', '.join(known)}: choose one by --verl"
+        )
+    return minor
 
 
 def _text(file: Path) -> str:

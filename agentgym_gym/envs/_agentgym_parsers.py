@@ -13,7 +13,24 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.errors import BadArguments, ManyActions, NoAction, UnknownAction
 
-__all__ = ["as_it_is", "code_in", "json_call", "known", "plain_line", "python_call", "react_action"]
+__all__ = [
+    "as_it_is",
+    "code_in",
+    "cut_end",
+    "json_call",
+    "known",
+    "plain_line",
+    "python_call",
+    "react_action",
+]
+
+
+def cut_end(reply: str) -> str:
+    """Return a reply without ``</s>`` at its end and the letter before that.
+
+    The clients of ALFWorld, Maze, SciWorld, WebShop and Wordle cut five characters where the mark has four.
+    """
+    return reply[:-5] if reply.endswith("</s>") else reply
 
 
 def react_action(reply: str) -> str:
@@ -22,7 +39,7 @@ def react_action(reply: str) -> str:
     Without an ``Action:`` it is the whole reply if that looks like an action of WebShop, in any environment,
     and else nothing.
     """
-    _, label, action = reply.removesuffix("</s>").rpartition("Action:")
+    _, label, action = cut_end(reply).rpartition("Action:")
     return action.strip() if label or "search[" in action or "click[" in action else ""
 
 
@@ -53,7 +70,7 @@ def json_call(reply: str) -> tuple[str, Any]:
     Raises:
         NoAction: There is no JSON object with a thought, a name and arguments.
     """
-    inner = reply.removesuffix("</s>").split("{", 1)[-1].rsplit("}", 1)[0]
+    inner = cut_end(reply).split("{", 1)[-1].rsplit("}", 1)[0]
     try:
         call = json.loads("{" + inner + "}", strict=False)
         name, arguments, _ = call["function_name"].strip(), call["arguments"], call["thought"]
@@ -66,7 +83,7 @@ def json_call(reply: str) -> tuple[str, Any]:
 
 def code_in(reply: str) -> str:
     """Return a reply without the first line of a fence and the last."""
-    code = reply.removesuffix("</s>").strip()
+    code = cut_end(reply).strip()
     code = code.split("\n", 1)[-1] if code.startswith("```") else code
     return code.rsplit("\n", 1)[0] if code.endswith("```") else code
 

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
+from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.arguments import Argument, Choice, Text, strategies
 from agentgym_gym.errors import BadArguments
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MARKS", "MAX_CHARS", "Cell", "Date", "Id", "Number", "OneOf", "Words"]
 
-MAX_CHARS = 2_000
-"""Longest text in an argument."""
+MAX_CHARS = MAX_ACTION_CHARS
+"""Longest text in an argument: gold answers reach 2,915 characters, and the whole action has its own limit."""
 
 MARKS = ("```", "<|", "<｜", "</s>", "<end_of_turn>", "think>", "<action>", "</action>")
 """Marks that end a turn, a thought or an action in one of the formats, and so cannot be in an action."""

@@ -163,10 +163,12 @@ class Tool(Action):
 
     @classmethod
     def usage(cls) -> str:
-        """Return how the call is written, with what may be left out in square brackets."""
-        parts = [(f'"{_key(f)}": <{_key(f)}>', f.required) for f in fields_of(cls)]
-        written = ", ".join(part if required else f"[{part}]" for part, required in parts)
-        return f"{cls.function} with Action Input: {{{written}}}"
+        """Return how the call is written, with all arguments; then those that may be left out, if any."""
+        known = fields_of(cls)
+        written = ", ".join(f'"{_key(f)}": <{_key(f)}>' for f in known)
+        optional = ", ".join(f'"{_key(f)}"' for f in known if not f.required)
+        may = f" (may be left out: {optional})" if optional else ""
+        return f"{cls.function} with Action Input: {{{written}}}{may}"
 
 
 def _key(field: Field) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.envs._agentgym_parsers import cut_end
 from agentgym_gym.wire import Outcome, Start, Wire
 
 __all__ = ["LMRLWire", "read_as_agentgym"]
@@ -53,5 +54,5 @@ def read_as_agentgym(reply: str) -> str:
     They take what stands between the first ``Action:`` and the second, or the whole reply where there is no
     ``Action:``, with all its quotes, fences and line ends.
     """
-    before, marked, after = reply.removesuffix("</s>").partition("Action:")
+    before, marked, after = cut_end(reply).partition("Action:")
     return (after.partition("Action:")[0] if marked else before).strip()

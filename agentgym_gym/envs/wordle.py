@@ -81,7 +81,7 @@ class _Word(Argument[str]):
 
 @dataclass(frozen=True)
 class Guess(Action):
-    """Guess a word, written with blanks between its letters."""
+    """Guess a word of five letters."""
 
     template: ClassVar[str] = "{word}"
     accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"guess {word}": {}, "guess: {word}": {}}

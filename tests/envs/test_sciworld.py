@@ -273,7 +273,7 @@ def call(name, arguments):
 
 
 CLIENT = {
-    ("react", "Thought: x\nAction: look around</s>"): "look around",
+    ("react", "Thought: x\nAction: look around</s>"): "look aroun",
     ("react", "Action: a\nAction: b \n"): "b",
     ("react", "click[x] and no label"): "click[x] and no label",
     ("react", "look around"): "",
@@ -283,7 +283,7 @@ CLIENT = {
     ("function_calling", call("use", {"tool": "thermometer"})): "use thermometer",
     ("function_calling", call("pour", {"liq": "milk", "container": "mug"})): "pour milk into mug",
     ("function_calling", call("dunk", {"liq": "milk", "container": "mug"})): "dunk mug in milk",
-    ("function_calling", call("drop", {"obj": "jug"}) + "</s>"): "drop jug",
+    ("function_calling", call("drop", {"obj": "jug"}) + "\n</s>"): "drop jug",
     ("function_calling", call("read", {"info": "note"})): errors.BadArguments,
     ("function_calling", call("lookin", {"obj": "jug"})): errors.UnknownAction,
     ("function_calling", call("open", {"obj": "a", "and": "b"})): errors.BadArguments,
@@ -295,7 +295,7 @@ CLIENT = {
     ("function_calling", "[1]"): errors.NoAction,
     ("code_as_action", "```python\n# why\nwait('1')\n```"): "wait1",
     ("code_as_action", "use('thermometer')"): "use thermometer",
-    ("code_as_action", "use('thermometer', obj='pot')</s>"): "use thermometer on pot",
+    ("code_as_action", "use('thermometer', obj='pot')\n</s>"): "use thermometer on pot",
     ("code_as_action", "use('thermometer', '')"): "use thermometer",
     ("code_as_action", "choose(2)"): "2",
     ("code_as_action", "task()"): "task",
@@ -331,7 +331,4 @@ def test_agentgyms_client_as_it_was_recorded(recordings):
             sent = [SCIWORLD.agentgym_readers[row["format"]](row["text"])]
         except errors.ActionError:
             sent = []
-        if row["text"].endswith("</s>"):  # of which it takes one letter too many
-            assert [text[:-1] for text in sent] == row["sent"]
-        else:
-            assert sent == row["sent"]
+        assert sent == row["sent"]

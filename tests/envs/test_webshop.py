@@ -262,10 +262,10 @@ READ = {
         "Action: a Action: click[b] ": "click[b]",
         "search[a] it is": "search[a] it is",
         "I wait": "",
-        "Action: click[a]</s>": "click[a]",
+        "Action: click[a]</s>": "click[a",
     },
     "function_calling": {
-        '{"thought": 1, "function_name": "click", "arguments": {"item": "a"}}</s>': "click[a]",
+        '{"thought": 1, "function_name": "click", "arguments": {"item": "a"}}\n</s>': "click[a]",
         '{"thought": "", "function_name": "search", "arguments": {"keywords": ["a", 1]}}': "search[['a', 1]]",
         '"thought": "", "function_name": "search", "arguments": {"keywords": ""}': errors.NoAction,
         'a call in JSON, "thought": "x"': errors.NoAction,
@@ -322,7 +322,7 @@ def test_nothing_is_sent_that_fails_on_the_server(words):
 
 def test_the_readers_agree_with_agentgyms_client(recordings):
     for row in recordings("client_parse.jsonl"):
-        if row["env"] != "WebShop" or row["text"].endswith("</s>"):  # it cuts a letter too many there
+        if row["env"] != "WebShop":
             continue
         try:
             sent = [WEBSHOP.agentgym_readers[row["format"]](row["text"])]

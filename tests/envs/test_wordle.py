@@ -227,7 +227,7 @@ def test_a_call_may_spell_the_word():
 
 @pytest.mark.parametrize(
     ("reply", "sent"),
-    [("s h i r e</s>", "s h i r e"), ("Action: a\nAction: b", "a"), ("no label", "no label")],
+    [("s h i r e</s>", "s h i r"), ("Action: a\nAction: b", "a"), ("no label", "no label")],
 )
 def test_the_reader_like_agentgyms(reply, sent):
     assert WORDLE.agentgym_readers["react"](reply) == sent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-WHY = "verl is not installed; nox -s verl-0.9 verl-0.7 runs these tests"
+WHY = "verl is not installed; nox -s verl-0.9 verl-0.8 verl-0.7 runs these tests"
 algorithms = pytest.importorskip("verl.trainer.ppo.core_algos", reason=WHY)
 torch = pytest.importorskip("torch", reason=WHY)
 ours = pytest.importorskip("verl_bridge.advantage", reason=WHY)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed; nox -s verl-0.9 verl-0.7 runs these tests")
+pytest.importorskip(
+    "verl", reason="verl is not installed; nox -s verl-0.9 verl-0.8 verl-0.7 runs these tests"
+)
 
 from verl_bridge.agent_loop import GymAgentLoop
 from verl_bridge.episodes import Task

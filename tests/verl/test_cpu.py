@@ -342,13 +342,13 @@ class TestOverrides:
 
     def test_each_has_a_reason_and_one_line(self):
         assert all(override.reason for override in (*PPO, *SFT))
-        for version in ("0.7.1", "0.9.1"):
+        for version in ("0.7.1", "0.8.0", "0.9.1"):
             keys = [line.split("=")[0] for line in cpu_overrides(version)]
             assert len(keys) == len(set(keys))
 
     def test_an_unknown_version_is_refused(self):
         with pytest.raises(
-            ValueError, match=r"no settings are known for verl 0\.6\.0 on a CPU, but for 0\.7 and 0\.9"
+            ValueError, match=r"no settings are known for verl 0\.6\.0 on a CPU, but for 0\.7, 0\.8, 0\.9"
         ):
             cpu_overrides("0.6.0")
 

@@ -15,7 +15,7 @@ import programs
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
-from verl_bridge.recipes import ALGORITHMS, ENGINES, INTEGRATIONS, PRESETS, Recipe, check, write
+from verl_bridge.recipes import ALGORITHMS, ENGINES, INTEGRATIONS, PRESETS, VERSIONS, Recipe, check, write
 from verl_bridge.recipes.rows import seeded, write_rows
 
 INSTALLED = metadata.version("verl")
@@ -25,9 +25,7 @@ CHOICES = list(itertools.product(ALGORITHMS, ENGINES, PRESETS, INTEGRATIONS_HERE
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = programs.environment()
 
-pytestmark = pytest.mark.skipif(
-    MINOR not in {"0.7", "0.9"}, reason=f"recipes are not written for {INSTALLED}"
-)
+pytestmark = pytest.mark.skipif(MINOR not in VERSIONS, reason=f"recipes are not written for {INSTALLED}")
 
 
 def recipe(**choices):
@@ -97,11 +95,11 @@ def test_ppo_has_a_critic_of_the_same_model(composed):
             critic = answer["config"]["critic"]
             assert critic["model"]["path"] == "Qwen/Qwen2.5-3B-Instruct"
             assert critic["ppo_micro_batch_size_per_gpu"] == 2
-            engine = critic["fsdp"] if MINOR == "0.9" else critic["model"]["fsdp_config"]
+            engine = critic["model"]["fsdp_config"] if MINOR == "0.7" else critic["fsdp"]
             assert engine["optimizer_offload"] is spare
 
 
-@pytest.mark.skipif(MINOR != "0.7", reason="verl 0.9 has no interactions")
+@pytest.mark.skipif(MINOR != "0.7", reason="verl 0.8 deleted interactions")
 def test_what_the_interaction_names_is_there(composed):
     seen = [
         answer["classes"]
@@ -147,8 +145,8 @@ def test_what_verl_refuses_is_found(tmp_path):
     assert "must be >=" in refused[0].text
 
 
-@pytest.mark.skipif(MINOR != "0.9", reason="verl 0.7 has interactions")
-def test_a_recipe_for_interactions_is_of_no_use_to_verl_0_9(tmp_path):
+@pytest.mark.skipif(MINOR == "0.7", reason="verl 0.7 has interactions")
+def test_a_recipe_for_interactions_is_of_no_use_without_them(tmp_path):
     write(Recipe("a:b/C-v0", verl="0.7", integration="interaction"), tmp_path)
     findings, _ = check(tmp_path)
     unknown = [f for f in findings if "no setting" in f.text]

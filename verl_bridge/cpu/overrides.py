@@ -18,13 +18,13 @@ class Override:
         key: as hydra has it; ``+`` before it adds what verl's own configuration leaves out.
         value: as hydra reads it.
         reason: why a CPU needs it.
-        only: the minor version of verl that it is for, such as ``0.9``; None means every one.
+        only: the minor versions of verl that it is for, such as ``("0.8", "0.9")``; None means every one.
     """
 
     key: str
     value: str
     reason: str
-    only: str | None = None
+    only: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}"
@@ -34,15 +34,15 @@ ACTOR = "actor_rollout_ref.actor"
 MODEL = "actor_rollout_ref.model"
 ROLLOUT = "actor_rollout_ref.rollout"
 FLOAT32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
-"""What verl 0.9 reads (``fsdp_config.dtype`` it never does). verl 0.7 computes in bfloat16 in any case."""
+"""What verl 0.8 and 0.9 read (``fsdp_config.dtype`` they never do). verl 0.7 computes in bfloat16 in any case."""
 
 PPO = (
-    Override("trainer.device", "cpu", "where tensors go", only="0.9"),
+    Override("trainer.device", "cpu", "where tensors go", only=("0.9",)),
     Override(
         "trainer.use_legacy_worker_impl",
         "disable",
         "the old workers, its default, know CUDA and NPU alone",
-        "0.7",
+        ("0.7",),
     ),
     Override("trainer.nnodes", "1", "one machine"),
     Override("trainer.n_gpus_per_node", "1", "one worker that trains"),
@@ -52,7 +52,7 @@ PPO = (
     ),
     Override("+ray_kwargs.ray_init.include_dashboard", "False", "one process less"),
     Override(
-        "transfer_queue.backend.SimpleStorage.num_data_storage_units", "1", "seven processes less", only="0.9"
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units", "1", "seven processes less", ("0.9",)
     ),
     Override("reward.num_workers", "1", "processes cost half a GiB each"),
     Override(f"{ROLLOUT}.agent.num_workers", "1", "processes cost half a GiB each"),
@@ -60,7 +60,10 @@ PPO = (
     Override(f"{ACTOR}.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
     Override(f"{ACTOR}.fsdp_config.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
     Override(
-        f"+{ACTOR}.fsdp_config.mixed_precision", FLOAT32, "bfloat16 gives the trainer other log-probs", "0.9"
+        f"+{ACTOR}.fsdp_config.mixed_precision",
+        FLOAT32,
+        "bfloat16 gives the trainer other log-probs",
+        ("0.8", "0.9"),
     ),
     Override(f"{ACTOR}.fsdp_config.use_torch_compile", "False", "compiling takes longer than it saves"),
     Override(f"{ACTOR}.use_torch_compile", "False", "compiling takes longer than it saves"),
@@ -68,7 +71,11 @@ PPO = (
     Override(
         f"{MODEL}.enable_gradient_checkpointing", "False", "it saves memory that a tiny model does not use"
     ),
+    Override(
+        f"{MODEL}.enable_activation_offload", "False", "activations are in the machine's memory already"
+    ),
     Override(f"+{MODEL}.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
+    Override(f"{ACTOR}.use_kl_loss", "False", "the reference policy pins memory for a GPU"),
     Override(f"{ROLLOUT}.name", "transformers", "the rollout server of verl_bridge.cpu"),
     Override(f"{ROLLOUT}.tensor_model_parallel_size", "1", "the server is one process"),
     Override(
@@ -83,7 +90,7 @@ SFT = (
     Override("trainer.nnodes", "1", "one machine"),
     Override("trainer.n_gpus_per_node", "1", "one process that trains"),
     Override("engine.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
-    Override("+engine.mixed_precision", FLOAT32, "bfloat16 is slow, and less exact", "0.9"),
+    Override("+engine.mixed_precision", FLOAT32, "bfloat16 is slow, and less exact", ("0.8", "0.9")),
     Override("engine.use_torch_compile", "False", "compiling takes longer than it saves"),
     Override("model.use_remove_padding", "False", "packed sequences need flash attention"),
     Override(
@@ -95,7 +102,7 @@ SFT = (
 )
 """For ``python -m verl_bridge.cpu.sft``, which adds them itself."""
 
-VERSIONS = ("0.7", "0.9")
+VERSIONS = ("0.7", "0.8", "0.9")
 
 
 def cpu_overrides(version: str | None = None) -> list[str]:
@@ -126,9 +133,9 @@ def _chosen(overrides: tuple[Override, ...], version: str | None) -> list[str]:
     number = metadata.version("verl") if version is None else version
     minor = ".".join(number.split(".")[:2])
     if minor not in VERSIONS:
-        known = " and ".join(VERSIONS)
+        known = ", ".join(VERSIONS)
         raise ValueError(f"no settings are known for verl {number} on a CPU, but for {known}")
-    return [str(override) for override in overrides if override.only in {None, minor}]
+    return [str(override) for override in overrides if override.only is None or minor in override.only]
 
 
 if __name__ == "__main__":

@@ -52,8 +52,18 @@ def _register_engine() -> None:
     from verl.workers.engine import EngineRegistry
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-    register = EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cpu")
-    register(FSDPEngineWithLMHead)
+    class NoCritic(FSDPEngineWithLMHead):
+        """Stands where verl looks for the engine of a critic."""
+
+        def __init__(self, *_args: object, **_kwargs: object) -> None:
+            raise RuntimeError(
+                "PPO does not run on a CPU: verl loads the critic with flash attention 2, whatever is set. "
+                "Choose an algorithm without a critic: grpo, gym_grpo, rloo or reinforce_plus_plus"
+            )
+
+    engines = {"language_model": FSDPEngineWithLMHead, "value_model": NoCritic}
+    for model_type, engine in engines.items():
+        EngineRegistry.register(model_type=model_type, backend=["fsdp", "fsdp2"], device="cpu")(engine)
 
 
 def _register_rollout() -> None:

@@ -138,7 +138,7 @@ def write(recipe: Recipe, folder: Path, *, make_data: str = "", force: bool = Fa
 _NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
 _DATA = ("data/train.parquet", "data/val.parquet")
 
-_RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.9": "0.9.1"}
+_RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
 
 _INTERACTION_ROW = "\n| `interaction.yaml` | the interaction, by which verl's loop reaches the environment |"
 

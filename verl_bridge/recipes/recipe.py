@@ -19,7 +19,7 @@ __all__ = [
     "Recipe",
 ]
 
-VERSIONS = ("0.7", "0.9")
+VERSIONS = ("0.7", "0.8", "0.9")
 ENGINES = ("sglang", "vllm")
 INTEGRATIONS = ("agent-loop", "interaction")
 
@@ -102,7 +102,7 @@ class Recipe:
 
     Args:
         env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``.
-        verl: Which verl, ``"0.7"`` or ``"0.9"``.
+        verl: Which verl, ``"0.7"``, ``"0.8"`` or ``"0.9"``.
         algorithm: One of :data:`ALGORITHMS`.
         engine: What generates, one of :data:`ENGINES`.
         preset: One of :data:`PRESETS`.

@@ -143,7 +143,7 @@ def _algorithm(recipe: Recipe) -> list[Setting]:
     estimator = Setting("algorithm.adv_estimator", ALGORITHMS[recipe.algorithm])
     if recipe.algorithm != "ppo":
         return [estimator]
-    engine = "critic.fsdp" if recipe.verl == "0.9" else "critic.model.fsdp_config"
+    engine = "critic.model.fsdp_config" if recipe.verl == "0.7" else "critic.fsdp"
     return [
         estimator._replace(why="PPO: advantages by a critic, which is trained beside the policy."),
         Setting("critic.model.path", f"${{{_MODEL}.path}}", "It begins as the same model, with a new head."),
