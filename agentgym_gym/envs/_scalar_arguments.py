@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MARKS", "MAX_CHARS", "Cell", "Date", "Id", "Number", "OneOf", "Words"]
 
 MAX_CHARS = MAX_ACTION_CHARS
-"""Longest text in an argument: gold answers reach 2,915 characters, and the whole action has its own limit."""
+"""Longest text in an argument. Gold answers reach 2,915 characters; the whole action has a limit too."""
 
 MARKS = ("```", "<|", "<｜", "</s>", "<end_of_turn>", "think>", "<action>", "</action>")
 """Marks that end a turn, a thought or an action in one of the formats, and so cannot be in an action."""

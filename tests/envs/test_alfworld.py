@@ -127,7 +127,7 @@ def test_the_first_observation_lists_the_actions_as_agentgyms_client_does(env, h
 
 def test_what_may_be_done_is_said_also_after_a_reply_that_cannot_be_read(env):
     _, info = env.reset(options={"task_id": 0})
-    _, _, _, _, unread = env.step("I am not sure.")
+    _, _, _, _, unread = env.step("")
     assert unread["parse_error"]
     assert unread["available_actions"] == info["available_actions"]
 

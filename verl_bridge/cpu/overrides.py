@@ -34,7 +34,7 @@ ACTOR = "actor_rollout_ref.actor"
 MODEL = "actor_rollout_ref.model"
 ROLLOUT = "actor_rollout_ref.rollout"
 FLOAT32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
-"""What verl 0.8 and 0.9 read (``fsdp_config.dtype`` they never do). verl 0.7 computes in bfloat16 in any case."""
+"""What verl 0.8 and 0.9 read; ``fsdp_config.dtype`` they never do. verl 0.7 computes in bfloat16 always."""
 
 PPO = (
     Override("trainer.device", "cpu", "where tensors go", only=("0.9",)),
