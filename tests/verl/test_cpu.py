@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -368,6 +369,13 @@ class TestTiny:
         text = "Guess a digit. The digit is high. 12 times, it's\n\nIt is higher."
         ids = AutoTokenizer.from_pretrained(tiny)(text)["input_ids"]
         assert ids == Tokenizer.from_file(str(tiny / "tokenizer.json")).encode(text).ids
+
+    def test_what_is_saved_has_names_that_transformers_4_and_5_know(self, tiny):
+        config = json.loads((tiny / "tokenizer_config.json").read_text())
+        assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
+        assert "extra_special_tokens" not in config
+        special = AutoTokenizer.from_pretrained(tiny).all_special_tokens
+        assert {"<|im_start|>", "<|im_end|>"} <= set(special)
 
     def test_words_of_the_texts_are_one_token(self, tiny):
         tokenizer = AutoTokenizer.from_pretrained(tiny)

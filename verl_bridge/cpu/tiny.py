@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def make_tiny(
     folder = Path(folder)
     tokenizer = _train(list(texts), phrases, vocabulary, context)
     tokenizer.save_pretrained(folder)
+    _let_transformers_4_read(folder)
     end, pad = tokenizer.convert_tokens_to_ids([END, PAD])
     config = Qwen2Config(
         vocab_size=len(tokenizer),
@@ -130,6 +132,16 @@ def _train(texts: list[str], phrases: Sequence[str], vocabulary: int, context: i
     )
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     return tokenizer
+
+
+def _let_transformers_4_read(folder: Path) -> None:
+    """Name the tokenizer's class and its special tokens as both 4 and 5 read them; 5 has names of its own."""
+    file = folder / "tokenizer_config.json"
+    config = json.loads(file.read_text("utf-8"))
+    for name in ("backend", "extra_special_tokens"):
+        config.pop(name, None)
+    config.update(tokenizer_class="PreTrainedTokenizerFast", additional_special_tokens=[BEGIN, END])
+    file.write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 
 def _check(folder: Path, phrases: Sequence[str]) -> None:
