@@ -1,14 +1,14 @@
-"""Replies as models write them, of `tests/replies/`: nothing is played that was not meant, and what was is."""
+"""The replies of `tests/replies/`: nothing is played that was not meant, and nearly all that was is read."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import pytest
-from replies import entries
 
 import agentgym_gym
 from agentgym_gym import FORMATS, errors
+from replies import entries
 
 # Of the replies in which an action was meant that no reader could mistake.
 LEAST_READ = 0.95

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from replies import FOLDER, entries
-
 from agentgym_gym import FORMATS
+from replies import entries
 
 COLUMNS = (
     ("plain", lambda e, _: e.kind == "action"),
@@ -25,11 +24,7 @@ COLUMNS = (
 
 def main(names):
     """Print a table of the formats and, for each format that is named, one of its families."""
-    judged = {
-        name: [(entry, entry.verdict()) for entry in entries(name)]
-        for name in FORMATS
-        if (FOLDER / f"{name}.txt").is_file()
-    }
+    judged = {name: [(entry, entry.verdict()) for entry in entries(name)] for name in FORMATS}
     _table("format", judged)
     for name in names:
         families = Counter(entry.family for entry, _ in judged[name])
@@ -37,11 +32,13 @@ def main(names):
 
 
 def _table(title, rows):
-    print(f"\n{title:18}" + "".join(f"{heading:>10}" for heading, _ in COLUMNS) + "    read of plain")
+    sys.stdout.write(
+        f"\n{title:18}" + "".join(f"{heading:>10}" for heading, _ in COLUMNS) + "    read of plain\n"
+    )
     for name, judged in rows.items():
         counts = [sum(1 for entry, verdict in judged if has(entry, verdict)) for _, has in COLUMNS]
         share = f"{counts[1] / counts[0]:.1%}" if counts[0] else "-"
-        print(f"{name:18}" + "".join(f"{count:>10}" for count in counts) + f"{share:>17}")
+        sys.stdout.write(f"{name:18}" + "".join(f"{count:>10}" for count in counts) + f"{share:>17}\n")
 
 
 if __name__ == "__main__":
