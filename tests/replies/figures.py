@@ -18,7 +18,7 @@ COLUMNS = (
     ("played", lambda e, verdict: e.kind == "nothing" and verdict == "wrong"),
     ("own words", lambda e, verdict: e.kind == "nothing" and verdict == "forwarded"),
     ("either", lambda e, _: e.kind == "either"),
-    ("wrong", lambda e, verdict: e.kind == "either" and verdict in {"wrong", "forwarded"}),
+    ("wrong", lambda e, verdict: e.kind == "either" and verdict == "wrong"),
 )
 
 

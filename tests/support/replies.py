@@ -18,7 +18,7 @@ _ENTRY = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _CHARACTER = re.compile(r"\{U\+([0-9A-F]{4,6})\}")
-_REPEATED = re.compile(r"\{x ([0-9]+) ([^{}]*)\}")
+_REPEATED = re.compile(r"\{x ([0-9]+) ((?:[^{}]|\{U\+[0-9A-F]+\})*)\}")
 
 
 @dataclass(frozen=True)
@@ -107,5 +107,5 @@ def _entry(action_format, line, match):
 
 
 def _unescaped(text):
-    text = _CHARACTER.sub(lambda found: chr(int(found[1], 16)), text)
-    return _REPEATED.sub(lambda found: found[2] * int(found[1]), text)
+    text = _REPEATED.sub(lambda found: found[2] * int(found[1]), text)
+    return _CHARACTER.sub(lambda found: chr(int(found[1], 16)), text)
