@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import agentgym_gym
+import replies
 from agentgym_gym import FORMATS, errors
 from replies import entries
 
@@ -63,3 +64,39 @@ def test_the_corpus_is_large_and_mixed(action_format):
     assert {entry.environment.name for entry in found} == {e.name for e in agentgym_gym.environments()}
     assert len({entry.family for entry in found}) >= 10
     assert max(len(entry.reply) for entry in found) >= 16_000
+
+
+WRITTEN = """=== a headline | tiny | Maze
+{U+FEFF}Action:{U+000D}
+{x 3 go }
+
+--> either move up
+=== another | tiny | SQLGym
+--> SELECT 1,
+2
+=== the last | tiny | Maze
+a
+--> nothing
+"""
+
+
+def test_the_notation_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(replies, "FOLDER", tmp_path)
+    (tmp_path / "react.txt").write_text(WRITTEN, encoding="utf-8")
+    found = [(e.line, e.headline, e.reply, e.kind, e.action) for e in entries("react")]
+    assert found == [
+        (1, "a headline", "\ufeffAction:\r\ngo go go \n", "either", "move up"),
+        (6, "another", "", "action", "SELECT 1,\n2"),
+        (9, "the last", "a", "nothing", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "missing", ["--> either move up\n", "--> nothing\n", "=== a headline | tiny | Maze\n"]
+)
+def test_an_entry_that_lacks_a_part_is_refused(tmp_path, monkeypatch, missing):
+    """So that none is read as a part of the one before it."""
+    monkeypatch.setattr(replies, "FOLDER", tmp_path)
+    (tmp_path / "react.txt").write_text(WRITTEN.replace(missing, ""), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"react\.txt"):
+        entries("react")

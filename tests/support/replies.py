@@ -17,6 +17,7 @@ _ENTRY = re.compile(
     r"(?P<reply>.*?)\n?^--> (?P<meant>.*?)\s*(?=^=== |\Z)",
     re.MULTILINE | re.DOTALL,
 )
+_HEADLINE = re.compile(r"^=== ", re.MULTILINE)
 _CHARACTER = re.compile(r"\{U\+([0-9A-F]{4,6})\}")
 _REPEATED = re.compile(r"\{x ([0-9]+) ((?:[^{}]|\{U\+[0-9A-F]+\})*)\}")
 
@@ -82,12 +83,14 @@ def entries(action_format):
     found, end = [], 0
     for match in _ENTRY.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
-        if match.start() != end:
-            raise ValueError(f"{action_format}.txt: no entry ends before line {line}")
+        if match.start() != end or _HEADLINE.search(match["reply"]):
+            raise ValueError(
+                f"{action_format}.txt:{line}: an entry is a headline, a reply and what was meant"
+            )
         end = match.end()
         found.append(_entry(action_format, line, match))
     if end != len(text):
-        raise ValueError(f"{action_format}.txt: what stands from character {end} on is no entry")
+        raise ValueError(f"{action_format}.txt: the last entry does not say what was meant")
     return found
 
 
