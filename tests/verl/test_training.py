@@ -31,8 +31,8 @@ from verl_bridge.cpu.tiny import make_tiny
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 400
 VERL = metadata.version("verl")
-SENT_AS = torch.bfloat16 if VERL.startswith("0.7.") else torch.float32
-"""verl 0.7 rounds the weights that it sends."""
+SENT_AS = torch.bfloat16 if VERL.startswith(("0.7.", "0.8.")) else torch.float32
+"""verl 0.7 and 0.8 round the weights that they send."""
 ROWS, ROLLOUTS = 4, 4
 
 LOOP = """\
