@@ -111,7 +111,7 @@ class BaseTextEnv:
             max_envs_per_server=options.max_envs_per_server,
         )
         self._server = options.server
-        self._limits = options.limits
+        self._limits = options.limits(wire.time_limits)
         self._until = 0.0  # when the time of the episode is up
         given = configured_headers(self.environment, options.headers)
         try:

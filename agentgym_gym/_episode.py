@@ -238,7 +238,7 @@ class Episode:
             self._playing, lease.maybe_busy = False, True
             answer = yield from at(lease.server, flow)
         except Fault as fault:
-            lease.maybe_busy = isinstance(fault, (ServerTimeout, ConnectionLost))
+            lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:
                 lease.revoke()  # the server may have been restarted, and the id be another's
             yield from lease.pool.note_fault(fault)

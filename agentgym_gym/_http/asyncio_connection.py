@@ -8,13 +8,14 @@ has time for: with 64 environments in rounds, on a server that takes 50 ms for a
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_readable, nobody_listens, tls_context
+from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_address, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
@@ -59,22 +60,30 @@ class Connection(asyncio.Protocol):
         """
         call, seconds = asked.call, min(asked.left, asked.connect)
         origin = origin_of(call.server, headers)
-        connecting = asyncio.get_running_loop().create_connection(
-            lambda: cls(headers),
-            origin.host,
-            origin.port,
-            ssl=tls_context() if origin.tls else None,
-            happy_eyeballs_delay=ATTEMPT_DELAY,
-        )
+        loop, deadline = asyncio.get_running_loop(), time.monotonic() + seconds
+        looked_up = is_address(origin.host)
         try:
-            _, connection = await asyncio.wait_for(connecting, seconds)
+            if not looked_up:  # by itself, as a slow look-up says nothing about the server
+                looking_up = loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+                await asyncio.wait_for(looking_up, seconds)
+                looked_up = True
+            connecting = loop.create_connection(
+                lambda: cls(headers),
+                origin.host,
+                origin.port,
+                ssl=tls_context() if origin.tls else None,
+                happy_eyeballs_delay=ATTEMPT_DELAY,
+            )
+            _, connection = await asyncio.wait_for(connecting, max(0.001, deadline - time.monotonic()))
         except asyncio.TimeoutError:
-            raise ServerUnreachable(f"{call} could not connect in {seconds:.3g} seconds") from None
+            what = "connect" if looked_up else f"look up the name {origin.host}"
+            raise ServerUnreachable(
+                f"{call} could not {what} in {seconds:.3g} seconds", server_slow=looked_up
+            ) from None
         except UnicodeError as error:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
-            refused = nobody_listens(error)
-            raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
+            raise unreachable(call, error) from error
         (await _connections_of_this_loop()).add(connection)
         return connection
 

@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import connect, is_readable, nobody_listens, tls_context
+from agentgym_gym._http.sockets import connect, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
-from agentgym_gym.errors import BadOption, ConnectionLost, ServerTimeout, ServerUnreachable
+from agentgym_gym.errors import BadOption, ConnectionLost, ServerTimeout
 
 if TYPE_CHECKING:
     import socket
@@ -58,8 +58,7 @@ class Connection:
         except UnicodeError as error:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
-            refused = nobody_listens(error)
-            raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
+            raise unreachable(call, error) from error
         return cls(connected, headers)
 
     @property

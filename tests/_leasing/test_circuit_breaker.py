@@ -39,7 +39,7 @@ def open_to(server: CircuitBreaker) -> bool:
 
 def test_the_circuit_opens_after_some_time_limits_in_a_row(clock):
     server = CircuitBreaker("http://x", clock=clock)
-    for fault in [LATE, LATE, None, LATE, errors.ServerUnreachable("no connection in time")]:
+    for fault in [LATE, LATE, None, LATE, errors.ServerUnreachable("late", server_slow=True)]:
         server.note(fault)
         assert open_to(server)
     server.note(LATE)
@@ -84,6 +84,7 @@ def test_then_one_caller_at_a_time_tries_and_the_circuit_is_open_longer_each_tim
     "fault",
     [
         errors.ServerUnreachable("nobody there", refused=True),
+        errors.ServerUnreachable("no such name"),
         errors.ConnectionLost("x"),
         errors.ServerError("x"),
         errors.BadReply("x"),
