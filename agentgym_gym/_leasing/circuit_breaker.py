@@ -1,8 +1,9 @@
 """A circuit breaker: a server that does not answer is not asked for a while.
 
 A refused connection costs nothing, and the server that answers next may be healthy. Where this machine has no
-descriptor left, cannot look up a name or does not trust a certificate, nothing is known of the server. One that
-accepts connections and never answers costs one time limit for every episode, which adds up to hours in a long run.
+descriptor left, cannot look up a name or does not trust a certificate, nothing is known of the server. One
+that accepts connections and never answers costs one time limit for every episode, which adds up to hours in
+a long run.
 """
 
 from __future__ import annotations

@@ -208,9 +208,9 @@ def test_the_room_for_an_id_is_there_before_it_is_known(monkeypatch):
 
 def test_where_an_id_cannot_be_saved_its_environment_is_used_again_here(monkeypatch, caplog):
     pool = other_process(Listing())
+    fails = iter([False, True, False, False])
     write = capacity._write_id
-    answers = [full, write]
-    monkeypatch.setattr(capacity, "_write_id", lambda *args: (answers.pop() if answers else write)(*args))
+    monkeypatch.setattr(capacity, "_write_id", lambda *args: full() if next(fails) else write(*args))
     lease, _ = play(acquire_on(pool, 0), IDENTIFY, listed(), created(501))
     assert [record.agentgym["event"] for record in caplog.records] == ["slot not saved"]
     play(pool.release(lease))
