@@ -8,12 +8,14 @@ has time for: with 64 environments in rounds, on a server that takes 50 ms for a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
+from agentgym_gym._http import late
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_address, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
@@ -124,6 +126,8 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close at once, without a word to the server; in its own event loop, or where that stands still."""
+        if self._answer is not None:
+            self._leave()
         transport, self._transport = self._transport, None
         self._answer = self._parser = None
         if self._alarm is not None:
@@ -137,7 +141,8 @@ class Connection(asyncio.Protocol):
         if not self._process.current:
             _inherited.append(self)
         elif self._loop.is_running() and self._loop is not _running_loop():
-            self._loop.call_soon_threadsafe(self.close)
+            with contextlib.suppress(RuntimeError):  # it was closed meanwhile, and the connection with it
+                self._loop.call_soon_threadsafe(self.close)
         elif not self._loop.is_closed():
             self.close()
 
@@ -190,6 +195,24 @@ class Connection(asyncio.Protocol):
         if answer is not None:
             answer(how)
 
+    def _leave(self) -> None:
+        """Have the rest of the reply read in another thread, if the call wants that.
+
+        That thread has a copy of the socket, so that this connection can be closed. There is none of what is
+        spoken under TLS.
+        """
+        call, parser, transport = self._call, self._parser, self._transport
+        if call is None or call.late is None or parser is None or transport is None:
+            return
+        if transport.get_extra_info("sslcontext") is not None or transport.get_write_buffer_size():
+            return
+        with contextlib.suppress(
+            OSError, TypeError, AttributeError
+        ):  # another event loop's may have no copies
+            copy: socket.socket = transport.get_extra_info("socket").dup()
+            if not late.listen(copy, parser, call):
+                copy.close()
+
     def _wake_at(self, deadline: float) -> None:
         """See to it that the deadline is not missed: by one timer that is set again only when it rings.
 
@@ -210,6 +233,7 @@ class Connection(asyncio.Protocol):
         if time.monotonic() < self._deadline:
             self._wake_at(self._deadline)
         else:
+            self._leave()
             self._settle(ServerTimeout(f"{self._call} had no whole reply in the time allowed"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from agentgym_gym._http import late
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import connect, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import socket
 
     from agentgym_gym._http.retry import Send
-    from agentgym_gym.calls import Reply
+    from agentgym_gym.calls import Call, Reply
 
 __all__ = ["Connection"]
 
@@ -34,6 +35,9 @@ class Connection:
         self._socket = connected
         self._headers = headers
         self._process = ProcessId()
+        self._parser: ResponseParser | None = (
+            None  # while it is in order: a request was sent, and is not over
+        )
 
     @classmethod
     def open(cls, asked: Send, headers: Headers) -> Connection:
@@ -84,24 +88,37 @@ class Connection:
         try:
             connected.settimeout(asked.left)
             connected.sendall(request)
+            self._parser = parser
             while not parser.complete:
                 left = asked.deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError
                 connected.settimeout(left)
                 data = connected.recv(_CHUNK)
+                self._parser = None
                 if data:
                     parser.feed(data)
                 else:
                     parser.end()
                     if not parser.complete:
                         raise ConnectionLost(f"{call} lost its connection: the server closed it")
+                self._parser = parser
         except TimeoutError as error:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except OSError as error:
             raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
         reply = parser.reply()
         return reply, not parser.last
+
+    def leave(self, call: Call) -> None:
+        """Have the rest of a reply read in another thread, if the call wants that, and close.
+
+        Args:
+            call: The call that was asked, and is not waited for any more.
+        """
+        parser, self._parser = self._parser, None
+        if parser is None or call.late is None or not late.listen(self._socket, parser, call):
+            self.close()
 
     def close(self) -> None:
         """Close at once, without a word to the server; in a forked child, the child's part of it alone."""
