@@ -124,6 +124,8 @@ class BaseTextEnv:
             self._episode.holder.run = partial(_run, self._channel, self._limits)
         except TypeError as error:  # gymnasium would raise it again together with all arguments
             raise BadOption(f"http_client failed: {error}") from error
+        import agentgym_gym._event_loop  # noqa: F401, PLC0415 - `release_all` could not at exit
+
         _live.add(self)
 
     def _attach(self) -> None:

@@ -21,8 +21,8 @@ _IDLE_SECONDS = 2.0  # a thread without work ends after that long
 class _Workers:
     """Threads that are started when there is work, and end when there is none.
 
-    They are not those of an event loop's pool: the user's work may fill that, and the end of a program waits for
-    them. These end with the program.
+    They are not those of an event loop's pool: the user's work may fill that, and the end of a program waits
+    for them. These end with the program.
 
     Args:
         name: What their names begin with.
@@ -36,10 +36,8 @@ class _Workers:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew in a forked child, which has none of its parent's threads and owes none of their work."""
-        self._work: queue.SimpleQueue[Callable[[], object]] = (
-            queue.SimpleQueue()
-        )  # the parent's may be locked
+        """Start anew in a forked child, which has no thread of its parent's and owes none of their work."""
+        self._work: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._started.clear()
         self._open: set[object] = set()  # a mark for each call that has not ended
 
@@ -51,16 +49,16 @@ class _Workers:
         """
         self._open.add(function)
         self._work.put(function)
-        if len(self._started) >= self._most:
+        if sum(thread.is_alive() for thread in list(self._started)) >= self._most:
             return
         thread = threading.Thread(target=self._serve, args=(self._work,), name=self._name, daemon=True)
-        self._started.add(thread)
         try:
             thread.start()
         except RuntimeError:  # there are too many, or the program ends
-            self._started.discard(thread)
             if not self._started:
                 self._do_all(self._work)
+        else:
+            self._started.add(thread)
 
     def drain(self, seconds: float) -> None:
         """Wait until all work is done.
@@ -73,12 +71,9 @@ class _Workers:
             time.sleep(0.01)
 
     def _serve(self, work: queue.SimpleQueue[Callable[[], object]]) -> None:
-        while True:
-            try:
-                function = work.get(timeout=_IDLE_SECONDS)
-            except queue.Empty:
-                break
-            self._do(function)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._do(work.get(timeout=_IDLE_SECONDS))  # kept by no name while the next is waited for
         self._started.discard(threading.current_thread())
         self._do_all(work)  # what came before that, when no other thread was started for it
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import weakref
 from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -322,8 +322,8 @@ def _check_descriptors(num_envs: int) -> None:
     if most != resource.RLIM_INFINITY and needed > most:
         raise SetupError(
             f"num_envs={num_envs} needs about {needed} file descriptors, one for the connection of each "
-            f"environment beside the {used} in use, and this process may open {most}. Allow more by `ulimit -n "
-            f"{needed}` in its shell, or by resource.setrlimit in Python, or make fewer environments"
+            f"environment beside the {used} in use, and this process may open {most}. Allow more, by "
+            f"`ulimit -n {needed}` in its shell or by resource.setrlimit, or make fewer environments"
         )
 
 
@@ -331,7 +331,7 @@ def _descriptors() -> int:
     """Return how many descriptors this process has open, as far as the system tells."""
     for folder in ("/proc/self/fd", "/dev/fd"):
         with contextlib.suppress(OSError):
-            return len(os.listdir(folder))
+            return sum(1 for _ in Path(folder).iterdir())
     return 0
 
 

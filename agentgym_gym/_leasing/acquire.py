@@ -185,8 +185,8 @@ def _no_slot(pool: LeasePool, capacity: int) -> str:
     if not busy:
         return f"{full}the processes of this machine use them all; close some, or {spread}"
     return (
-        f"{full}{busy} of these places {'is' if busy == 1 else 'are'} still taken by an environment in which a "
-        "request of this process was given up: its time limit was reached, it was interrupted, or its "
+        f"{full}{busy} of these places {'is' if busy == 1 else 'are'} still taken by an environment in which "
+        "a request of this process was given up: its time limit was reached, it was interrupted, or its "
         "connection was lost. The request may still be running there, and this server cannot close "
         "environments. The place is free when the server answers it, and in "
         f"{pool.quarantine_left:.0f} seconds in any case. Try again then, give it a longer time limit by "

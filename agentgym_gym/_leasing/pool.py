@@ -169,6 +169,7 @@ class LeasePool:
         self.epoch = 0
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
+        self._unclosed: dict[int, Lease] = {}
         self._free: list[int] = []
         self._quarantine: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
@@ -275,7 +276,7 @@ class LeasePool:
         with self._lock:
             return self.add_lease(self._free.pop(), holder, fresh=False, slot=slot) if self._free else None
 
-    def add_new(self, env_id: int, slot: Slot | None, holder: Holder) -> Lease:
+    def add_new(self, env_id: int, slot: Slot | None, holder: Holder | None = None) -> Lease:
         """Return a lease on an id that the server has just given out.
 
         Raises:
@@ -288,12 +289,15 @@ class LeasePool:
                     raise self.id_in_use(env_id)
                 before.revoke()  # such ids begin again only when the server does
                 self._tell("lease lost", env_id)
+            unclosed = self._unclosed.pop(env_id, None)
+            if unclosed is not None:
+                unclosed.revoke()  # likewise
             if env_id in self._free:
                 self._free.remove(env_id)
             self._quarantine = deque(entry for entry in self._quarantine if entry[1].env_id != env_id)
             if self.journal is not None:
                 self.journal.add(env_id)
-            return self.add_lease(env_id, holder, fresh=True, slot=slot)
+            return self.add_lease(env_id, holder or Holder(), fresh=True, slot=slot)
 
     def holds(self, env_id: int) -> bool:
         """Whether a lease of this process is on an id."""
@@ -369,9 +373,14 @@ class LeasePool:
             if stats is not None:
                 stats.fault(error, server=self.server, stage="close")
             self._tell("lease not closed", lease.env_id, message=str(error))
-            lease.unclosed = isinstance(error, (ServerTimeout, ConnectionLost, ServerUnreachable))
+            if isinstance(error, (ServerTimeout, ConnectionLost)) or (
+                isinstance(error, ServerUnreachable) and error.refused is False
+            ):
+                lease.unclosed = True
+                self._unclosed[lease.env_id] = lease
             return False
         lease.unclosed = False
+        self._unclosed.pop(lease.env_id, None)
         if self.journal is not None:
             self.journal.discard(lease.env_id)
             yield InThread(self.journal.flush)
@@ -397,7 +406,7 @@ class LeasePool:
                     or any(env_id == each.env_id for each in holder.leases)
                 ):
                     return
-                lease = self.add_new(env_id, None, Holder())
+                lease = self.add_new(env_id, None)
             except Fault:
                 return
             try:
@@ -444,6 +453,7 @@ class LeasePool:
             self.epoch += 1
             self.identified = False
             self._free.clear()
+            self._unclosed.clear()
             self._held.clear()  # nobody can play in them any more, and they take up no room
             for _, lease in self._quarantine:
                 self._release_soon(lease.slot)
