@@ -73,11 +73,11 @@ class Journal:
 
     def flush(self) -> None:
         """Write the changes to disk. What cannot be written is left for the next time."""
-        with self._lock:
-            try:
+        try:
+            with self._lock:
                 self._write()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the game goes on
-                _warn(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the game goes on
+            _warn(error)
 
     def _write(self) -> None:
         folder = _this_process().folder / self._name
