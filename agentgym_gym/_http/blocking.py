@@ -10,7 +10,7 @@ from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, reques
 from agentgym_gym._http.sockets import connect, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
-from agentgym_gym.errors import BadOption, ConnectionLost, ServerTimeout
+from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout
 
 if TYPE_CHECKING:
     import socket
@@ -35,9 +35,8 @@ class Connection:
         self._socket = connected
         self._headers = headers
         self._process = ProcessId()
-        self._parser: ResponseParser | None = (
-            None  # while it is in order: a request was sent, and is not over
-        )
+        self._received: list[bytes] = []  # of the reply under way
+        self._asking = False
 
     @classmethod
     def open(cls, asked: Send, headers: Headers) -> Connection:
@@ -87,22 +86,23 @@ class Connection:
         parser = ResponseParser(call)
         try:
             connected.settimeout(asked.left)
+            self._received, self._asking = [], True
             connected.sendall(request)
-            self._parser = parser
             while not parser.complete:
                 left = asked.deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError
                 connected.settimeout(left)
-                data = connected.recv(_CHUNK)
-                self._parser = None
+                self._received.append(connected.recv(_CHUNK))
+                data = self._received[-1]
+                if call.late is None:
+                    self._received.clear()  # nobody else will read it
                 if data:
                     parser.feed(data)
                 else:
                     parser.end()
                     if not parser.complete:
                         raise ConnectionLost(f"{call} lost its connection: the server closed it")
-                self._parser = parser
         except TimeoutError as error:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except OSError as error:
@@ -116,8 +116,16 @@ class Connection:
         Args:
             call: The call that was asked, and is not waited for any more.
         """
-        parser, self._parser = self._parser, None
-        if parser is None or call.late is None or not late.listen(self._socket, parser, call):
+        parser = ResponseParser(call)  # anew, as an interrupt may have come in the midst of one
+        if call.late is None or not self._asking:
+            self.close()
+            return
+        try:
+            for data in self._received:
+                parser.feed(data) if data else parser.end()
+            if not late.listen(self._socket, parser, call):
+                self.close()
+        except Fault:
             self.close()
 
     def close(self) -> None:
