@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 
@@ -198,3 +199,36 @@ def test_what_was_asked_in_vain_to_close_is_asked_again_at_exit(counted):
     server.open.add(0)  # which the server did not close after all
     at_exit()
     assert (server.asked["/close"], server.open, persisted(server)) == (2, set(), [])
+
+
+def test_a_server_that_takes_long_to_close_is_not_at_fault(counted):
+    """As WebArena's, which takes 5 seconds: one by one at exit they would take too long."""
+    server = counted(
+        {"/": "ok", "/create": 0, "/close": {"closed": "closed"}, "/reset": {"observation": "x"}}
+    )
+    ids = itertools.count()
+    began, ended = [], []
+
+    def answer(request):
+        if request.path == "/create":
+            return {"env_idx": next(ids)}
+        if request.path == "/close":
+            began.append(time.monotonic())
+            time.sleep(2.3)  # more than a usual close has at exit
+            ended.append(request.json["env_idx"])
+            return {"closed": "closed"}
+        if request.path == "/reset":
+            return {"observation": "[1] RootWebArea", "sites": [], "object": "Find it."}
+        if request.path == "/observation":
+            return "OBJECTIVE: Find it."
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" if request.path == "/" else (404, {})
+
+    server.answer = answer
+    envs = [AgentGymEnv("WebArena", server=server.url) for _ in range(5)]
+    for env in envs:
+        env.reset(options={"task_id": 0})
+    at_exit()
+    assert sorted(ended) == list(range(5))
+    assert max(began) - min(began) < 1
+    assert all(not env.stats.faults for env in envs)
+    assert persisted(server) == []
