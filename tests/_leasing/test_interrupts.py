@@ -201,6 +201,7 @@ def test_what_was_asked_in_vain_to_close_is_asked_again_at_exit(counted):
     assert (server.asked["/close"], server.open, persisted(server)) == (2, set(), [])
 
 
+@pytest.mark.slow  # seconds of waiting
 def test_a_server_that_takes_long_to_close_is_not_at_fault(counted):
     """As WebArena's, which takes 5 seconds: one by one at exit they would take too long."""
     server = counted(
