@@ -15,10 +15,12 @@ from agentgym_gym import catalogue
 from agentgym_gym._addresses import addresses
 from agentgym_gym._episode import Episode
 from agentgym_gym._headers import configured_headers
+from agentgym_gym._http.late import drain
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
 from agentgym_gym._logging import logger
 from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
+from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats import AgentGymFormat, get_format
 from agentgym_gym.spaces import ReplySpace, TextSpace
@@ -37,6 +39,8 @@ __all__ = ["EXIT_SECONDS", "BaseTextEnv", "Channel", "live_envs", "public_spec",
 
 EXIT_SECONDS = 10.0
 """Seconds in which all environments are released when the program ends."""
+
+_AT_ONCE = 64  # environments released at once at exit, each by a connection
 
 
 @dataclass(frozen=True)
@@ -111,14 +115,17 @@ class BaseTextEnv:
             max_envs_per_server=options.max_envs_per_server,
         )
         self._server = options.server
-        self._limits = options.limits
+        self._limits = options.limits(wire.time_limits)
         self._until = 0.0  # when the time of the episode is up
         given = configured_headers(self.environment, options.headers)
         try:
             self._channel = Channel(given, options.make_client(asynchronous=self._asynchronous))
             self._attach()
+            self._episode.holder.run = partial(_run, self._channel, self._limits)
         except TypeError as error:  # gymnasium would raise it again together with all arguments
             raise BadOption(f"http_client failed: {error}") from error
+        import agentgym_gym._event_loop  # noqa: F401, PLC0415 - `release_all` could not at exit
+
         _live.add(self)
 
     def _attach(self) -> None:
@@ -192,7 +199,8 @@ class BaseTextEnv:
         return turn
 
     def _closed(self) -> None:
-        _live.discard(self)
+        if not self._episode.holder.owes(again=True):
+            _live.discard(self)  # else it is tried again at exit
 
     def _release(self) -> bool:
         """Release the remote environment at exit; return whether the server did its part.
@@ -200,6 +208,9 @@ class BaseTextEnv:
         By a connection of its own: another thread, or an event loop, may be using the environment's.
         """
         raise NotImplementedError
+
+    def _disconnect(self) -> None:
+        """Close the connection at exit, when the remote environment is released."""
 
     def _choose_task(self, rng: np.random.Generator, options: dict[str, Any]) -> int:
         unknown = sorted(set(map(str, options)) - {"task_id"})
@@ -267,32 +278,82 @@ def release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
     from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
     with contextlib.closing(
-        SyncDriver(limits=Limits.of(timeout), headers=channel.headers, http_client=channel.http_client)
+        SyncDriver(
+            limits=Limits.of(timeout, {"close": timeout}),
+            headers=channel.headers,
+            http_client=channel.http_client,
+        )
     ) as driver:
         return driver.run(episode.close())
 
 
-def release_all() -> None:
-    """Release at exit the remote environments that are still held.
+def _run(channel: Channel, limits: Limits, flow: WaitingFlow[bool]) -> bool:
+    """Run a flow in a thread of its own, by a new connection; only the engine asks for that."""
+    from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
-    A server that does not answer is asked once, and all of it takes `EXIT_SECONDS` at most.
+    with contextlib.closing(SyncDriver(limits=limits, headers=channel.headers)) as driver:
+        return driver.run(flow)
+
+
+def release_all() -> None:
+    """Release at exit the remote environments that are still held, in `EXIT_SECONDS` at most.
+
+    Those that are spoken to by the engine are released at once, as some servers take seconds for each. Of the
+    others, a server that does not answer is asked once.
     """
     deadline = time.monotonic() + EXIT_SECONDS
+    drain(EXIT_SECONDS / 2)
+    drain_background(EXIT_SECONDS / 2)
+    held = [env for env in live_envs() if env._episode.holder.owes(again=True)]  # noqa: SLF001 - our own
+    by_engine = [env for env in held if env._channel.http_client is None]  # noqa: SLF001 - our own
+    with contextlib.suppress(Exception):
+        _release_together(by_engine, deadline)
     silent: set[str] = set()
-    late = 0
-    for env in live_envs():
-        lease = env._episode.lease  # noqa: SLF001 - our own
-        server = lease.server if lease else ""
-        if server in silent:
-            continue
-        if time.monotonic() > deadline:
-            late += lease is not None
+    for env in held:
+        server = env._episode.holder.server  # noqa: SLF001 - our own
+        if env in by_engine or server in silent or time.monotonic() > deadline:
             continue
         with contextlib.suppress(Exception):
             if not env._release():  # noqa: SLF001 - our own
                 silent.add(server)
+    late = sum(len(env._episode.holder.owes(again=True)) for env in held)  # noqa: SLF001 - our own
     if late:
         logger.warning("%d remote environments stay open: there was no time to close them at exit", late)
+
+
+def _release_together(envs: Sequence[BaseTextEnv], deadline: float) -> None:
+    """Release environments that are spoken to by the engine, in one event loop."""
+    if not envs:
+        return
+    import asyncio  # noqa: PLC0415 - not before it is needed: importing the library must be cheap
+
+    from agentgym_gym._event_loop import run_here  # noqa: PLC0415 - it imports asyncio
+    from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
+
+    async def release_one(env: BaseTextEnv, turns: asyncio.Semaphore) -> None:
+        async with turns:
+            own = env.environment.wire.time_limits.get("close", 0.0)
+            seconds = min(max(EXIT_SECONDS / 5, own), max(0.001, deadline - time.monotonic()))
+            limits = Limits(connect=seconds, close=seconds)
+            driver = AsyncDriver(limits=limits, headers=env._channel.headers)  # noqa: SLF001 - our own
+            try:
+                await driver.run(env._episode.close())  # noqa: SLF001 - our own
+            finally:
+                await driver.close()
+
+    async def release_each() -> None:
+        turns = asyncio.Semaphore(_AT_ONCE)
+        work = {asyncio.ensure_future(release_one(env, turns)) for env in envs}
+        _, late = await asyncio.wait(work, timeout=max(0.0, deadline - time.monotonic()))
+        for each in late:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+    try:
+        run_here(release_each())
+    finally:
+        for env in envs:
+            env._disconnect()  # noqa: SLF001 - our own
 
 
 at_exit(release_all, order=RELEASE_ENVIRONMENTS)

@@ -14,9 +14,10 @@ from gymnasium.error import ResetNeeded
 
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.acquire import acquire
+from agentgym_gym._leasing.pool import Holder
 from agentgym_gym._text import scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
-from agentgym_gym.calls import Flow, Stage, WaitingFlow, at
+from agentgym_gym.calls import Flow, Stage, WaitingFlow, at, listening
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
@@ -87,6 +88,8 @@ class Episode:
         fault: The fault that ended the current task, if one did.
         stats: Where faults are counted; the driver's own, so that they stand beside what it counts.
         transcript: The messages of the current task.
+        lease: The lease on the remote environment that is played in.
+        holder: Where that and all others are noted that are not released yet.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Episode:
         self.stats = Stats()
         self.transcript: list[Message] = []
         self.lease: Lease | None = None
+        self.holder = Holder()
         self._playing = False
         self._task_id = -1
         self._start = Start("")
@@ -140,7 +144,8 @@ class Episode:
         self._playing = False
         lease = self.lease
         if lease is not None and (self.fault or lease.maybe_busy or not lease.pool.resume(lease)):
-            yield from self._release()
+            lease = self.lease = None
+        yield from self._release(but=lease)
         self.fault = None
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
@@ -200,7 +205,7 @@ class Episode:
             Whether the server did its part, if it had one.
         """
         self._playing = False
-        return (yield from self._release())
+        return (yield from self._release(again=True))
 
     def _start_task(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[Start]:
         """Reset the remote environment we hold, or a free one; where that proves unusable, a new one."""
@@ -216,7 +221,11 @@ class Episode:
 
     def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> WaitingFlow[Lease]:
         most, stats = self.max_envs_per_server, self.stats
-        return (yield from acquire(self.environment, servers, task_id, stats, most=most, fresh=fresh))
+        return (
+            yield from acquire(
+                self.environment, servers, task_id, stats, most=most, fresh=fresh, holder=self.holder
+            )
+        )
 
     def _reset_remote(self, lease: Lease, task_id: int) -> WaitingFlow[Start]:
         try:
@@ -236,10 +245,12 @@ class Episode:
             lease.check()
             # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
             # episode that looks as if it could go on.
-            self._playing, lease.maybe_busy = False, True
+            self._playing, lease.maybe_busy, lease.answered = False, True, False
+            if not self.wire.closes:  # then it is of use to know when the server is done
+                flow = listening(flow, lease.pool.late_reply(lease))
             answer = yield from at(lease.server, flow)
         except Fault as fault:
-            lease.maybe_busy = isinstance(fault, (ServerTimeout, ConnectionLost))
+            lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:
                 lease.revoke()  # the server may have been restarted, and the id be another's
             yield from lease.pool.note_fault(fault)
@@ -249,9 +260,22 @@ class Episode:
         lease.pool.note_reply()
         return answer
 
-    def _release(self) -> WaitingFlow[bool]:
-        lease, self.lease = self.lease, None
-        return True if lease is None else (yield from lease.pool.release(lease, self.stats))
+    def _release(self, *, but: Lease | None = None, again: bool = False) -> WaitingFlow[bool]:
+        """Release all leases, those of before an interrupt, too.
+
+        Args:
+            but: One that is kept.
+            again: Whether what was asked in vain to close is asked again.
+        """
+        self.lease = but
+        done = True
+        for lease in self.holder.owes(again=again):
+            if lease is but:
+                continue
+            if lease.released and not done:
+                break  # what does not answer is not asked again and again
+            done = (yield from lease.pool.release(lease, self.stats)) and done
+        return done
 
     def _read(self, reply: str | Action | Verbatim) -> ParsedReply:
         try:

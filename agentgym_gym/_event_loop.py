@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,8 +19,12 @@ class EventLoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
-        self._thread.start()
+        try:
+            self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
+            self._thread.start()
+        except BaseException:
+            self._loop.close()
+            raise
 
     @property
     def runs_here(self) -> bool:
@@ -47,16 +52,23 @@ class EventLoopThread:
             done.cancel()
             raise
 
-    def stop(self) -> None:
-        """End the thread."""
+    def stop(self, *, wait: bool = True) -> None:
+        """End the thread.
+
+        Args:
+            wait: Whether to wait for its end.
+        """
         if self.runs_here:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
+            with contextlib.suppress(RuntimeError):  # it ends already
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            if wait:
+                self._thread.join()
 
     def _serve(self) -> None:
         try:
             self._loop.run_forever()
         finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())  # which closes connections
             self._loop.close()
 
 

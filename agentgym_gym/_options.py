@@ -71,14 +71,16 @@ class EnvOptions:
         named = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "own"}
         return {name: value for name, value in named.items() if value != _DEFAULTS[name]} | dict(self.own)
 
-    @cached_property
-    def limits(self) -> Limits:
-        """The time limits.
+    def limits(self, own: Mapping[str, float]) -> Limits:
+        """Return the time limits.
+
+        Args:
+            own: Those of the environment in place of the usual ones.
 
         Raises:
             BadOption: ``timeout`` names no limits.
         """
-        return Limits.of(self.timeout)
+        return Limits.of(self.timeout, own)
 
     @property
     def arguments(self) -> str:

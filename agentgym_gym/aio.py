@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, release
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._logging import logger
 from agentgym_gym._options import is_client
+from agentgym_gym._threads import call_in_background
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ class AsyncAgentGymEnv(BaseTextEnv):
         )
         self._episode.stats = self._driver.stats
         # An environment that is dropped without close() still releases its remote environment.
-        self._finalizer = weakref.finalize(self, _abandon, self._episode, self._driver, channel)
+        self._finalizer = weakref.finalize(
+            self, _abandon, self._episode, self._driver, channel, self._limits.close
+        )
         self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
 
     async def __aenter__(self) -> Self:
@@ -172,12 +174,11 @@ class AsyncAgentGymEnv(BaseTextEnv):
             raise
 
 
-def _abandon(episode: Episode, driver: AsyncDriver, channel: Channel) -> None:
+def _abandon(episode: Episode, driver: AsyncDriver, channel: Channel, seconds: float) -> None:
     """Release the remote environment of a dropped one, in a thread: the garbage collector must not wait."""
-    if episode.lease is not None:
-        seconds = Limits().close
-        threading.Thread(target=lambda: _release(episode, channel, timeout=seconds), daemon=True).start()
     driver.abandon()
+    if episode.holder.leases:
+        call_in_background(lambda: _release(episode, channel, timeout=seconds))
 
 
 def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
@@ -194,7 +195,7 @@ def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
     if channel.http_client is None:
         return release(episode, channel, timeout=timeout)
     if is_client(channel.http_client):
-        if episode.lease is not None:
+        if episode.holder.leases:
             logger.warning(
                 "a remote environment stays open: its AsyncClient works in its own event loop alone. "
                 "Await close() there"
@@ -208,7 +209,11 @@ def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
 async def _run_close(episode: Episode, channel: Channel, timeout: float) -> bool:
     from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
-    driver = AsyncDriver(limits=Limits.of(timeout), headers=channel.headers, http_client=channel.http_client)
+    driver = AsyncDriver(
+        limits=Limits.of(timeout, {"close": timeout}),
+        headers=channel.headers,
+        http_client=channel.http_client,
+    )
     try:
         return await driver.run(episode.close())
     finally:

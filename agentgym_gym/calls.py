@@ -20,7 +20,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
@@ -28,7 +28,19 @@ from urllib.parse import urlencode
 from agentgym_gym._text import no_constant, redact, scrub, shown
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
 
-__all__ = ["Body", "Call", "Flow", "InThread", "Reply", "Stage", "Wait", "WaitingFlow", "at", "exchange"]
+__all__ = [
+    "Body",
+    "Call",
+    "Flow",
+    "InThread",
+    "Reply",
+    "Stage",
+    "Wait",
+    "WaitingFlow",
+    "at",
+    "exchange",
+    "listening",
+]
 
 T = TypeVar("T")
 
@@ -57,6 +69,8 @@ class Call:
         body: The JSON object to send, or None for no body.
         query: Query parameters, in order.
         server: Base URL without a trailing slash; empty while the call is relative.
+        late: Called in another thread with the reply, where that comes when nobody waits for it any more:
+            after its time limit, or after the task or program that waited was interrupted.
     """
 
     stage: Stage
@@ -65,6 +79,7 @@ class Call:
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str | int] = field(default_factory=dict)
     server: str = ""
+    late: Callable[[Reply], object] | None = field(default=None, compare=False, repr=False)
 
     @property
     def repeatable(self) -> bool:
@@ -90,7 +105,7 @@ class Call:
 
     def on(self, server: str) -> Call:
         """Return the same call of a server."""
-        return Call(self.stage, self.method, self.path, self.body, self.query, server)
+        return Call(self.stage, self.method, self.path, self.body, self.query, server, self.late)
 
     def __str__(self) -> str:
         """Say what was asked of whom, for error messages: never the body, never a password."""
@@ -186,6 +201,32 @@ def at(server: str, flow: Flow[T]) -> Flow[T]:
             try:
                 reply = yield call.on(server)
             except Exception as error:  # noqa: BLE001 - whatever the driver throws belongs to the inner flow
+                call = flow.throw(error)
+            else:
+                call = flow.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+def listening(flow: Flow[T], late: Callable[[Reply], object]) -> Flow[T]:
+    """Run a flow whose late replies are wanted.
+
+    Args:
+        flow: The flow.
+        late: What is done with a reply that nobody waits for any more; see `Call`.
+
+    Returns:
+        What the flow returns.
+    """
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = yield replace(call, late=late)
+            except Exception as error:  # noqa: BLE001 - as in `at`
                 call = flow.throw(error)
             else:
                 call = flow.send(reply)

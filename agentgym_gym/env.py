@@ -197,11 +197,14 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
         try:
             return release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
         finally:
-            if self._busy.acquire(blocking=False):
-                try:
-                    self._driver.close()
-                finally:
-                    self._busy.release()  # another thread may close it at exit, too
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._busy.acquire(blocking=False):
+            try:
+                self._driver.close()
+            finally:
+                self._busy.release()  # another thread may close it at exit, too
 
 
 def _close(episode: Episode, driver: SyncDriver) -> None:

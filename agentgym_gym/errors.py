@@ -37,7 +37,7 @@ call. An ``ActionError`` is for the agent: an episode turns it into an observati
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium.error
 
@@ -154,10 +154,13 @@ class Fault(AgentGymError):
 
     Attributes:
         was_sent: Whether the request may have reached the server, and so may have been carried out.
+        server_slow: Whether the server let a time limit pass, and nothing here is to blame: its circuit opens
+            after some of these.
         counted: Whether it was counted, which whoever meets it first does.
     """
 
-    was_sent: ClassVar[bool] = True
+    was_sent: bool = True
+    server_slow: bool = False
     counted: bool = False
 
     def as_dict(self) -> dict[str, str]:
@@ -175,13 +178,16 @@ class ServerUnreachable(Fault):
 
     was_sent = False
 
-    def __init__(self, message: str, *, refused: bool | None = False) -> None:
+    def __init__(self, message: str, *, refused: bool | None = False, server_slow: bool = False) -> None:
         super().__init__(message)
         self.refused = refused
+        self.server_slow = server_slow
 
 
 class ServerTimeout(Fault):
     """The request was sent, but no whole reply came within the time allowed."""
+
+    server_slow = True
 
 
 class ConnectionLost(Fault):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import weakref
 from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -15,7 +18,7 @@ from agentgym_gym._episode import StepResult
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._options import is_client
 from agentgym_gym.aio import AsyncAgentGymEnv
-from agentgym_gym.errors import BadOption, Fault
+from agentgym_gym.errors import BadOption, Fault, SetupError
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["AgentGymVectorEnv"]
 
 T = TypeVar("T")
+
+_OTHER_DESCRIPTORS = 32  # for the event loop, files, and connections that close others
 
 
 class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None"], "NDArray[Any]"]):
@@ -50,6 +55,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
         BadOption: An argument, or the variable for headers, has a value it cannot have.
+        SetupError: This process may not open a connection for each.
     """
 
     _spec: EnvSpec | None = None
@@ -75,6 +81,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
                 "a vector environment takes no live http_client: give a callable that makes an "
                 "httpx.AsyncClient for each environment, or its import path"
             )
+        _check_descriptors(num_envs)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = num_envs
         self.envs = tuple(AsyncAgentGymEnv(environment, **options) for _ in range(num_envs))
@@ -89,6 +96,9 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         from agentgym_gym._event_loop import EventLoopThread  # noqa: PLC0415 - it imports asyncio
 
         self._loop = EventLoopThread()
+        # Dropped without close(), it leaves no thread; its environments release themselves.
+        self._finalizer = weakref.finalize(self, self._loop.stop, wait=False)
+        self._finalizer.atexit = False  # at exit the environments are released first: see _base_env.py
 
     @property
     def spec(self) -> EnvSpec | None:
@@ -196,13 +206,18 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         return tuple(str(env.render()) for env in self.envs)
 
     def close_extras(self, **_kwargs: Any) -> None:
-        """Release all remote environments and end the thread; called by ``close``."""
+        """Release all remote environments and end the thread; called by ``close``.
+
+        After Ctrl-C in the midst of it, it may be called again, for those that are still open.
+        """
         if not self._loop.runs_here:
             return  # closed before, or a forked child, to which none of it belongs
         try:
             self._loop.run(self._close_all())
-        finally:
+        except Exception:
             self._loop.stop()
+            raise
+        self._loop.stop()  # not after Ctrl-C: the next `close` closes the rest
 
     async def _reset_all(
         self, chosen: Sequence[int], seeds: Sequence[Any], tasks: Sequence[Any]
@@ -289,6 +304,35 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         if len(values) != self.num_envs:
             raise BadOption(f"{name} should be one number, or {self.num_envs}, not {len(values)}")
         return values
+
+
+def _check_descriptors(num_envs: int) -> None:
+    """Check that each environment can have its connection.
+
+    Raises:
+        SetupError: This process may not open so many descriptors.
+    """
+    try:
+        import resource  # noqa: PLC0415 - not every system has it
+    except ImportError:
+        return
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = _descriptors()
+    needed = used + num_envs + _OTHER_DESCRIPTORS
+    if most != resource.RLIM_INFINITY and needed > most:
+        raise SetupError(
+            f"num_envs={num_envs} needs about {needed} file descriptors, one for the connection of each "
+            f"environment beside the {used} in use, and this process may open {most}. Allow more, by "
+            f"`ulimit -n {needed}` in its shell or by resource.setrlimit, or make fewer environments"
+        )
+
+
+def _descriptors() -> int:
+    """Return how many descriptors this process has open, as far as the system tells."""
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        with contextlib.suppress(OSError):
+            return sum(1 for _ in Path(folder).iterdir())
+    return 0
 
 
 async def _gather(work: Mapping[int, Awaitable[T]]) -> dict[int, T]:

@@ -81,6 +81,8 @@ class Wire(ABC):
         closes: Whether the server can free an environment.
         capacity: How many environments one server can hold, for all of its clients; None for no limit.
         reissues_ids: Whether a full server hands out ids that are in use, instead of refusing.
+        time_limits: Seconds by the name of a limit of `Limits`, where a healthy server needs more than the
+            usual default allows.
     """
 
     greeting: ClassVar[str]
@@ -90,6 +92,7 @@ class Wire(ABC):
     closes: ClassVar[bool]
     capacity: ClassVar[int | None] = None
     reissues_ids: ClassVar[bool] = False
+    time_limits: ClassVar[Mapping[str, float]] = {}
 
     def identify(self) -> Flow[None]:
         """Check that the right environment answers.

@@ -118,6 +118,7 @@ def _facts(environment: Environment) -> str:
         "score": _score(environment),
         "an action outside the grammar is": unknown[environment.on_unknown],
         "variable of its server": f"`{environment.variable}`",
+        **{f"time limit `{name}`": f"{s:g} s by default" for name, s in environment.wire.time_limits.items()},
         **{f"option `{name}`": doc for name, doc in environment.options.items()},
     }
     return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())

@@ -31,3 +31,19 @@ def test_what_differs_from_the_defaults_is_kept():
     }
     with pytest.raises(dataclasses.FrozenInstanceError):
         EnvOptions().server = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("environment", "timeout", "close"),
+    [
+        ("TextCraft", 300.0, 5),
+        ("TextCraft", 2, 2),
+        ("WebArena", 300.0, 30),
+        ("WebArena", 4, 30),  # a number of seconds for replies does not make each close a fault
+        ("WebArena", {"step": 1}, 30),
+        ("WebArena", {"close": 3}, 3),
+        ("SciWorld", 60, 15),
+    ],
+)
+def test_an_environment_has_time_limits_of_its_own(environment, timeout, close):
+    assert AgentGymEnv(environment, server="http://127.0.0.1:9", timeout=timeout)._limits.close == close

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
+import textwrap
 import threading
 import time
+from pathlib import Path
 
 import gymnasium
 import httpx
@@ -13,6 +17,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+import programs
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.oracles.textcraft import TextCraftOracle
 from agentgym_gym.vector import AgentGymVectorEnv
@@ -257,3 +262,66 @@ def test_an_interrupted_step_ends_the_episodes_that_took_part(make, late):
     envs.reset(options={"reset_mask": np.array([True, False, True])})
     *_, infos = envs.step([LOOK] * 3)
     assert infos["turn"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("played", [False, True])
+def test_what_is_dropped_without_close_leaves_no_thread_and_no_descriptor(counted, played):
+    def descriptors():
+        folder = Path("/proc/self/fd")
+        return len(list(folder.iterdir())) if folder.is_dir() else 0
+
+    server = counted()
+    first = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=1, server=server.url)
+    first.reset(seed=0)
+    first.close()  # what is imported and kept for good
+    gc.collect()
+    before = descriptors(), {each for each in threading.enumerate() if each.name == "agentgym-vector"}
+    for _ in range(3):
+        envs = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=4, server=server.url)
+        if played:
+            envs.reset(seed=0)
+            envs.step(["Action: inventory"] * 4)
+        del envs
+        gc.collect()
+    deadline = time.monotonic() + 10
+    after = None
+    while after != before or server.open:
+        assert time.monotonic() < deadline, (before, after, server.open)
+        time.sleep(0.02)
+        after = (
+            descriptors() - len(server._open),
+            {each for each in threading.enumerate() if each.name == "agentgym-vector"},
+        )
+
+
+@pytest.mark.slow  # a program of its own
+@pytest.mark.parametrize(("number", "made"), [(1_000, False), (100, True)])
+def test_a_vector_beyond_the_limit_of_descriptors_is_named(counted, number, made):
+    server = counted()
+    code = f"""
+        import resource, sys
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        import gymnasium, agentgym_gym
+        try:
+            envs = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs={number}, server=sys.argv[1])
+        except agentgym_gym.errors.SetupError as error:
+            print(error)
+        else:
+            envs.reset(seed=0)
+            envs.close()
+            print("plays")
+    """
+    ended = programs.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), server.url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    if made:
+        assert ended.stdout == "plays\n"
+    else:
+        assert "num_envs=1000 needs about 10" in ended.stdout
+        assert "may open 256" in ended.stdout
+        assert "ulimit -n" in ended.stdout
+    assert (server.most, server.open) == (number if made else 0, set())

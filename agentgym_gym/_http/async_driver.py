@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agentgym_gym._http import late
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
 from agentgym_gym._threads import call_in_thread
-from agentgym_gym.calls import InThread
+from agentgym_gym.calls import InThread, Reply
 from agentgym_gym.errors import InUse, SetupError
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ class FlowFuture(asyncio.Future[T]):
                 self.set_exception(error)
         except BaseException:
             self.cancel()  # Ctrl-C, say
+            if isinstance(how, Reply):
+                late.tell(how)
             raise
 
     def _resume(self, how: object) -> Send | Pause | InThread:

@@ -8,13 +8,16 @@ has time for: with 64 environments in rounds, on a server that takes 50 ms for a
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
+from agentgym_gym._http import late
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_readable, nobody_listens, tls_context
+from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_address, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
@@ -59,22 +62,30 @@ class Connection(asyncio.Protocol):
         """
         call, seconds = asked.call, min(asked.left, asked.connect)
         origin = origin_of(call.server, headers)
-        connecting = asyncio.get_running_loop().create_connection(
-            lambda: cls(headers),
-            origin.host,
-            origin.port,
-            ssl=tls_context() if origin.tls else None,
-            happy_eyeballs_delay=ATTEMPT_DELAY,
-        )
+        loop, deadline = asyncio.get_running_loop(), time.monotonic() + seconds
+        looked_up = is_address(origin.host)
         try:
-            _, connection = await asyncio.wait_for(connecting, seconds)
+            if not looked_up:  # by itself, as a slow look-up says nothing about the server
+                looking_up = loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+                await asyncio.wait_for(looking_up, seconds)
+                looked_up = True
+            connecting = loop.create_connection(
+                lambda: cls(headers),
+                origin.host,
+                origin.port,
+                ssl=tls_context() if origin.tls else None,
+                happy_eyeballs_delay=ATTEMPT_DELAY,
+            )
+            _, connection = await asyncio.wait_for(connecting, max(0.001, deadline - time.monotonic()))
         except asyncio.TimeoutError:
-            raise ServerUnreachable(f"{call} could not connect in {seconds:.3g} seconds") from None
+            what = "connect" if looked_up else f"look up the name {origin.host}"
+            raise ServerUnreachable(
+                f"{call} could not {what} in {seconds:.3g} seconds", server_slow=looked_up
+            ) from None
         except UnicodeError as error:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
-            refused = nobody_listens(error)
-            raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
+            raise unreachable(call, error) from error
         (await _connections_of_this_loop()).add(connection)
         return connection
 
@@ -115,6 +126,8 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close at once, without a word to the server; in its own event loop, or where that stands still."""
+        if self._answer is not None:
+            self._leave()
         transport, self._transport = self._transport, None
         self._answer = self._parser = None
         if self._alarm is not None:
@@ -128,7 +141,8 @@ class Connection(asyncio.Protocol):
         if not self._process.current:
             _inherited.append(self)
         elif self._loop.is_running() and self._loop is not _running_loop():
-            self._loop.call_soon_threadsafe(self.close)
+            with contextlib.suppress(RuntimeError):  # it was closed meanwhile, and the connection with it
+                self._loop.call_soon_threadsafe(self.close)
         elif not self._loop.is_closed():
             self.close()
 
@@ -181,6 +195,24 @@ class Connection(asyncio.Protocol):
         if answer is not None:
             answer(how)
 
+    def _leave(self) -> None:
+        """Have the rest of the reply read in another thread, if the call wants that.
+
+        That thread has a copy of the socket, so that this connection can be closed. There is none of what is
+        spoken under TLS.
+        """
+        call, parser, transport = self._call, self._parser, self._transport
+        if call is None or call.late is None or parser is None or transport is None:
+            return
+        if transport.get_extra_info("sslcontext") is not None or transport.get_write_buffer_size():
+            return
+        with contextlib.suppress(
+            OSError, TypeError, AttributeError
+        ):  # another event loop's may have no copies
+            copy: socket.socket = transport.get_extra_info("socket").dup()
+            if not late.listen(copy, parser, call):
+                copy.close()
+
     def _wake_at(self, deadline: float) -> None:
         """See to it that the deadline is not missed: by one timer that is set again only when it rings.
 
@@ -201,6 +233,7 @@ class Connection(asyncio.Protocol):
         if time.monotonic() < self._deadline:
             self._wake_at(self._deadline)
         else:
+            self._leave()
             self._settle(ServerTimeout(f"{self._call} had no whole reply in the time allowed"))
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from agentgym_gym._http import late
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import connect, is_readable, nobody_listens, tls_context
+from agentgym_gym._http.sockets import connect, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
-from agentgym_gym.errors import BadOption, ConnectionLost, ServerTimeout, ServerUnreachable
+from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout
 
 if TYPE_CHECKING:
     import socket
 
     from agentgym_gym._http.retry import Send
-    from agentgym_gym.calls import Reply
+    from agentgym_gym.calls import Call, Reply
 
 __all__ = ["Connection"]
 
@@ -34,6 +35,8 @@ class Connection:
         self._socket = connected
         self._headers = headers
         self._process = ProcessId()
+        self._received: list[bytes] = []  # of the reply under way
+        self._asking = False
 
     @classmethod
     def open(cls, asked: Send, headers: Headers) -> Connection:
@@ -58,8 +61,7 @@ class Connection:
         except UnicodeError as error:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
-            refused = nobody_listens(error)
-            raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
+            raise unreachable(call, error) from error
         return cls(connected, headers)
 
     @property
@@ -84,13 +86,17 @@ class Connection:
         parser = ResponseParser(call)
         try:
             connected.settimeout(asked.left)
+            self._received, self._asking = [], True
             connected.sendall(request)
             while not parser.complete:
                 left = asked.deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError
                 connected.settimeout(left)
-                data = connected.recv(_CHUNK)
+                self._received.append(connected.recv(_CHUNK))
+                data = self._received[-1]
+                if call.late is None:
+                    self._received.clear()  # nobody else will read it
                 if data:
                     parser.feed(data)
                 else:
@@ -103,6 +109,24 @@ class Connection:
             raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
         reply = parser.reply()
         return reply, not parser.last
+
+    def leave(self, call: Call) -> None:
+        """Have the rest of a reply read in another thread, if the call wants that, and close.
+
+        Args:
+            call: The call that was asked, and is not waited for any more.
+        """
+        parser = ResponseParser(call)  # anew, as an interrupt may have come in the midst of one
+        if call.late is None or not self._asking:
+            self.close()
+            return
+        try:
+            for data in self._received:
+                parser.feed(data) if data else parser.end()
+            if not late.listen(self._socket, parser, call):
+                self.close()
+        except Fault:
+            self.close()
 
     def close(self) -> None:
         """Close at once, without a word to the server; in a forked child, the child's part of it alone."""

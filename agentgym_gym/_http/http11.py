@@ -170,12 +170,12 @@ class ResponseParser:
             self.complete = True
 
     def reply(self) -> Reply:
-        """Return the reply, once it is complete.
+        """Return the reply, once it is complete. May be called again, as after Ctrl-C.
 
         Raises:
             BadReply: It leads elsewhere, or is encoded in a way that cannot be read.
         """
-        del self._parser  # the two hold each other, and there may be thousands a second
+        self.__dict__.pop("_parser", None)  # the two hold each other, and there may be thousands a second
         if HTTPStatus.MULTIPLE_CHOICES <= self._status < HTTPStatus.BAD_REQUEST:
             raise redirected(self._call, self._headers.get("location"))
         # After an error of its own a server of this kind closes the connection without a word.

@@ -265,7 +265,8 @@ def _faults(client: Any, call: Call) -> Iterator[None]:
     try:
         yield
     except (library.ConnectTimeout, library.PoolTimeout) as error:
-        raise ServerUnreachable(f"{call} could not connect: {reason(error)}") from error
+        slow = isinstance(error, library.ConnectTimeout)  # and not the client, whose pool is full
+        raise ServerUnreachable(f"{call} could not connect: {reason(error)}", server_slow=slow) from error
     except (library.ConnectError, library.ProxyError) as error:
         raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=None) from error
     except library.TimeoutException as error:

@@ -49,31 +49,35 @@ class Limits:
     episode: float = 6 * 3600.0
 
     @classmethod
-    def of(cls, timeout: float | Mapping[str, float]) -> Limits:
+    def of(cls, timeout: float | Mapping[str, float], own: Mapping[str, float] | None = None) -> Limits:
         """Read the option ``timeout``.
 
         Args:
             timeout: Seconds for ``create``, ``reset`` and ``step`` alike, and the most for ``connect`` and
                 ``close``; or seconds by the name of the limit, where the others keep their defaults.
+            own: Defaults of the environment in place of the usual ones. A number of seconds cuts none of
+                those for ``connect`` and ``close``.
 
         Raises:
             BadOption: A limit is not a positive number of seconds, or there is none of that name.
         """
+        own = own or {}
         if not isinstance(timeout, Mapping):
             seconds = _seconds(timeout, "timeout")
             most = cls()
             return cls(
-                connect=min(seconds, most.connect),
+                connect=own.get("connect", min(seconds, most.connect)),
                 create=seconds,
                 reset=seconds,
                 step=seconds,
-                close=min(seconds, most.close),
+                close=own.get("close", min(seconds, most.close)),
             )
         names = [each.name for each in fields(cls)]
         unknown = sorted(set(map(str, timeout)) - set(names))
         if unknown:
             raise BadOption(f"timeout has no limits for {unknown}; there are {names}")
-        return cls(**{name: _seconds(value, f"timeout[{name!r}]") for name, value in timeout.items()})
+        given = {name: _seconds(value, f"timeout[{name!r}]") for name, value in timeout.items()}
+        return cls(**{**own, **given})
 
     def seconds(self, stage: Stage) -> float:
         """Return what is allowed for a call."""

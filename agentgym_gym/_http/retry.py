@@ -161,7 +161,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
     """Get a reply, trying again where that can do no harm, all within one time limit."""
     began = time.monotonic()
     if began >= until:
-        raise ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
+        raise _episode_over(call, limits)
     deadline = min(began + limits.seconds(call.stage), until)
     attempt = 0
     try:
@@ -171,6 +171,8 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
             try:
                 reply: Reply = yield Send(call, deadline, limits.connect)
             except Fault as fault:
+                if deadline == until:
+                    fault.server_slow = False  # it had less time than the limit of its stage
                 if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
                 reason = str(fault)
@@ -194,6 +196,13 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
             yield Pause(wait)
     finally:
         stats.seconds += time.monotonic() - began
+
+
+def _episode_over(call: Call, limits: Limits) -> ServerTimeout:
+    """Return the fault of an episode whose time is up before a call was sent."""
+    fault = ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
+    fault.was_sent = fault.server_slow = False
+    return fault
 
 
 def _reconnected(call: Call, stats: Stats, before: int) -> None:

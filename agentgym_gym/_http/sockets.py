@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -13,16 +14,30 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._text import reason
+from agentgym_gym.errors import ServerUnreachable
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable
 
-__all__ = ["ATTEMPT_DELAY", "connect", "is_readable", "nobody_listens", "tls_context"]
+    from agentgym_gym.calls import Call
+
+__all__ = [
+    "ATTEMPT_DELAY",
+    "connect",
+    "is_address",
+    "is_readable",
+    "nobody_listens",
+    "tls_context",
+    "unreachable",
+]
 
 ATTEMPT_DELAY = 0.25
 """Seconds after which the next address of a name is tried beside the ones before (RFC 8305, section 5)."""
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
+_NO_DESCRIPTOR = frozenset({str(errno.EMFILE), str(errno.ENFILE)})
 _CODE = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -51,9 +66,38 @@ def nobody_listens(error: OSError) -> bool:
     A name that cannot be looked up, a network that cannot be reached, a certificate that is not trusted or a
     lack of descriptors says nothing about the server.
     """
+    return _codes(error) == {str(errno.ECONNREFUSED)}
+
+
+def _codes(error: OSError) -> set[str]:
     # asyncio puts the failures of several addresses into the words of one error, without a number.
-    codes = {str(error.errno)} if error.errno is not None else set(_CODE.findall(str(error)))
-    return codes == {str(errno.ECONNREFUSED)}
+    return {str(error.errno)} if error.errno is not None else set(_CODE.findall(str(error)))
+
+
+def unreachable(call: Call, error: OSError) -> ServerUnreachable:
+    """Return the fault of a failure to connect, with its real reason.
+
+    Args:
+        call: What was to be sent.
+        error: How it failed.
+    """
+    advice = ""
+    if _codes(error) & _NO_DESCRIPTOR:
+        advice = ". Close what is not needed, or allow this process more of them (ulimit -n)"
+    return ServerUnreachable(
+        f"{call} could not connect: {reason(error)}{advice}",
+        refused=nobody_listens(error),
+        server_slow=isinstance(error, TimeoutError),
+    )
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host is an address, and no name that must be looked up."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError, UnicodeError):
+            socket.inet_pton(family, host)
+            return True
+    return False
 
 
 def is_readable(number: int) -> bool:
@@ -88,7 +132,10 @@ def connect(host: str, port: int, deadline: float) -> socket.socket:
         OSError: The name has no address, or none can be reached; it is a `ConnectionRefusedError` only where
             each of them refused.
     """
-    race = _Race(_in_turns(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)), deadline)
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    if time.monotonic() >= deadline:  # which says nothing about the server
+        raise socket.gaierror(socket.EAI_AGAIN, f"to look up the name {host} took all the time allowed")
+    race = _Race(_in_turns(addresses), deadline)
     try:
         connected = race.run()
     finally:

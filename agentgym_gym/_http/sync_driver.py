@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from agentgym_gym._http import late
 from agentgym_gym._http.blocking import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
-from agentgym_gym.calls import InThread
+from agentgym_gym.calls import InThread, Reply
+from agentgym_gym.errors import ServerTimeout
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
     from agentgym_gym._http.httpx_client import BlockingClient
-    from agentgym_gym.calls import Reply, WaitingFlow
+    from agentgym_gym.calls import WaitingFlow
 
 __all__ = ["SyncDriver"]
 
@@ -67,6 +69,8 @@ class SyncDriver:
             AgentGymError: Whatever the flow itself raises.
         """
         work = with_retries(flow, self.limits, self.stats, until)
+        asked: Any = None
+        answer: Any = None
         try:
             asked = next(work)
             while True:
@@ -84,6 +88,10 @@ class SyncDriver:
         except StopIteration as stop:
             result: T = stop.value
             return result
+        except BaseException as error:
+            if not isinstance(error, Exception) and _answers(answer, asked):
+                late.tell(answer)  # Ctrl-C, before the flow had made use of it
+            raise
         finally:
             work.close()
 
@@ -105,8 +113,11 @@ class SyncDriver:
         connection = self._take_connection(asked)
         try:
             reply, reusable = connection.ask(asked)
-        except BaseException:
-            connection.close()
+        except BaseException as error:
+            if isinstance(error, ServerTimeout) or not isinstance(error, Exception):  # Ctrl-C, say
+                connection.leave(asked.call)
+            else:
+                connection.close()
             raise
         if reusable:
             self._connections[asked.call.server] = connection
@@ -123,6 +134,11 @@ class SyncDriver:
         connection = Connection.open(asked, self._headers)
         self.stats.connections += 1
         return connection
+
+
+def _answers(answer: object, asked: object) -> bool:
+    """Return whether this is the reply to what was asked last."""
+    return isinstance(answer, Reply) and isinstance(asked, Send) and answer.call is asked.call
 
 
 def _pause(asked: Pause) -> None:

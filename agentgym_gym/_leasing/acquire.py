@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from agentgym_gym._leasing.pool import Lease, LeasePool, Waiter, pool_of
+from agentgym_gym._leasing.pool import Holder, Lease, LeasePool, Waiter, pool_of
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Flow, InThread, Wait, WaitingFlow, at
+from agentgym_gym.calls import Flow, InThread, Wait, WaitingFlow, at, listening
 from agentgym_gym.errors import Fault, ServerFull, WrongServer
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def acquire(
     *,
     most: int | None = None,
     fresh: bool = False,
+    holder: Holder | None = None,
 ) -> WaitingFlow[Lease]:
     """Acquire a lease on the least loaded server that does its part and has room.
 
@@ -46,17 +47,19 @@ def acquire(
         stats: Where faults are counted, also those of servers that are passed over.
         most: How many environments this process may hold on each server; None for no limit.
         fresh: Whether only a new environment will do.
+        holder: Who the lease is for, where it is noted.
 
     Raises:
         WrongServer: Another environment answers at an address.
         ServerFull: No server had room in time.
         Fault: No server did its part; the fault is that of the last one.
-        OSError: The lock files of a server with a fixed capacity cannot be used.
+        SetupError: The lock files of a server with a fixed capacity cannot be used.
     """
+    holder = holder or Holder()
     pools = [pool_of(environment, server) for server in servers]
     while True:
         try:
-            place = yield from _place(pools, most)
+            place = yield from _place(pools, most, holder)
         except ServerFull as fault:
             stats.fault(fault, server=servers[0], stage="create")
             raise
@@ -67,7 +70,7 @@ def acquire(
             continue
         pools.remove(place)
         try:
-            return (yield from acquire_on(place, task_id, fresh=fresh, reserved=True))
+            return (yield from acquire_on(place, task_id, fresh=fresh, reserved=True, holder=holder))
         except Fault as fault:
             stats.fault(fault, server=place.server, stage="create")
             if not pools:
@@ -75,7 +78,12 @@ def acquire(
 
 
 def acquire_on(
-    pool: LeasePool, task_id: int, *, fresh: bool = False, reserved: bool = False
+    pool: LeasePool,
+    task_id: int,
+    *,
+    fresh: bool = False,
+    reserved: bool = False,
+    holder: Holder | None = None,
 ) -> WaitingFlow[Lease]:
     """Acquire a lease on one server: on a free environment of this process, else on a new one.
 
@@ -84,13 +92,14 @@ def acquire_on(
         task_id: The task that will be played first.
         fresh: Whether only a new environment will do.
         reserved: Whether a place was reserved for it.
+        holder: Who the lease is for, where it is noted.
 
     Raises:
         WrongServer: Another environment answers at the address.
         ServerFull: The server has no environment left.
         ServerUnreachable: It could not be reached, or its circuit is open.
         Fault: The server did not do its part.
-        OSError: The lock files of a server with a fixed capacity cannot be used.
+        SetupError: The lock files of a server with a fixed capacity cannot be used.
     """
     if not reserved:
         pool.reserve()
@@ -98,7 +107,7 @@ def acquire_on(
         pool.breaker.check()
         try:
             yield from _identify(pool)
-            return (yield from _take_slot(pool, task_id, fresh=fresh))
+            return (yield from _take_slot(pool, task_id, holder or Holder(), fresh=fresh))
         except Fault as fault:
             if not isinstance(fault, ServerFull):
                 pool.breaker.deprioritize()
@@ -122,20 +131,16 @@ def _identify(pool: LeasePool) -> Flow[None]:
     pool.identified = True
 
 
-def _take_slot(pool: LeasePool, task_id: int, *, fresh: bool) -> WaitingFlow[Lease]:
+def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) -> WaitingFlow[Lease]:
     """Take a slot where the server has slots, and an environment for it."""
     if pool.slots is None:
-        return (yield from _take_env(pool, None, task_id, fresh=fresh))
+        return (yield from _take_env(pool, None, task_id, holder, fresh=fresh))
     pool.end_quarantine()
     slot: Slot | None = yield InThread(pool.slots.take)
     if slot is None:
-        raise ServerFull(
-            f"{redact(pool.server)} holds at most {pool.slots.capacity} {pool.environment.name} "
-            "environments, and the processes of this machine use them all; close some, or spread over "
-            "more servers with server=[URL, URL, ...]"
-        )
+        raise ServerFull(_no_slot(pool, pool.slots.capacity))
     try:
-        return (yield from _take_env(pool, slot, task_id, fresh=fresh))
+        return (yield from _take_env(pool, slot, task_id, holder, fresh=fresh))
     except Exception:
         yield InThread(slot.release)
         raise
@@ -144,10 +149,12 @@ def _take_slot(pool: LeasePool, task_id: int, *, fresh: bool) -> WaitingFlow[Lea
         raise
 
 
-def _take_env(pool: LeasePool, slot: Slot | None, task_id: int, *, fresh: bool) -> WaitingFlow[Lease]:
+def _take_env(
+    pool: LeasePool, slot: Slot | None, task_id: int, holder: Holder, *, fresh: bool
+) -> WaitingFlow[Lease]:
     """Return a lease on a free environment, on the one last played in the slot, or on a new one."""
     wire = pool.environment.wire
-    reused = None if fresh else pool.reuse(slot)
+    reused = None if fresh else pool.reuse(slot, holder)
     if reused is not None:
         return reused
     listed: tuple[int, ...] | None = None
@@ -156,18 +163,35 @@ def _take_env(pool: LeasePool, slot: Slot | None, task_id: int, *, fresh: bool) 
     if slot is not None and listed is not None:
         left = slot.env_id
         if left in listed and not pool.holds(left) and not fresh:
-            return pool.add_lease(left, fresh=False, slot=slot)
+            return pool.add_lease(left, holder, fresh=False, slot=slot)
         _check_room(pool, len(listed))
-    env_id = yield from at(pool.server, wire.create(task_id))
+    creating = listening(wire.create(task_id), pool.late_create(task_id, holder))
+    env_id = yield from at(pool.server, creating)
     if env_id in (listed or ()):
         raise pool.id_in_use(env_id)
-    lease = pool.add_new(env_id, slot)
+    lease = pool.add_new(env_id, slot, holder)
     if slot is not None:
         slot.env_id = None if listed is None else env_id
         yield InThread(slot.save)
     if pool.journal is not None:
         yield InThread(pool.journal.flush)
     return lease
+
+
+def _no_slot(pool: LeasePool, capacity: int) -> str:
+    full = f"{redact(pool.server)} holds at most {capacity} {pool.environment.name} environments, and "
+    spread = "spread over more servers with server=[URL, URL, ...]"
+    busy = pool.quarantined
+    if not busy:
+        return f"{full}the processes of this machine use them all; close some, or {spread}"
+    return (
+        f"{full}{busy} of these places {'is' if busy == 1 else 'are'} still taken by an environment in which "
+        "a request of this process was given up: its time limit was reached, it was interrupted, or its "
+        "connection was lost. The request may still be running there, and this server cannot close "
+        "environments. The place is free when the server answers it, and in "
+        f"{pool.quarantine_left:.0f} seconds in any case. Try again then, give it a longer time limit by "
+        f"timeout={{'step': SECONDS}}, or {spread}"
+    )
 
 
 def _check_room(pool: LeasePool, there: int) -> None:
@@ -178,22 +202,24 @@ def _check_room(pool: LeasePool, there: int) -> None:
         )
 
 
-def _place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
+def _place(pools: Sequence[LeasePool], most: int | None, holder: Holder) -> WaitingFlow[LeasePool | Lease]:
     """Return a pool in which a place is reserved, or an idle lease taken over; wait until there is one."""
     ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
     for pool in ranked:
         if pool.reserve(most):
             return pool
     for pool in ranked:
-        lease = pool.take_over()
+        lease = pool.take_over(holder)
         if lease is not None:
             return lease
-    return (yield from _wait_for_place(pools, most))
+    return (yield from _wait_for_place(pools, most, holder))
 
 
-def _wait_for_place(pools: Sequence[LeasePool], most: int | None) -> WaitingFlow[LeasePool | Lease]:
+def _wait_for_place(
+    pools: Sequence[LeasePool], most: int | None, holder: Holder
+) -> WaitingFlow[LeasePool | Lease]:
     """Wait in all pools for the first free place."""
-    turn = Waiter(most or 0, Future())
+    turn = Waiter(most or 0, Future(), holder)
     log(logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
     began = time.monotonic()
     try:

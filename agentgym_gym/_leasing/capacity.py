@@ -3,6 +3,8 @@
 A slot is a lock file in the folder for temporary files; there is one for each environment that a server can
 hold. The operating system releases the lock when its process ends, however it ends. A file beside it holds
 the id of the environment that was last played in the slot, so that the next process reuses that environment.
+Both are written when a slot is taken, so that a folder that cannot be written is noticed before an
+environment is made.
 
 Processes of other users and on other machines are not seen.
 """
@@ -10,8 +12,10 @@ Processes of other users and on other machines are not seen.
 from __future__ import annotations
 
 import contextlib
+import errno
 import getpass
 import hashlib
+import logging
 import tempfile
 import threading
 import weakref
@@ -20,12 +24,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from agentgym_gym._logging import log
+from agentgym_gym._text import reason
 from agentgym_gym._threads import call_in_thread
+from agentgym_gym.errors import SetupError
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
-__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "folder_of", "slot_states"]
+__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "base_folder", "folder_name", "slot_states"]
+
+_WIDTH = 40  # of an id in its file, so that a later one needs no more room on the disk
 
 
 def _digest(server: str) -> str:
@@ -40,12 +49,21 @@ def _user() -> str:
         return "nobody"
 
 
-FOLDER = Path(tempfile.gettempdir()) / f"agentgym-gym-{_user()}"
-"""Where the lock files are."""
+FOLDER: Path | None = None
+"""Where the files are, if not in a folder of the user below that for temporary files."""
 
 
-def folder_of(server: str) -> Path:
-    """Return the folder of a server: the same one for all names of the local host. Touches no file.
+def base_folder() -> Path:
+    """Return the folder below which all files are. May touch files: Python tries where it can write.
+
+    Raises:
+        OSError: There is no folder for temporary files that can be written.
+    """
+    return FOLDER or Path(tempfile.gettempdir()) / f"agentgym-gym-{_user()}"
+
+
+def folder_name(server: str) -> str:
+    """Return the name of a server's folder: the same one for all names of the local host. Touches no file.
 
     Args:
         server: Its base URL.
@@ -53,7 +71,7 @@ def folder_of(server: str) -> Path:
     url = urlsplit(server)
     host = "127.0.0.1" if url.hostname in {"localhost", "::1"} else url.hostname
     port = url.port or {"http": 80, "https": 443}.get(url.scheme)
-    return FOLDER / _digest(f"{host}:{port}{url.path.rstrip('/')}")
+    return _digest(f"{host}:{port}{url.path.rstrip('/')}")
 
 
 class Slot:
@@ -78,19 +96,19 @@ class Slot:
     def save(self) -> None:
         """Write :attr:`env_id` to disk, for the process that takes the slot next.
 
-        Raises:
-            OSError: It cannot be written.
+        Where it cannot be written, which is logged, the id is forgotten here, too: this process then keeps
+        the environment for its own later episodes.
         """
         if self.env_id != self._saved:
-            self._note.write_text("" if self.env_id is None else str(self.env_id), "ascii")
+            try:
+                _write_id(self._note, self.env_id)
+            except OSError as error:
+                log(logging.WARNING, "slot not saved", folder=str(self._note.parent), message=reason(error))
+                self.env_id = None
             self._saved = self.env_id
 
     def release(self) -> None:
-        """Save, and let others take the slot. May be called again.
-
-        Raises:
-            OSError: The id cannot be written; the slot is released all the same.
-        """
+        """Save, and let others take the slot. May be called again."""
         if self.held:
             try:
                 self.save()
@@ -108,7 +126,7 @@ class Slots:
 
     def __init__(self, server: str, capacity: int) -> None:
         self.capacity = capacity
-        self._folder = folder_of(server)
+        self._name = folder_name(server)
         # By number, so that nobody tries the locks of this process again and again. Weak: see `Slot`.
         self._slots: weakref.WeakValueDictionary[int, Slot] = weakref.WeakValueDictionary()
         self._leaving: deque[Slot] = deque()
@@ -119,22 +137,36 @@ class Slots:
         """Return a free slot, or None where all are taken. Touches files.
 
         Raises:
-            OSError: The lock files cannot be made.
+            SetupError: The files cannot be written; the message says where, why and what to do.
         """
+        self._release_leaving()
+        folder: Path | None = None
+        try:
+            folder = base_folder() / self._name
+            return self._take(folder)
+        except (OSError, NotImplementedError) as error:  # the latter where the file system has no locks
+            raise _cannot_share(folder, error) from error
+
+    def _take(self, folder: Path) -> Slot | None:
         from filelock import FileLock, Timeout  # noqa: PLC0415 - few servers need it
 
-        self._release_leaving()
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(self.capacity):
             known = self._slots.get(number)
             if known is not None and known.held:
                 continue
-            lock = FileLock(self._folder / f"{number}.lock", timeout=0, thread_local=False)
+            lock = FileLock(folder / f"{number}.lock", timeout=0, thread_local=False)
             try:
                 lock.acquire()
             except Timeout:
                 continue
-            slot = self._slots[number] = Slot(lock, self._folder / f"{number}.id")
+            try:
+                slot = Slot(lock, folder / f"{number}.id")
+                _write_id(folder / f"{number}.id", slot.env_id)
+            except BaseException:
+                lock.release()
+                raise
+            self._slots[number] = slot
             return slot
         return None
 
@@ -149,7 +181,7 @@ class Slots:
     def _release_leaving(self) -> None:
         with self._lock:
             while self._leaving:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, IndexError):
                     self._leaving.popleft().release()
 
 
@@ -171,25 +203,51 @@ def slot_states(server: str) -> list[SlotState]:
     Args:
         server: Its base URL.
     """
-    from filelock import FileLock, Timeout  # noqa: PLC0415 - few servers need it
+    from filelock import FileLock  # noqa: PLC0415 - few servers need it
 
     found = []
-    folder = folder_of(server)
+    folder = base_folder() / folder_name(server)
     numbers = {int(file.stem) for file in folder.glob("*.*") if file.stem.isdecimal()}
     for number in sorted(numbers):
         note = folder / f"{number}.id"
         lock = FileLock(note.with_suffix(".lock"), timeout=0, thread_local=False)
-        try:
+        taken = True  # also where the lock cannot be tried
+        with contextlib.suppress(OSError, NotImplementedError):  # a time-out of filelock's is an OSError
             lock.acquire()
-        except Timeout:
-            found.append(SlotState(_read_id(note), taken=True))
-        else:
-            found.append(SlotState(_read_id(note), taken=False))
+            taken = False
             lock.release()
+        found.append(SlotState(_read_id(note), taken=taken))
     return found
 
 
 def _read_id(note: Path) -> int | None:
-    """Return the id in a file; None if there is none."""
-    text = note.read_text("ascii") if note.exists() else ""
+    """Return the id in a file; None if there is none, or none that can be read."""
+    try:
+        text = note.read_bytes()[:_WIDTH].decode("ascii").strip()
+    except (OSError, ValueError):
+        return None
     return int(text) if text.isdecimal() else None
+
+
+def _write_id(note: Path, env_id: int | None) -> None:
+    """Write an id over the one in a file, in as much room."""
+    text = "" if env_id is None else str(env_id)
+    with note.open("r+b" if note.exists() else "wb", buffering=0) as file:
+        file.write(text.ljust(_WIDTH).encode("ascii"))
+
+
+def _cannot_share(folder: Path | None, error: Exception) -> SetupError:
+    """Return the error of a folder that cannot be written."""
+    where = "any folder for temporary files" if folder is None else f"the folder {folder}"
+    full = {errno.EMFILE, errno.ENFILE}
+    if isinstance(error, OSError) and error.errno in full:
+        advice = "close files or connections, or allow more of them (ulimit -n)"
+    else:
+        advice = (
+            "Set the variable TMPDIR (on Windows TEMP) to a folder on a local disk that can be written, the "
+            "same one for all processes that play on the server"
+        )
+    return SetupError(
+        f"the places on a server that holds few environments are shared by lock files, and {where} cannot "
+        f"be used for them: {reason(error)}. {advice}"
+    )

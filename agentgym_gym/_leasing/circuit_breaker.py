@@ -1,7 +1,9 @@
 """A circuit breaker: a server that does not answer is not asked for a while.
 
-A refused connection costs nothing, and the server that answers next may be healthy. A server that accepts
-connections and never answers costs one time limit for every episode, which adds up to hours in a long run.
+A refused connection costs nothing, and the server that answers next may be healthy. Where this machine has no
+descriptor left, cannot look up a name or does not trust a certificate, nothing is known of the server. One
+that accepts connections and never answers costs one time limit for every episode, which adds up to hours in
+a long run.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.errors import Fault, ServerTimeout, ServerUnreachable
+from agentgym_gym.errors import Fault, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,9 +85,7 @@ class CircuitBreaker:
             missed, seconds = self._failures, self._seconds
             if fault is None:
                 self._failures, self._seconds = 0, OPEN_SECONDS
-            elif isinstance(fault, ServerTimeout) or (
-                isinstance(fault, ServerUnreachable) and not fault.refused
-            ):
+            elif fault.server_slow:
                 self._failures += 1
                 if self._failures < MAX_FAILURES:
                     self._until = self.clock() + self._seconds

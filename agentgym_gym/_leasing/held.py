@@ -5,32 +5,33 @@ folder, with one folder in it for each server that can close environments, and i
 environment that the process holds, named by its id. A lock file tells whether the process still runs: the
 operating system releases the lock however the process ends. ``agentgym leases`` reads these records.
 
-The records are only a help: where they cannot be written, episodes are played without them.
+The records are only a help: where they cannot be written, which is logged once, episodes are played without
+them. What could not be written is tried again with the next change.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import tempfile
 import threading
 import time
-from collections import deque
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from agentgym_gym import _lifecycle
 from agentgym_gym._leasing import capacity
-from agentgym_gym._leasing.capacity import folder_of
-from agentgym_gym._logging import logger
+from agentgym_gym._leasing.capacity import folder_name
+from agentgym_gym._logging import log
+from agentgym_gym._text import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 __all__ = ["Journal", "Record", "records"]
 
@@ -40,7 +41,7 @@ _ABOUT, _LOCK = "about.json", "lock"
 class Journal:
     """The record of what this process holds on one server.
 
-    Changes are noted at once, in order, and reach the disk by `flush`: the other methods touch no file.
+    Changes are noted at once and reach the disk by `flush`: the other methods touch no file.
 
     Args:
         environment: Name of the environment.
@@ -48,77 +49,109 @@ class Journal:
     """
 
     def __init__(self, environment: str, server: str) -> None:
-        self._name = f"{folder_of(server).name}-{quote(environment, safe='')}"
-        self._changes: deque[Callable[[Path], None]] = deque()
+        self._name = f"{folder_name(server)}-{quote(environment, safe='')}"
+        self._held: dict[int, float] = {}  # by id, when each was made, in seconds since 1970
+        self._changed: set[int] = set()  # what is to be written, or removed
+        self._written_in: Path | None = None
         # Reentrant, because the garbage collector may run while it is held, and release a lease.
         self._lock = threading.RLock()
 
     def add(self, env_id: int) -> None:
         """Note an environment that was made."""
-        self._changes.append(partial(_add, env_id))
+        self._held[env_id] = time.time()
+        self._changed.add(env_id)
 
     def discard(self, env_id: int) -> None:
         """Note that an environment was closed."""
-        self._changes.append(partial(_discard, env_id))
+        self._held.pop(env_id, None)
+        self._changed.add(env_id)
 
     def clear(self) -> None:
         """Note that all are lost: the server went away, and may have given their ids to others since."""
-        self._changes.append(_clear)
+        for env_id in list(self._held):
+            self.discard(env_id)
 
     def flush(self) -> None:
-        """Write the changes to disk. What cannot be written is left out."""
-        with self._lock:
-            while self._changes:
-                change = self._changes.popleft()
-                process = _this_process()
-                if process.folder is not None:
-                    with contextlib.suppress(OSError):
-                        change(process.folder / self._name)
+        """Write the changes to disk. What cannot be written is left for the next time."""
+        try:
+            with self._lock:
+                self._write()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the game goes on
+            _warn(error)
+
+    def _write(self) -> None:
+        folder = _this_process().folder / self._name
+        if folder != self._written_in:
+            self._changed.update(list(self._held))
+            self._written_in = folder
+        while self._changed:
+            env_id = self._changed.pop()
+            try:
+                self._write_one(folder, env_id)
+            except BaseException:
+                self._changed.add(env_id)
+                raise
+
+    def _write_one(self, folder: Path, env_id: int) -> None:
+        file, made = folder / str(env_id), self._held.get(env_id)
+        if made is None:
+            file.unlink(missing_ok=True)
+        else:
+            folder.mkdir(exist_ok=True)
+            file.touch()
+            os.utime(file, (made, made))
 
 
-def _add(env_id: int, folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / str(env_id)).touch()
+_warned: set[Path | None] = set()
 
 
-def _discard(env_id: int, folder: Path) -> None:
-    (folder / str(env_id)).unlink(missing_ok=True)
-
-
-def _clear(folder: Path) -> None:
-    for env_id in _ids(folder):
-        _discard(env_id, folder)
+def _warn(error: Exception) -> None:
+    """Log that the records cannot be written, once for each folder."""
+    try:
+        folder: Path | None = capacity.base_folder()
+    except OSError:
+        folder = None
+    if folder not in _warned:
+        _warned.add(folder)
+        log(logging.WARNING, "held ids not saved", folder=str(folder), message=reason(error))
 
 
 class _Process:
     """The folder of this process, and the lock that tells others that the process runs.
 
     Attributes:
-        folder: Its path; None where no folder could be made.
+        folder: Its path.
+
+    Raises:
+        OSError: It cannot be made: there is no room, or no right to write.
     """
 
     def __init__(self) -> None:
         from filelock import FileLock  # noqa: PLC0415 - not needed before something is held
 
-        self.folder: Path | None = None
+        parent = capacity.base_folder() / "held"
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(dir=parent))
+        self._lock = FileLock(self.folder / _LOCK, timeout=0, thread_local=False)
         try:
-            parent = capacity.FOLDER / "held"
-            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(dir=parent))
-            self._lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
             self._lock.acquire()
             about = {"pid": os.getpid(), "began": time.time()}
-            (folder / _ABOUT).write_text(json.dumps(about), "ascii")
-            self.folder = folder
-        except OSError as error:  # no room, no right to write; filelock's time-out is one, too
-            logger.debug("held ids cannot be persisted: %s", error)
+            (self.folder / _ABOUT).write_text(json.dumps(about), "ascii")
+        except BaseException:
+            self._lock.release()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    @property
+    def there(self) -> bool:
+        """Whether nobody has removed the folder, as programs do that tidy up temporary files."""
+        return (self.folder / _LOCK).exists() and (self.folder / _ABOUT).exists()
 
     def leave(self) -> None:
         """Remove the folder at the end of the program, except for what is still open."""
-        if self.folder is not None:
-            _tidy(self.folder)
-            with contextlib.suppress(OSError):
-                self._lock.release()
+        _tidy(self.folder)
+        with contextlib.suppress(OSError):
+            self._lock.release()
 
 
 @dataclass(frozen=True)
@@ -128,7 +161,7 @@ class Record:
     Attributes:
         folder: The folder of the record.
         environment: Name of the environment.
-        pid: The id of the process.
+        pid: The id of the process; None where its file cannot be read.
         began: When the process took its first environment on any server, in seconds since 1970.
         alive: Whether the process still runs.
         ids: When each environment was made, in seconds since 1970, by id; the oldest first.
@@ -136,7 +169,7 @@ class Record:
 
     folder: Path
     environment: str
-    pid: int
+    pid: int | None
     began: float
     alive: bool
     ids: dict[int, float]
@@ -161,21 +194,33 @@ def records(server: str) -> list[Record]:
         server: Its base URL.
     """
     found = []
-    for folder in (capacity.FOLDER / "held").glob(f"*/{folder_of(server).name}-*"):
+    for folder in (capacity.base_folder() / "held").glob(f"*/{folder_name(server)}-*"):
         # A record that is just being made or removed is incomplete, and is left out.
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            about = json.loads((folder.parent / _ABOUT).read_text("ascii"))
+        with contextlib.suppress(OSError):
+            about = _about(folder.parent)
             with _locked(folder.parent) as free:
                 ids = _ids(folder)
             environment = unquote(folder.name.partition("-")[2])
-            found.append(Record(folder, environment, about["pid"], about["began"], not free, ids))
+            if about is not None:
+                found.append(Record(folder, environment, *about, not free, ids))
+            elif ids:
+                found.append(Record(folder, environment, None, min(ids.values()), not free, ids))
     return sorted(found, key=lambda record: record.began)
+
+
+def _about(process: Path) -> tuple[int, float] | None:
+    """Return the id of a process and when it began; None where its file is not there or broken."""
+    try:
+        about = json.loads((process / _ABOUT).read_text("ascii"))
+        return int(about["pid"]), float(about["began"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
     """Hold the lock of a process's folder, if no one else does; yields whether it is held."""
-    from filelock import FileLock, Timeout  # noqa: PLC0415 - see above
+    from filelock import FileLock  # noqa: PLC0415 - see above
 
     if not (folder / _LOCK).exists():
         yield False  # nobody can tell whether the process runs
@@ -183,7 +228,7 @@ def _locked(folder: Path) -> Iterator[bool]:
     lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
-    except Timeout:
+    except (OSError, NotImplementedError):  # it runs, or nobody can tell
         yield False
         return
     try:
@@ -216,10 +261,20 @@ _processes: dict[Path, _Process] = {}
 
 
 def _this_process() -> _Process:
-    process = _processes.get(capacity.FOLDER)
-    if process is None:
+    """Return the folder of this process, made when it is first needed, or when it was removed.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    base = capacity.base_folder()
+    process = _processes.get(base)
+    if process is None or not process.there:
+        if process is not None and _processes.get(base) is process:
+            del _processes[base]
+            process.leave()
+            shutil.rmtree(process.folder, ignore_errors=True)  # what somebody has left of it
         made = _Process()
-        process = _processes.setdefault(capacity.FOLDER, made)
+        process = _processes.setdefault(base, made)
         if process is not made:
             made.leave()  # another thread was faster
     return process

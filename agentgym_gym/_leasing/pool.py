@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym import _lifecycle
@@ -22,18 +23,24 @@ from agentgym_gym._leasing.held import Journal
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import InThread, WaitingFlow, at
-from agentgym_gym.errors import Fault, LeaseLost, ServerFull, ServerUnreachable
+from agentgym_gym.errors import ConnectionLost, Fault, LeaseLost, ServerFull, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentgym_gym._http.limits import Stats
+    from agentgym_gym.calls import Flow, Reply
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["QUARANTINE_SECONDS", "Lease", "LeasePool", "Waiter", "pool_of"]
+__all__ = ["QUARANTINE_SECONDS", "Holder", "Lease", "LeasePool", "Waiter", "pool_of"]
 
 QUARANTINE_SECONDS = 300.0
 """How long an id is in quarantine: it cannot be closed, and a request may still be running in it."""
+
+# A gateway's own replies, which do not say that the server is done.
+_NOT_OF_THE_SERVER = frozenset(
+    {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+)
 
 
 class Lease:
@@ -44,9 +51,12 @@ class Lease:
         env_id: The id on the server.
         fresh: Whether the environment was made for this lease and has not been played.
         maybe_busy: Whether a request may still be running in the remote environment.
+        answered: Whether the server has answered that request since, when nobody waited for it any more.
         unusable: Whether the remote environment could not be reset, and is not reused.
         idle: Whether the episode in it is over, so that the lease may go to someone who waits for one.
         slot: Its slot, on a server with a fixed capacity.
+        released: Whether it was released, and must not be used any more.
+        unclosed: Whether it was released, and nobody knows whether the server closed its environment.
     """
 
     def __init__(
@@ -57,8 +67,11 @@ class Lease:
         self.env_id = env_id
         self.fresh = fresh
         self.maybe_busy = False
+        self.answered = False
         self.unusable = False
         self.idle = False
+        self.released = False
+        self.unclosed = False
         self._epoch = epoch
         self._process = _lifecycle.ProcessId()
         self._revoked = False
@@ -97,6 +110,38 @@ class Lease:
         return f"Lease({redact(self.server)!r}, {self.env_id})"
 
 
+class Holder:
+    """Who leases are made for: an episode, which releases them.
+
+    A lease is noted here before anything else can happen to it, so that none is lost to an interrupt.
+
+    Attributes:
+        leases: Those that were not released, or whose environment may still be open.
+        run: Runs a flow in the calling thread, which is not the holder's; None where it cannot.
+    """
+
+    def __init__(self, run: Callable[[WaitingFlow[bool]], object] | None = None) -> None:
+        self.leases: list[Lease] = []
+        self.run = run
+
+    @property
+    def server(self) -> str:
+        """Base URL of the server of one of the leases; empty where there are none."""
+        return next((lease.server for lease in list(self.leases)), "")
+
+    def owes(self, *, again: bool) -> list[Lease]:
+        """Return the leases that are to be released, those first that were not yet.
+
+        Args:
+            again: Whether to try again to close what may still be open.
+        """
+        for lease in list(self.leases):
+            if lease.released and not (lease.unclosed and lease.current):
+                self.leases.remove(lease)
+        owed = [lease for lease in list(self.leases) if again or not lease.released]
+        return sorted(owed, key=lambda lease: lease.released)
+
+
 class LeasePool:
     """All leases of this process on one server.
 
@@ -124,6 +169,7 @@ class LeasePool:
         self.epoch = 0
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
+        self._unclosed: dict[int, Lease] = {}
         self._free: list[int] = []
         self._quarantine: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
@@ -139,6 +185,11 @@ class LeasePool:
         """How many leases are held, being acquired, or being released."""
         with self._lock:
             return len(self._held) + self._pending
+
+    @property
+    def quarantined(self) -> int:
+        """How many ids are in quarantine."""
+        return len(self._quarantine)
 
     @property
     def quarantine_left(self) -> float:
@@ -176,7 +227,7 @@ class LeasePool:
             for turn in list(self.waiting):
                 if turn.most <= refused or turn.place.done():
                     continue
-                place = self if self.reserve(turn.most) else self.take_over()
+                place = self if self.reserve(turn.most) else self.take_over(turn.holder)
                 if place is None:
                     refused = turn.most
                     continue
@@ -200,13 +251,13 @@ class LeasePool:
             lease.idle = False
             return lease.current
 
-    def take_over(self) -> Lease | None:
-        """Take an idle lease from its holder, who needs none before the next reset."""
+    def take_over(self, holder: Holder) -> Lease | None:
+        """Take an idle lease from its holder, who needs none before the next reset, for another one."""
         with self._lock:
             lease = next((each for each in self._held.values() if each.idle and each.current), None)
             if lease is None:
                 return None
-            heir = self.add_lease(lease.env_id, fresh=False, slot=lease.slot)
+            heir = self.add_lease(lease.env_id, holder, fresh=False, slot=lease.slot)
             lease.revoke()
             lease.slot = None
             return heir
@@ -219,31 +270,34 @@ class LeasePool:
                 self._keep(lease)
                 self._release_soon(lease.slot)
 
-    def reuse(self, slot: Slot | None) -> Lease | None:
+    def reuse(self, slot: Slot | None, holder: Holder) -> Lease | None:
         """Return a lease on a free id; None if there is none."""
         self.end_quarantine()
         with self._lock:
-            return self.add_lease(self._free.pop(), fresh=False, slot=slot) if self._free else None
+            return self.add_lease(self._free.pop(), holder, fresh=False, slot=slot) if self._free else None
 
-    def add_new(self, env_id: int, slot: Slot | None) -> Lease:
+    def add_new(self, env_id: int, slot: Slot | None, holder: Holder | None = None) -> Lease:
         """Return a lease on an id that the server has just given out.
 
         Raises:
             ServerFull: The id is in use.
         """
         with self._lock:
-            holder = self._held.get(env_id)
-            if holder is not None:
-                if self.environment.wire.reissues_ids and holder.current:
+            before = self._held.get(env_id)
+            if before is not None:
+                if self.environment.wire.reissues_ids and before.current:
                     raise self.id_in_use(env_id)
-                holder.revoke()  # such ids begin again only when the server does
+                before.revoke()  # such ids begin again only when the server does
                 self._tell("lease lost", env_id)
+            unclosed = self._unclosed.pop(env_id, None)
+            if unclosed is not None:
+                unclosed.revoke()  # likewise
             if env_id in self._free:
                 self._free.remove(env_id)
             self._quarantine = deque(entry for entry in self._quarantine if entry[1].env_id != env_id)
             if self.journal is not None:
                 self.journal.add(env_id)
-            return self.add_lease(env_id, fresh=True, slot=slot)
+            return self.add_lease(env_id, holder or Holder(), fresh=True, slot=slot)
 
     def holds(self, env_id: int) -> bool:
         """Whether a lease of this process is on an id."""
@@ -256,16 +310,19 @@ class LeasePool:
             "environments, or use more servers"
         )
 
-    def add_lease(self, env_id: int, *, fresh: bool, slot: Slot | None) -> Lease:
+    def add_lease(self, env_id: int, holder: Holder, *, fresh: bool, slot: Slot | None) -> Lease:
         """Return a lease on an id that no lease of this process is on."""
-        lease = self._held[env_id] = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)
+        lease = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)
+        holder.leases.append(lease)
+        self._held[env_id] = lease
         self._tell("lease made", env_id, fresh=fresh)
         return lease
 
     def release(self, lease: Lease, stats: Stats | None = None) -> WaitingFlow[bool]:
         """Release a remote environment: close it where the server can, else keep its id for reuse.
 
-        Never raises a fault: nobody is left who could handle it.
+        Never raises a fault: nobody is left who could handle it. If it is interrupted before the server has
+        answered, the lease is held as before; to be called again, as where `Lease.unclosed` is true.
 
         Args:
             lease: The lease; must not be used afterwards.
@@ -274,32 +331,39 @@ class LeasePool:
         Returns:
             Whether the server did its part, if it had one.
         """
-        with self._lock:
-            current = self.resume(lease)
-            if self._held.get(lease.env_id) is lease:
-                del self._held[lease.env_id]
-            self._pending += 1  # until it is closed it takes up room on the server
+        if lease.released and not lease.unclosed:
+            return True
+        current = self.resume(lease)
         self._tell("lease released", lease.env_id, current=current)
         slot = lease.slot if lease.ours else None
-        try:
-            if current and lease.maybe_busy and not self.environment.wire.closes:
-                with self._lock:  # and the slot with it
-                    self._quarantine.append((self.clock() + QUARANTINE_SECONDS, lease))
-                return True
-            closed = True
-            if current and self.environment.wire.closes:
-                closed = yield from self._close(lease, stats)
-            elif current:  # else the id may be someone else's by now
+        closed = True
+        if current and self.environment.wire.closes:
+            closed = yield from self._close(lease, stats)
+        elif current and lease.maybe_busy and not lease.answered:
+            with self._lock:  # and the slot with it
+                self._let_go(lease)
+                self._quarantine.append((self.clock() + QUARANTINE_SECONDS, lease))
+                self.offer()
+            return True
+        with self._lock:
+            self._let_go(lease)
+            self._pending += 1  # until its slot is free
+            if current and not self.environment.wire.closes:  # else the id may be someone else's by now
                 self._keep(lease)
+        try:
+            if slot is not None:
+                yield InThread(slot.release)
         except BaseException:  # an interrupt: nothing may be yielded any more
             self._release_soon(slot)
             raise
-        else:
-            if slot is not None:
-                yield InThread(slot.release)
-            return closed
         finally:
             self.unreserve()
+        return closed
+
+    def _let_go(self, lease: Lease) -> None:
+        lease.released = True
+        if self._held.get(lease.env_id) is lease:
+            del self._held[lease.env_id]
 
     def _close(self, lease: Lease, stats: Stats | None) -> WaitingFlow[bool]:
         """Close a remote environment; return whether the server did."""
@@ -309,11 +373,71 @@ class LeasePool:
             if stats is not None:
                 stats.fault(error, server=self.server, stage="close")
             self._tell("lease not closed", lease.env_id, message=str(error))
+            if isinstance(error, (ServerTimeout, ConnectionLost)) or (
+                isinstance(error, ServerUnreachable) and error.refused is False
+            ):
+                lease.unclosed = True
+                self._unclosed[lease.env_id] = lease
             return False
+        lease.unclosed = False
+        self._unclosed.pop(lease.env_id, None)
         if self.journal is not None:
             self.journal.discard(lease.env_id)
             yield InThread(self.journal.flush)
         return True
+
+    def late_create(self, task_id: int, holder: Holder) -> Callable[[Reply], None]:
+        """Return what is done with the reply to a ``/create`` that nobody waits for any more.
+
+        Its environment is closed in the thread that has read the reply, or by its holder later.
+
+        Args:
+            task_id: The task it was made for.
+            holder: Who it was made for.
+        """
+        epoch = self.epoch
+
+        def late(reply: Reply) -> None:
+            try:
+                env_id = _id_in(reply, self.environment.wire.create(task_id))
+                if (
+                    env_id is None
+                    or epoch != self.epoch
+                    or any(env_id == each.env_id for each in holder.leases)
+                ):
+                    return
+                lease = self.add_new(env_id, None)
+            except Fault:
+                return
+            try:
+                if self.journal is not None:
+                    self.journal.flush()
+                if holder.run is not None:
+                    holder.run(self.release(lease))
+            finally:
+                holder.leases.append(lease)
+
+        return late
+
+    def late_reply(self, lease: Lease) -> Callable[[Reply], None]:
+        """Return what is done with a reply that nobody waits for any more: no request runs there then.
+
+        Args:
+            lease: The lease on the environment that was asked.
+        """
+
+        def late(reply: Reply) -> None:
+            if reply.status in _NOT_OF_THE_SERVER:
+                return
+            with self._lock:
+                lease.answered = True
+                for entry in [each for each in self._quarantine if each[1] is lease]:
+                    self._quarantine.remove(entry)
+                    self._keep(lease)
+                    self._release_soon(lease.slot)
+                self.offer()
+
+        return late
 
     def note_reply(self) -> None:
         """Note that the server answered a call."""
@@ -329,6 +453,7 @@ class LeasePool:
             self.epoch += 1
             self.identified = False
             self._free.clear()
+            self._unclosed.clear()
             self._held.clear()  # nobody can play in them any more, and they take up no room
             for _, lease in self._quarantine:
                 self._release_soon(lease.slot)
@@ -365,14 +490,27 @@ class Waiter(NamedTuple):
         most: How many environments the pool may hold, this one included.
         place: Resolved with the pool that has reserved a place, or with a lease that was handed on; cancelled
             when no place is wanted any more.
+        holder: Who it is for.
     """
 
     most: int
     place: Future[LeasePool | Lease]
+    holder: Holder
 
 
 _pools: dict[tuple[int, str], LeasePool] = {}
 _pools_lock = threading.Lock()
+
+
+def _id_in(reply: Reply, create: Flow[int]) -> int | None:
+    """Return the id in a reply to ``/create``; None where it takes more than that one."""
+    try:
+        next(create)
+        create.send(reply)
+    except StopIteration as stop:
+        env_id: int = stop.value
+        return env_id
+    return None
 
 
 def pool_of(environment: Environment, server: str) -> LeasePool:

@@ -127,7 +127,8 @@ class _ServerState:
                 state = "runs" if record.alive else "ended"
                 since = _time(min(record.ids.values())).strftime("%Y-%m-%d %H:%M")
                 held = (str(len(record.ids)), since, _ranges(record.ids))
-                table.add_row(f"{record.pid} ({state})", clean(record.environment), *held)
+                pid = "?" if record.pid is None else record.pid
+                table.add_row(f"{pid} ({state})", clean(record.environment), *held)
             out.print(table)
         elif self.closes or not self.probe.environments:
             out.print("No process of this machine holds anything there, or left anything.")

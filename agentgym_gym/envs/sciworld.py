@@ -9,7 +9,7 @@ is a Java process, so a server fills up where they are not closed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
@@ -52,6 +52,7 @@ class SciWorldWire(Wire):
 
     greeting = "This is environment ScienceWorld."
     closes = True
+    time_limits: ClassVar[Mapping[str, float]] = {"close": 15.0}  # behind the steps of others, .2 s each
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the server starts a Java process for it."""

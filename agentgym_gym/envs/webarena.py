@@ -262,6 +262,7 @@ class WebArenaWire(Wire):
     # This server does not describe its routes; servers with the same greeting that do are others.
     no_routes: ClassVar[tuple[str, ...]] = ("/step",)
     closes = True
+    time_limits: ClassVar[Mapping[str, float]] = {"close": 30.0}  # one takes 5, and several take turns
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment, which starts a browser."""

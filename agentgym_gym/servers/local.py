@@ -89,7 +89,7 @@ class LocalServer:
             raise missing
         self.stop()  # of one that died, the pipe is still to be closed
         self._url = None
-        with tempfile.TemporaryFile() as errors:
+        with _error_file() as errors:
             try:
                 self.process = process = self._spawn(errors)
                 line = self._announcement(process)
@@ -159,6 +159,14 @@ class LocalServer:
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - STDERR_TAIL))
         said = errors.read().decode(errors="replace").strip() or "(nothing)"
         return NoServer(f"the local server {self._name!r} {what}. It wrote to standard error: {said}")
+
+
+def _error_file() -> IO[bytes]:
+    """Return a file for what a server writes to standard error; nothing is kept where none can be made."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        return Path(os.devnull).open("w+b")
 
 
 def _close_input(process: subprocess.Popen[str]) -> None:

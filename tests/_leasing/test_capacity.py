@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
+import filelock
 import pytest
 
-from agentgym_gym import errors
+import inside
+from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym._leasing import capacity
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
@@ -127,10 +133,86 @@ def test_a_flow_that_is_closed_releases_its_slot():
     assert pool.slots.take() is not None
 
 
-def test_what_fails_in_a_thread_is_raised_by_the_flow():
-    pool = other_process(Listing())
+def full(*_args, **_options):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def no_folder(monkeypatch, tmp_path):
+    """There is not even a folder for temporary files."""
+    monkeypatch.setattr(capacity, "FOLDER", None)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "nowhere")])
+
+
+def a_file_in_its_place(monkeypatch, tmp_path):
     capacity.FOLDER.parent.mkdir(parents=True, exist_ok=True)
     capacity.FOLDER.touch()
-    with pytest.raises(OSError, match=r"exists|directory"):
-        play(acquire_on(pool, 0), IDENTIFY)
-    assert pool.load == 0
+
+
+def a_read_only_file_system(monkeypatch, tmp_path):
+    monkeypatch.setattr(capacity, "FOLDER", Path("/proc/self/agentgym"))  # where not even root can write
+
+
+def a_full_disk(monkeypatch, tmp_path):
+    monkeypatch.setattr(capacity, "_write_id", full)
+
+
+def no_locks(monkeypatch, tmp_path):
+    def acquire(*_args):
+        raise NotImplementedError("no locks on this file system")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
+
+
+NOWHERE_TO_WRITE = [no_folder, a_file_in_its_place, a_read_only_file_system, a_full_disk, no_locks]
+
+
+@pytest.mark.parametrize("nowhere", NOWHERE_TO_WRITE)
+def test_where_no_slot_can_be_had_it_is_said_before_an_environment_is_made(
+    counted, monkeypatch, tmp_path, nowhere
+):
+    server = counted({"/": "ok", "/list_envs": [], "/create": 7, "/reset": ["Which?", None]})
+    nowhere(monkeypatch, tmp_path)
+    for _ in range(3):
+        env = AgentGymEnv("SQLGym", server=server.url)
+        with pytest.raises(errors.SetupError, match=r"(the folder /|any folder).*TMPDIR"):
+            env.reset(seed=0)
+        env.close()
+    assert "/create" not in server.asked
+    assert inside.pool_at("SQLGym", server.url).load == 0
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff\xfe", b"7x", b"9" * 5_000, b"-3"])
+def test_an_id_that_cannot_be_read_is_none(said):
+    slots = capacity.Slots("http://hand", 1)
+    slots.take().release()
+    (note,) = capacity.FOLDER.glob("*/0.id")
+    note.write_bytes(said)
+    slot = slots.take()
+    assert slot.env_id in {None, int("9" * 40)}
+    slot.env_id = 12
+    slot.release()
+    assert capacity.slot_states("http://hand") == [(12, False)]
+
+
+def test_the_room_for_an_id_is_there_before_it_is_known(monkeypatch):
+    """On a disk that is full since, what was written is written over."""
+    slot = capacity.Slots("http://hand", 1).take()
+    (note,) = capacity.FOLDER.glob("*/0.id")
+    before = note.stat()
+    slot.env_id = 2**63
+    slot.release()
+    assert (note.stat().st_size, note.stat().st_ino) == (before.st_size, before.st_ino)
+    assert capacity.Slots("http://hand", 1).take().env_id == 2**63
+
+
+def test_where_an_id_cannot_be_saved_its_environment_is_used_again_here(monkeypatch, caplog):
+    pool = other_process(Listing())
+    fails = iter([False, True, False, False])
+    write = capacity._write_id
+    monkeypatch.setattr(capacity, "_write_id", lambda *args: full() if next(fails) else write(*args))
+    lease, _ = play(acquire_on(pool, 0), IDENTIFY, listed(), created(501))
+    assert [record.agentgym["event"] for record in caplog.records] == ["slot not saved"]
+    play(pool.release(lease))
+    again, _ = play(acquire_on(pool, 0))
+    assert (again.env_id, again.fresh) == (501, False)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
+import socket
+import sys
+import textwrap
 import threading
 import time
 
 import pytest
 
-from agentgym_gym import AgentGymEnv, errors
+import programs
+from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym._leasing import circuit_breaker
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 
@@ -39,7 +46,7 @@ def open_to(server: CircuitBreaker) -> bool:
 
 def test_the_circuit_opens_after_some_time_limits_in_a_row(clock):
     server = CircuitBreaker("http://x", clock=clock)
-    for fault in [LATE, LATE, None, LATE, errors.ServerUnreachable("no connection in time")]:
+    for fault in [LATE, LATE, None, LATE, errors.ServerUnreachable("late", server_slow=True)]:
         server.note(fault)
         assert open_to(server)
     server.note(LATE)
@@ -84,6 +91,7 @@ def test_then_one_caller_at_a_time_tries_and_the_circuit_is_open_longer_each_tim
     "fault",
     [
         errors.ServerUnreachable("nobody there", refused=True),
+        errors.ServerUnreachable("no such name"),
         errors.ConnectionLost("x"),
         errors.ServerError("x"),
         errors.BadReply("x"),
@@ -154,3 +162,126 @@ def test_many_threads_are_not_held_up_by_a_dead_server(silent_url):
     for thread in threads:
         thread.join()
     assert time.monotonic() - began < 4  # not 16 seconds
+
+
+def looked_up(monkeypatch, answer):
+    """Have every name looked up by a function."""
+    look_up = socket.getaddrinfo
+
+    def instead(host, *args, **options):
+        return answer() if host == "name.test" else look_up(host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", instead)
+
+
+def no_such_name():
+    raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+def slow_look_up():
+    time.sleep(0.04)
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 9))]
+
+
+def resets(env, number):
+    """Return the messages of so many resets that fail."""
+    said = []
+    for _ in range(number):
+        with pytest.raises(errors.ServerUnreachable) as caught:
+            asyncio.run(env.reset(seed=0)) if isinstance(env, AsyncAgentGymEnv) else env.reset(seed=0)
+        said.append(str(caught.value))
+    return said
+
+
+@pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv])
+@pytest.mark.parametrize(
+    ("answer", "reason"), [(no_such_name, "name resolution"), (slow_look_up, "look up the name name.test")]
+)
+def test_a_name_that_is_not_found_opens_no_circuit(monkeypatch, kind, answer, reason):
+    looked_up(monkeypatch, answer)
+    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
+    env = kind("TextCraft", server="http://name.test:9", timeout={"connect": 0.02, "create": 0.05})
+    assert all(reason in each for each in resets(env, 5))
+
+
+@pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv])
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (errno.EMFILE, "ulimit -n"),
+        (errno.ENFILE, "ulimit -n"),
+        (errno.ENOMEM, ""),
+        (errno.ENOBUFS, ""),
+        (errno.ENETUNREACH, ""),
+        (errno.EHOSTUNREACH, ""),
+        (errno.EACCES, ""),
+        (errno.EADDRNOTAVAIL, ""),
+    ],
+)
+def test_what_fails_on_this_machine_opens_no_circuit_and_is_named(monkeypatch, kind, code, advice):
+    def refuse(*_args):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda *_args: code)
+    monkeypatch.setattr(asyncio.selector_events.BaseSelectorEventLoop, "sock_connect", refuse)
+    said = resets(kind("TextCraft", server="http://127.0.0.1:9"), 5)
+    assert all(os.strerror(code) in each and advice in each for each in said)
+
+
+@pytest.mark.slow  # a program of its own
+@pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv])
+def test_without_a_descriptor_nothing_is_held_against_the_server(counted, kind):
+    """Truly without: in a program of its own, which has them back after five resets."""
+    server = counted()
+    code = f"""
+        import asyncio, os, resource, sys
+        from agentgym_gym import {kind.__name__}, errors
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        loop = asyncio.new_event_loop()
+        run = loop.run_until_complete if {kind is AsyncAgentGymEnv} else lambda done: done
+        env = {kind.__name__}("TextCraft", server=sys.argv[1])
+        run(env.reset(seed=0))
+        run(env.close())
+        taken = []
+        try:
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            pass
+        for _ in range(5):
+            try:
+                run(env.reset(seed=0))
+            except errors.ServerUnreachable as fault:
+                print(fault)
+        for each in taken:
+            os.close(each)
+        run(env.reset(seed=0))
+        print("plays")
+        run(env.close())
+        loop.close()
+    """
+    ended = programs.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), server.url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    *failed, last = ended.stdout.splitlines()
+    assert len(failed) == 5
+    assert all("Too many open files" in each and "ulimit -n" in each for each in failed)
+    assert last == "plays"
+
+
+def test_an_episode_whose_own_time_is_up_opens_no_circuit(counted):
+    server = counted()
+    env = AgentGymEnv("TextCraft", server=server.url, timeout={"episode": 0.05})
+    for _ in range(4):
+        env.reset(seed=0)
+        time.sleep(0.06)
+        *_, info = env.step("Action: inventory")
+        assert "the episode has had its 0.05 seconds" in info["fault"]["message"]
+    env.close()
+    assert (server.open, server.asked["/step"]) == (set(), 0)

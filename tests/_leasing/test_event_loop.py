@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import queue
 import socket
 import subprocess
 import sys
@@ -171,8 +170,7 @@ def test_where_no_thread_can_be_started_the_function_is_called_in_place(monkeypa
         raise RuntimeError("can't start new thread")
 
     async def main():
-        monkeypatch.setattr(_threads, "_started", [])
-        monkeypatch.setattr(_threads, "_work", queue.SimpleQueue())
+        monkeypatch.setattr(_threads, "_files", _threads._Workers("files", 4))
         monkeypatch.setattr(threading.Thread, "start", refuse)
         assert await driver().run(two_threads()) == (threading.current_thread(),) * 2
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
+import filelock
+import gymnasium
 import pytest
 
-from agentgym_gym import errors
+from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym._leasing import capacity, held
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
@@ -48,12 +54,138 @@ journal.flush()
     assert held.records("http://hand") == []
 
 
-def test_an_episode_is_played_where_nothing_can_be_persisted(pool, monkeypatch, tmp_path):
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(capacity, "FOLDER", tmp_path / "file" / "below")
-    lease, _ = play(acquire_on(pool, 0), IDENTIFY, created(0))
-    play(pool.release(lease), ("close", True))
-    assert held.records(pool.server) == []
+def no_folder(monkeypatch, tmp_path):
+    """There is not even a folder for temporary files."""
+    monkeypatch.setattr(capacity, "FOLDER", None)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "nowhere")])
+
+
+def a_file_in_its_place(monkeypatch, tmp_path):
+    capacity.FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    capacity.FOLDER.touch()
+
+
+def a_read_only_file_system(monkeypatch, tmp_path):
+    monkeypatch.setattr(capacity, "FOLDER", Path("/proc/self/agentgym"))  # where not even root can write
+
+
+def a_full_disk(monkeypatch, tmp_path):
+    def full(*_args, **_options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "touch", full)
+
+
+def no_locks(monkeypatch, tmp_path):
+    def acquire(*_args):
+        raise NotImplementedError("no locks on this file system")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
+
+
+def a_file_in_place_of_the_record(monkeypatch, tmp_path):
+    write = held.Journal._write
+
+    def spoil(journal):
+        folder = held._this_process().folder / journal._name
+        if not folder.exists():
+            folder.touch()
+        write(journal)
+
+    monkeypatch.setattr(held.Journal, "_write", spoil)
+
+
+@pytest.mark.parametrize("kind", ["sync", "vector"])
+@pytest.mark.parametrize(
+    "nowhere",
+    [
+        no_folder,
+        a_file_in_its_place,
+        a_read_only_file_system,
+        a_full_disk,
+        no_locks,
+        a_file_in_place_of_the_record,
+    ],
+)
+def test_where_nothing_can_be_written_all_is_played_and_it_is_logged_once(
+    counted, monkeypatch, tmp_path, caplog, nowhere, kind
+):
+    server = counted()
+    nowhere(monkeypatch, tmp_path)
+    monkeypatch.setattr(held, "_warned", set())
+    for _ in range(2):
+        if kind == "sync":
+            env = AgentGymEnv("TextCraft", server=server.url)
+            env.reset(seed=0)
+            assert env.step("Action: inventory")[0] == "You did inventory."
+        else:
+            env = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=3, server=server.url)
+            env.reset(seed=0)
+            assert set(env.step(["Action: inventory"] * 3)[0]) == {"You did inventory."}
+        env.close()
+    assert server.open == set()
+    events = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.agentgym["event"] for record in events] == ["held ids not saved"]
+
+
+def test_what_could_not_be_written_is_written_when_it_can_be(pool, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        a_full_disk(patch, None)
+        leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(3)]
+    play(pool.release(leases[0]), ("close", True))
+    assert [list(each.ids) for each in held.records(pool.server)] == [[1, 2]]
+
+
+@pytest.mark.parametrize("what", ["", "held/*", "held/*/lock", "held/*/about.json"])
+def test_what_is_removed_while_the_program_runs_is_written_anew(pool, what):
+    """As programs do that tidy up temporary files."""
+    leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(2)]
+    made = held.records(pool.server)[0].ids
+    for path in capacity.FOLDER.glob(what) if what else [capacity.FOLDER]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    play(acquire_on(pool, 0), created(2))
+    (record,) = held.records(pool.server)
+    assert record.alive
+    assert list(record.ids) == [0, 1, 2]
+    assert {env_id: record.ids[env_id] for env_id in (0, 1)} == pytest.approx(made, abs=1e-3)
+    play(pool.release(leases[0]), ("close", True))
+    assert [list(each.ids) for each in held.records(pool.server)] == [[1, 2]]
+
+
+@pytest.mark.parametrize("said", ["", "{", "null", "[]", '{"pid": null, "began": 1}', "\xff", "[" * 100_000])
+def test_a_record_whose_process_cannot_be_read_is_told_all_the_same(pool, said):
+    play(acquire_on(pool, 0), IDENTIFY, created(7))
+    (about,) = capacity.FOLDER.glob("held/*/about.json")
+    about.write_bytes(said.encode("latin-1"))
+    (record,) = held.records(pool.server)
+    assert (record.pid, record.alive, list(record.ids)) == (None, True, [7])
+
+
+def test_importing_touches_no_folder():
+    code = """
+import sys
+import gymnasium, numpy, tempfile
+touched = []
+WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "tempfile.mkstemp", "tempfile.mkdtemp")
+def watch(event, args):
+    wrote = event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+")
+    if wrote or event == "open" and args[1] is None or event in WRITES:
+        touched.append((event, args))
+sys.dont_write_bytecode = True
+tempfile._candidate_tempdir_list = lambda: ["/nowhere"]
+sys.addaudithook(watch)
+import agentgym_gym
+env = gymnasium.make("agentgym/TextCraft-v0", server="http://127.0.0.1:9")
+env = gymnasium.make("agentgym/SQLGym-v0", server="http://127.0.0.1:9")
+env.close()
+print(touched)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], check=False, capture_output=True, text=True
+    )
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
 def test_held_ids_are_persisted_until_they_are_closed_or_the_server_goes_away(pool):

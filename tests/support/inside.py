@@ -33,6 +33,7 @@ __all__ = [
     "keep_files_in",
     "never_open_circuits",
     "pool_at",
+    "release_all",
     "retry_at_once",
     "scrub",
 ]
@@ -72,6 +73,11 @@ def keep_files_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def forget_held() -> None:
     """Give up the files of ids that this process holds, as at its end."""
     held._leave_all()
+
+
+def release_all() -> None:
+    """Release what this process holds, as when it ends."""
+    _base_env.release_all()
 
 
 def pool_at(environment: str, server: str) -> LeasePool:

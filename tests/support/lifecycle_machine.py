@@ -330,7 +330,8 @@ class Lifecycle(Checks):
         self.end()
         self.begin(player)
         player.close()
-        assert self.world.transport.seen == []
+        # What was not answered may be open still, and is asked again.
+        assert self.world.transport.seen in ([], ["/close"] if breaks else [])
 
     @precondition(lambda self: self.world.restart)
     @rule()
