@@ -204,7 +204,15 @@ class Grammar:
         Raises:
             UnknownAction: There is no function of that name.
         """
-        return tuple(self._named(name).schema()["properties"])
+        return tuple(self.parameters(name)["properties"])
+
+    def parameters(self, name: str) -> dict[str, Any]:
+        """Return the JSON schema of a function's arguments.
+
+        Raises:
+            UnknownAction: There is no function of that name.
+        """
+        return self._named(name).schema()
 
     def _named(self, name: str) -> type[Action]:
         try:

@@ -1,0 +1,292 @@
+"""Python that a model wrote, read with :mod:`ast` and never run: which call it makes, if it plainly makes one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from agentgym_gym._json import NotJson, exact_number
+from agentgym_gym._literals import plain_value, statements
+from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
+from agentgym_gym.errors import BadArguments, ManyActions, NoAction, UnknownAction
+
+__all__ = ["Block", "blocks", "calls_in_code"]
+
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
+_BESIDE = re.compile(r"(?:python3?|py|tool_code|tool_call|code|json)\s+", re.IGNORECASE)
+_PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")
+_SHOWN = frozenset({"output", "outputs", "stdout", "result", "results", "console", "tool_output", "tool_outputs"})
+_PREFIXES = frozenset(
+    {"tools", "tool", "env", "functions", "function", "default_api", "api", "environment", "actions", "game", "client"}
+)
+_TOKEN = re.compile(
+    r"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''"
+    r"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*|\\\n|[()\[\]{}\n]",
+    re.DOTALL,
+)
+_LABEL = re.compile(
+    r"[ \t>*_#]*(?:next |final |my )?(?:action|code|call|function call|tool call|answer|tool_code|python)[*_`]*[:：][*_` \t]*",
+    re.IGNORECASE,
+)
+_COMPOUND = re.compile(
+    r"(?:if|for|while|def|with|try|else|elif|class|async|except|finally|match|case|unless|when|once|@)(?!\w)", re.IGNORECASE
+)
+_ODD_NUMBER = re.compile(r"[0-9]_|[0-9][eE][+-]?[0-9]{2}|0[xXoObB]|[0-9.]{16}|[0-9][jJ]")
+_SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.Pass, ast.Return)
+_WRAPPINGS = 3  # `print(await get())`
+_MOST = 200  # statements that are read
+_CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
+
+
+class Block(NamedTuple):
+    """A part of a reply.
+
+    Attributes:
+        code: The text.
+        language: What the fence names, in lower case; None outside of a fence.
+        start: Where it begins in the reply, with the fence.
+        end: Where it ends.
+    """
+
+    code: str
+    language: str | None
+    start: int
+    end: int
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the fence says that it holds what a program printed."""
+        return self.language in _SHOWN
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return where in the reply a part of the text stands that is outside of a fence."""
+        return self.start + start, self.start + end
+
+
+class CodeCall(NamedTuple):
+    """A call of a plain name.
+
+    Attributes:
+        name: The name of the function.
+        args: The values given by position.
+        keywords: The values given by name.
+        start: Where its statement begins in the code.
+        end: Where it ends.
+    """
+
+    name: str
+    args: list[Any]
+    keywords: dict[str, Any]
+    start: int
+    end: int
+
+
+def blocks(text: str) -> list[Block]:
+    """Return the parts of a reply, in fences and between them."""
+    found, start, inside, opened = [], 0, False, 0
+    for fence in [*_FENCE.finditer(text), None]:
+        part = text[start : fence.start() if fence else len(text)]
+        end = fence.end() if fence else len(text)
+        if inside:
+            language, newline, code = part.partition("\n")
+            if newline and _LANGUAGE.match(language):
+                found.append(Block(code, language.strip().lower(), opened, end))
+            else:
+                beside = _BESIDE.match(part)
+                found.append(Block(part[beside.end() if beside else 0 :], "", opened, end))
+        elif part.strip():
+            found.append(Block(part, None, start, end - (len(fence[0]) if fence else 0)))
+        if fence:
+            opened, start, inside = fence.start(), fence.end(), not inside
+    return found
+
+
+def calls_in_code(code: str, grammar: Grammar) -> list[CodeCall]:
+    """Return the calls that a piece of code makes, each a statement of its own.
+
+    Lines that are not Python are let pass, unless they name a call.
+
+    Raises:
+        ManyActions: A call depends on something, or more is done than one call.
+        NoAction: A call stands in a line that is not Python.
+        UnknownAction: Another function is called.
+        BadArguments: An argument is not a plain value.
+    """
+    lines = code.split("\n")
+    if any(line.lstrip().startswith(">>>") for line in lines):  # a session: what is typed, and what was printed
+        code = "\n".join(line[found.end() :] for line in lines if (found := _PROMPT.match(line)))
+    calls: list[CodeCall] = []
+    values: dict[str, ast.expr] = {}
+    budget = _MOST
+    for start, end in _statements(code):
+        text, start = _without_label(code, start, end)
+        if not any(mark in text for mark in ("(", "=", '"""', "'''")):
+            continue
+        budget -= 1
+        if budget < 0 or len(text) > MAX_ACTION_CHARS:
+            raise BadArguments("the code is too long to be read")
+        parsed = statements(text)
+        if parsed is None:
+            _check_prose(text, grammar)
+            continue
+        for node in parsed:
+            call = _call_of(node)
+            if call is None:
+                _check_aside(node, grammar, values)
+                continue
+            calls.append(_read(call, text, values, start, end))
+        if len(calls) > 1:
+            raise ManyActions("there is more than one statement in the code")
+    return calls
+
+
+def _statements(code: str) -> Iterator[tuple[int, int]]:
+    """Return where each statement begins and ends: a line, or several with open brackets or an indented body."""
+    spans: list[tuple[int, int]] = []
+    depth = start = 0
+    ends = [found for found in _TOKEN.finditer(code) if found[0] in "()[]{}\n"]
+    base: int | None = None
+    for token in [*ends, None]:
+        if token is not None and token[0] != "\n":
+            depth = max(0, depth + (1 if token[0] in "([{" else -1))
+            continue
+        if token is not None and depth:
+            continue
+        end = token.start() if token else len(code)
+        line = code[start:end]
+        if line.strip():
+            indent = len(line) - len(line.lstrip(" \t"))
+            base = indent if base is None else base
+            if spans and indent > base and _COMPOUND.match(code, *spans[-1]):
+                spans[-1] = (spans[-1][0], end)
+            else:
+                spans.append((start + indent, end))
+        start = end + 1
+    return iter(spans)
+
+
+def _without_label(code: str, start: int, end: int) -> tuple[str, int]:
+    """Return a statement without ``Action:`` before it or backquotes around it, and where it begins."""
+    text = code[start:end].rstrip()
+    if label := _LABEL.match(text):
+        text, start = text[label.end() :], start + label.end()
+    if len(text) > 1 and text[0] == text[-1] == "`":
+        text, start = text[1:-1], start + 1
+    return text, start
+
+
+def _check_prose(text: str, grammar: Grammar) -> None:
+    if '"""' in text or "'''" in text:
+        raise NoAction("a string in the code has no end")
+    if any(_knows(grammar, found[1]) for found in _CALLED.finditer(text)):
+        raise NoAction("a call stands in a line that is not Python")
+
+
+def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr]) -> None:
+    """Check that a statement does nothing that the call depends on; remember the plain value of a name."""
+    called = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    shows = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
+    if any(_knows(grammar, _name_of(each)) for each in called) or not isinstance(node, _SIMPLE):
+        raise ManyActions("the call stands inside of other code, or depends on it")
+    if len(called) > shows:
+        raise ManyActions("the code does more than call one function")
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    for name in (each.id for target in targets if target for each in ast.walk(target) if isinstance(each, ast.Name)):
+        values.pop(name, None)
+    if isinstance(node, ast.Assign) and len(targets) == 1 and isinstance(targets[0], ast.Name):
+        values[targets[0].id] = node.value
+
+
+def _call_of(node: ast.stmt) -> ast.Call | None:
+    """Return the call that a statement makes and nothing else: its result is kept, awaited, shown or returned."""
+    if not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return)):
+        return None
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target, node.annotation]
+        if any(isinstance(each, ast.Call) for target in targets for each in ast.walk(target)):
+            return None
+    value = node.value
+    if isinstance(node, ast.Expr) and isinstance(value, ast.List) and len(value.elts) == 1:
+        value = value.elts[0]
+    for _ in range(_WRAPPINGS):
+        if isinstance(value, ast.Await):
+            value = value.value
+        elif isinstance(value, ast.Call) and _name_of(value) == "print" and _is_one(value):
+            value = value.args[0]
+    return value if isinstance(value, ast.Call) and _name_of(value) not in {"", "print"} else None
+
+
+def _is_one(call: ast.Call) -> bool:
+    return len(call.args) == 1 and not call.keywords and isinstance(call.args[0], (ast.Call, ast.Await))
+
+
+def _name_of(call: ast.Call) -> str:
+    """Return the name that is called, without the name of a module of tools; "" for all else."""
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        return call.func.attr if call.func.value.id.lower() in _PREFIXES else ""
+    return ""
+
+
+def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, end: int) -> CodeCall:
+    given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    if len(given) < len(call.keywords):
+        for unpacked in (keyword.value for keyword in call.keywords if keyword.arg is None):
+            for key, value in _pairs(unpacked):
+                if key in given:
+                    raise BadArguments(f"the argument {key} is given twice")
+                given[key] = value
+    if _ODD_NUMBER.search(text):
+        _check_numbers(call, text)
+    args = [_plain(node, values) for node in call.args]
+    return CodeCall(_name_of(call), args, {name: _plain(node, values) for name, node in given.items()}, start, end)
+
+
+def _pairs(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if not isinstance(node, ast.Dict):
+        raise BadArguments("what is unpacked is not written out")
+    for key, value in zip(node.keys, node.values, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            raise BadArguments("what is unpacked is not written out")
+        yield key.value, value
+
+
+def _plain(node: ast.expr, values: dict[str, ast.expr]) -> Any:
+    if isinstance(node, ast.Name):
+        node = values.get(node.id, node)
+    try:
+        return plain_value(node)
+    except ValueError:
+        raise BadArguments("an argument is not a plain value") from None
+
+
+def _check_numbers(node: ast.AST, text: str) -> None:
+    """Check that each number is the one that is written, in decimal digits.
+
+    Raises:
+        BadArguments: One is not.
+    """
+    lines = text.encode("utf-8", "replace").split(b"\n")
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and isinstance(each.value, (int, float, complex)):
+            if isinstance(each.value, bool):
+                continue
+            written = lines[each.lineno - 1][each.col_offset : each.end_col_offset].decode()
+            try:
+                same = exact_number(written) == each.value
+            except NotJson:
+                same = False
+            if not same:
+                raise BadArguments("a number is not written in plain decimal digits")
+
+
+def _knows(grammar: Grammar, name: str) -> bool:
+    try:
+        grammar.signature(name)
+    except UnknownAction:
+        return False
+    return True
