@@ -17,7 +17,7 @@ from agentgym_gym._text import no_constant
 __all__ = ["NotJson", "decode", "exact_number"]
 
 _MAX_DEPTH = 64
-_GAP = re.compile(r"(?:\s|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_GAP = re.compile(r"(?:\s|//[^\n]*|#[^\n]*|/\*[^*]{0,300}\*/)*")
 _OPEN = {"{": "}｝", "｛": "}｝", "[": "]］", "［": "]］", "(": ")"}
 _QUOTES = {'"': '"', "'": "'", "“": "”", "”": "”", "＂": "＂", "‘": "’", "「": "」"}
 _STRINGS = {
@@ -130,7 +130,7 @@ class _Scanner:
     def _string(self, at: int) -> tuple[str, int]:
         found = _STRINGS[self.text[at]].match(self.text, at + 1)
         if found is None:
-            raise NotJson("a string has no end", meant=self.sure)
+            raise NotJson("a string has no end")
         return _ESCAPE.sub(_unescaped, found[0][:-1]), found.end()
 
     def _skip(self, at: int) -> int:
@@ -175,7 +175,9 @@ def _int(written: str) -> int:
 def _float(written: str) -> float:
     """Return a number, unless it is so large, so small or so close to a whole one that it becomes another."""
     value = float(written)
-    if len(written) > _MAX_DIGITS or value - value != 0 or (value.is_integer() and Decimal(written) != value):
+    if len(written) > _MAX_DIGITS or value - value != 0:
+        raise NotJson("a number cannot be held as it is written")
+    if value.is_integer() and Decimal(written) not in (value, Decimal(repr(value))):
         raise NotJson("a number cannot be held as it is written")
     return value
 

@@ -214,6 +214,10 @@ class Grammar:
         """
         return self._named(name).schema()
 
+    def has_function(self, name: str) -> bool:
+        """Return whether there is a function of that name."""
+        return _folded(name) in self._by_name
+
     def _named(self, name: str) -> type[Action]:
         try:
             return self._by_name[_folded(name)]

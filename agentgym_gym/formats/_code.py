@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agentgym_gym._json import NotJson, exact_number
 from agentgym_gym._literals import plain_value, statements
 from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
-from agentgym_gym.errors import BadArguments, ManyActions, NoAction, UnknownAction
+from agentgym_gym.errors import BadArguments, ManyActions, NoAction
 
 __all__ = ["Block", "blocks", "calls_in_code"]
 
@@ -27,15 +27,19 @@ _TOKEN = re.compile(
     r"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*|\\\n|[()\[\]{}\n]",
     re.DOTALL,
 )
+_TYPOGRAPHIC = str.maketrans("‘’“”（），＝：｛｝［］；", "''\"\"(),=:{}[];")
 _LABEL = re.compile(
-    r"[ \t>*_#]*(?:next |final |my )?(?:action|code|call|function call|tool call|answer|tool_code|python)[*_`]*[:：][*_` \t]*",
+    r"(?:[ \t>*_#]*(?:next |final |my )?(?:action|code|call|function call|tool call|answer|tool_code|python)"
+    r"[*_`]*[:：][*_` \t]*)?(?:<\|?[\w:]{1,40}\|?>\s*)*",
     re.IGNORECASE,
 )
+_TAGS_BEHIND = re.compile(r"(?:<\|?/?[\w:]{1,40}\|?>\s*)*\Z")
 _COMPOUND = re.compile(
     r"(?:if|for|while|def|with|try|else|elif|class|async|except|finally|match|case|unless|when|once|@)(?!\w)", re.IGNORECASE
 )
 _ODD_NUMBER = re.compile(r"[0-9]_|[0-9][eE][+-]?[0-9]{2}|0[xXoObB]|[0-9.]{16}|[0-9][jJ]")
 _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.Pass, ast.Return)
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
 _MOST = 200  # statements that are read
 _CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
@@ -104,10 +108,15 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def calls_in_code(code: str, grammar: Grammar) -> list[CodeCall]:
+def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall]:
     """Return the calls that a piece of code makes, each a statement of its own.
 
-    Lines that are not Python are let pass, unless they name a call.
+    Lines that are not Python are let pass, unless they name a call in a fence.
+
+    Args:
+        code: The code.
+        grammar: The actions it may name.
+        fenced: Whether it stands in a fence, and so has no prose.
 
     Raises:
         ManyActions: A call depends on something, or more is done than one call.
@@ -123,14 +132,14 @@ def calls_in_code(code: str, grammar: Grammar) -> list[CodeCall]:
     budget = _MOST
     for start, end in _statements(code):
         text, start = _without_label(code, start, end)
-        if not any(mark in text for mark in ("(", "=", '"""', "'''")):
+        if not any(mark in text for mark in ("(", "（", "=", '"""', "'''")):
             continue
         budget -= 1
         if budget < 0 or len(text) > MAX_ACTION_CHARS:
             raise BadArguments("the code is too long to be read")
-        parsed = statements(text)
+        parsed = statements(text) or statements(text.translate(_TYPOGRAPHIC))
         if parsed is None:
-            _check_prose(text, grammar)
+            _check_prose(text, grammar, fenced=fenced)
             continue
         for node in parsed:
             call = _call_of(node)
@@ -144,28 +153,34 @@ def calls_in_code(code: str, grammar: Grammar) -> list[CodeCall]:
 
 
 def _statements(code: str) -> Iterator[tuple[int, int]]:
-    """Return where each statement begins and ends: a line, or several with open brackets or an indented body."""
-    spans: list[tuple[int, int]] = []
+    """Yield where each statement begins and ends: a line, or several with open brackets or an indented body."""
+    span: tuple[int, int] | None = None
     depth = start = 0
-    ends = [found for found in _TOKEN.finditer(code) if found[0] in "()[]{}\n"]
     base: int | None = None
-    for token in [*ends, None]:
-        if token is not None and token[0] != "\n":
-            depth = max(0, depth + (1 if token[0] in "([{" else -1))
-            continue
-        if token is not None and depth:
-            continue
-        end = token.start() if token else len(code)
+    while start <= len(code):
+        end = len(code)
+        for token in _TOKEN.finditer(code, start):
+            letter = token[0]
+            if letter in _OPENING:
+                depth += 1
+            elif letter in _CLOSING:
+                depth = max(0, depth - 1)
+            elif letter == "\n" and not depth:
+                end = token.start()
+                break
         line = code[start:end]
-        if line.strip():
-            indent = len(line) - len(line.lstrip(" \t"))
+        indent = len(line) - len(line.lstrip(" \t"))
+        if indent < len(line):
             base = indent if base is None else base
-            if spans and indent > base and _COMPOUND.match(code, *spans[-1]):
-                spans[-1] = (spans[-1][0], end)
+            if span and indent > base and _COMPOUND.match(code, *span):
+                span = (span[0], end)
             else:
-                spans.append((start + indent, end))
+                if span:
+                    yield span
+                span = (start + indent, end)
         start = end + 1
-    return iter(spans)
+    if span:
+        yield span
 
 
 def _without_label(code: str, start: int, end: int) -> tuple[str, int]:
@@ -173,23 +188,28 @@ def _without_label(code: str, start: int, end: int) -> tuple[str, int]:
     text = code[start:end].rstrip()
     if label := _LABEL.match(text):
         text, start = text[label.end() :], start + label.end()
+    if text.endswith(">"):
+        text = text[: _TAGS_BEHIND.search(text).start()]  # type: ignore[union-attr]  # it matches nothing too
     if len(text) > 1 and text[0] == text[-1] == "`":
         text, start = text[1:-1], start + 1
     return text, start
 
 
-def _check_prose(text: str, grammar: Grammar) -> None:
+def _check_prose(text: str, grammar: Grammar, *, fenced: bool) -> None:
+    """Check that a line which is not Python is prose: outside of a fence it may speak of a call."""
     if '"""' in text or "'''" in text:
         raise NoAction("a string in the code has no end")
-    if any(_knows(grammar, found[1]) for found in _CALLED.finditer(text)):
-        raise NoAction("a call stands in a line that is not Python")
+    first = len(text) - len(text.lstrip())
+    for found in _CALLED.finditer(text):
+        if (fenced or found.start() == first) and grammar.has_function(found[1]):
+            raise NoAction("a call stands in a line that is not Python")
 
 
 def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr]) -> None:
     """Check that a statement does nothing that the call depends on; remember the plain value of a name."""
     called = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     shows = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
-    if any(_knows(grammar, _name_of(each)) for each in called) or not isinstance(node, _SIMPLE):
+    if any(grammar.has_function(_name_of(each)) for each in called) or not isinstance(node, _SIMPLE):
         raise ManyActions("the call stands inside of other code, or depends on it")
     if len(called) > shows:
         raise ManyActions("the code does more than call one function")
@@ -282,11 +302,3 @@ def _check_numbers(node: ast.AST, text: str) -> None:
                 same = False
             if not same:
                 raise BadArguments("a number is not written in plain decimal digits")
-
-
-def _knows(grammar: Grammar, name: str) -> bool:
-    try:
-        grammar.signature(name)
-    except UnknownAction:
-        return False
-    return True

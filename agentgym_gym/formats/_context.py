@@ -52,6 +52,11 @@ _CONDITION = re.compile(
     r"|earlier|next turn|in the next|in (?:a|the) later|last|then|had|were|at the end|如果|等|之后)\b",
     re.IGNORECASE,
 )
+_ASKED = re.compile(
+    r"\b(?:shall|should|may|could|can) (?:I|we)\b|\b(?:do|would) you (?:want|like|mean)\b|\bwhat if\b|\bhow about\b"
+    r"|\bwhether\b", re.IGNORECASE
+)
+_QUESTION = re.compile(r"[^.!?\n。！？]{0,200}[?？]")
 _RUNS_ON = re.compile(
     r"[ \t\"'`”*_)\]}>]*[,;—–-]*\s*(?:but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should|was"
     r"|were|is|are|will|can|cannot|does|did|has|had|later|instead|only|except|and then|then|afterwards?|before"
@@ -100,7 +105,7 @@ def _is_led_to_doubtfully(before: str) -> bool:
     apart = complete or "\n\n" in (marks[0] if marks else "")
     ends = [found.end() for found in _ENDED.finditer(words[:-1])]
     sentence = words[ends[-1] :] if ends else words
-    if _EXAMPLE.search(_IN_FORMAT.sub("", sentence)):
+    if _ASKED.search(sentence) or _EXAMPLE.search(_IN_FORMAT.sub("", sentence)):
         return True
     if apart and words[-1] not in ":：":
         return False
@@ -109,4 +114,4 @@ def _is_led_to_doubtfully(before: str) -> bool:
 
 
 def _is_taken_back(after: str) -> bool:
-    return bool(_RUNS_ON.match(after.lstrip("`~ \t")) or _TAKEN_BACK.search(after))
+    return bool(_RUNS_ON.match(after.lstrip("`~ \t")) or _QUESTION.match(after) or _TAKEN_BACK.search(after))

@@ -10,65 +10,79 @@ mistaken.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym.errors import BadArguments
 
-__all__ = ["OPENING", "Head", "TaggedCall", "head_before", "tagged_call"]
+__all__ = ["OPENING", "Head", "TaggedCall", "head_before", "tagged_call", "value_of"]
 
 _HEAD_CHARS = 200  # before a JSON object, in which the name of its function is looked for
-_FENCE = r"(?:```\w*\s*)?"
-_N = r"(?P<name>[A-Za-z_][\w.-]*)"
+_NAME = r"(?P<name>[A-Za-z_][\w.-]{0,80})"
+_GAP = r"(?:\s|```\w*)*"
+_TAG = r"(?:[\w｜|]{1,30}[:｜|])?"  # such as `minimax:`
 
-# What stands before the JSON object of the arguments, by the models that write it.
+# What stands before the JSON object of the arguments, by the models that write it. Gaps are written so that
+# nothing can be read in two ways, or the time it takes would not be linear.
 _HEADS = (
     # DeepSeek V3 and R1, with a fence; V3.1, without one
-    rf"<[｜|]tool[▁_]call[▁_]begin[｜|]>(?:function<[｜|]tool[▁_]sep[｜|]>)?{_N}(?:<[｜|]tool[▁_]sep[｜|]>)?\s*{_FENCE}",
-    rf"(?:\A|\n)function<?[｜|]?(?:tool[▁_]sep)?[｜|]?>?{_N}\n```(?:json)?\s*",
+    rf"<[｜|]tool[▁_]call[▁_]begin[｜|]>(?:function<[｜|]tool[▁_]sep[｜|]>)?{_NAME}(?:\s|```\w*|<[｜|]tool[▁_]sep[｜|]>)*",
+    rf"(?:\A|\n)function ?(?:<[｜|]tool[▁_]sep[｜|]>)?{_NAME}?\n```(?:json)?\s*".replace("80}", "80}?", 1),
     # Kimi K2
-    rf"functions?\.{_N}:\d+\s*(?:<\|tool_call_argument_begin\|>)?\s*",
-    # Mistral since version 11 of its tokenizer
-    rf"\[TOOL_CALLS\]\s*{_N}\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*",
-    rf"{_N}(?:\[CALL_ID\]\s*\w+\s*)?\[ARGS\]\s*",
+    rf"functions?\.{_NAME}:\d{{1,6}}(?:\s|<\|tool_call_argument_begin\|>)*",
+    # Mistral, since version 11 of its tokenizer
+    rf"\[TOOL_CALLS\]\s*{_NAME}(?:\s|\[CALL_ID\]\s*\w+|\[ARGS\])*",
+    rf"\b{_NAME}(?:\[CALL_ID\]\w{{1,40}})?\[ARGS\]\s*",
     # gpt-oss
-    rf"\bto=(?:functions?\.)?{_N}\s*(?:<\|channel\|>\s*\w+)?\s*(?:commentary)?\s*(?:<\|constrain\|>)?\s*(?:json|code)?"
-    r"\s*(?:<\|message\|>)?\s*",
+    r"\bto=(?:functions?\.)?(?P<name>[A-Za-z_][\w.-]{0,80}?)"
+    r"(?:\s|commentary|json|code|<\|(?:channel|constrain|message)\|>)*",
     # Llama 3, in tags
-    rf"<function\s*=\s*[\"']?{_N}[\"']?\s*>\s*",
-    rf"<(?:\w+:)?(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_N}[\"']\s*>\s*",
+    rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*>\s*",
+    rf"<{_TAG}(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_NAME}[\"']\s*>\s*",
+    # a tag around the name, and perhaps one around the arguments
+    rf"<(?:tool|tool_name|name|function|function_name)>\s*{_NAME}\s*</\w{{1,20}}>"
+    r"(?:\s|<(?:args|arguments|parameters|input|tool_input)>)*",
     # Qwen's and LangChain's agents, and others that write labels
-    r"(?:\A|\n)[ \t>*_`#-]*(?:action|function|function[ _]name|tool|tool[ _]name|✿FUNCTION✿)[*_`]*\s*[:：][*_` \t]*"
-    rf"{_N}[*_`()]*(?:\s+with)?\s*\n?[*_`# \t]*(?:action[ _]input|function[ _]input|tool[ _]input|arguments|args|input"
-    rf"|parameters|✿ARGS✿)[*_`]*\s*[:：]?[*_]*\s*{_FENCE}",
+    r"(?:\A|\n)[ \t>*_`#-]*(?:action|(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)[ \t*_`]*[:：][ \t*_`]*"
+    rf"{_NAME}[*_`()]*(?:\s|with\b|[*_`#])*(?:(?:action|function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
+    rf"(?:[*_:：]|\s|`+(?:json)?)*",
     # FunctionGemma
-    rf"\bcall:{_N}",
+    rf"\bcall:{_NAME}",
 )
-_HEAD = re.compile("|".join(f"(?:{head})" for head in (h.replace("name>", f"n{i}>") for i, h in enumerate(_HEADS))), re.IGNORECASE)
-_HEAD_AT_END = re.compile(rf"(?:{_HEAD.pattern})\Z", re.IGNORECASE)
+_HEAD_AT_END = re.compile(
+    "(?:" + "|".join(h.replace("<name>", f"<n{i}>") for i, h in enumerate(_HEADS)) + r")\Z", re.IGNORECASE
+)
 
 # A name on a line of its own, or right before the brace: GLM-4, Functionary, and what engines leave of others.
 _BARE_HEAD = re.compile(
     r"(?:\A|[\n>\]])[ \t]*(?:>>>|all)?(?:function[ \t:]*)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*\n?[ \t]*\Z"
 )
 
-_NAMED = r"<(?P<kind>(?:[\w｜|]+[:｜|])?(?:invoke|function|tool|tool_call|function_call))\s+name\s*=\s*[\"'](?P<n1>[^\"'<>\n]{1,80})[\"'][^<>]{0,80}>"
-_EQUALS = r"<function\s*=\s*[\"']?(?P<n2>[^\"'<>\n]{1,80}?)[\"']?\s*>"
-_KEYED = r"<tool_call>\s*(?P<n3>[A-Za-z_][\w.-]{0,80})\s*(?=<arg_key>|</tool_call>)"
-_TAGGED = re.compile(rf"{_NAMED}|{_EQUALS}|{_KEYED}")
+# Tags with the name of a function, around its arguments in tags.
+_TAGS = (
+    rf"<{_TAG}(?:invoke|function|tool|tool_call|function_call)\s+name\s*=\s*[\"'](?P<name>[^\"'<>\n]{{1,80}})[\"']"
+    r"[^<>]{0,80}>",
+    r"<function\s*=\s*[\"']?(?P<name>[^\"'<>\n]{1,80}?)[\"']?\s*>",
+    r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?=<arg_key>|</tool_call>)",
+    r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>",
+)
+_TAGGED = re.compile("|".join(tag.replace("<name>", f"<n{i}>") for i, tag in enumerate(_TAGS)))
 
-OPENING = re.compile(rf"[{{｛]|{_NAMED}|{_EQUALS}|{_KEYED}".replace("?P<kind>", "?:").replace("?P<n1>", "?:").replace("?P<n2>", "?:").replace("?P<n3>", "?:"))
+OPENING = re.compile(r"[{｛]|" + _TAGGED.pattern)
 """Where a call can begin: a brace, or a tag with the name of a function."""
 
+# An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>`, or `<item>`.
 _PARAMETER = re.compile(
-    r"\s*(?:<(?P<tag>(?:[\w｜|]+[:｜|])?(?:parameter|param|arg|argument))"
+    rf"\s*(?:<(?P<tag>{_TAG}(?:parameter|param|arg|argument))"
     r"(?:\s*=\s*[\"']?(?P<key>[^\"'<>\n]{1,80}?)[\"']?|\s+name\s*=\s*[\"'](?P<named>[^\"'<>\n]{1,80})[\"']"
-    r"(?P<more>[^<>]{0,80}))\s*>"
-    r"|<arg_key>\s*(?P<arg>[^<>\n]{1,80}?)\s*</arg_key>\s*<arg_value>)"
+    r"[^<>]{0,80}?)\s*>"
+    r"|<arg_key>\s*(?P<arg>[^<>\n]{1,80}?)\s*</arg_key>\s*<arg_value>"
+    r"|<(?P<element>[A-Za-z_]\w{0,80})>)"
 )
-_CLOSED = re.compile(r"\s*</(?:[\w｜|]+[:｜|])?(?:invoke|function|tool|tool_call|function_call)\s*>")
+_CLOSED = re.compile(
+    rf"\s*(?:</parameters>\s*)?</{_TAG}(?:invoke|function|tool|tool_call|function_call)\s*>"
+)
 
 
 class Head(NamedTuple):
@@ -120,11 +134,11 @@ def tagged_call(text: str, start: int) -> TaggedCall | None:
     opened = _TAGGED.match(text, start)
     if opened is None:
         return None
-    name, at = (opened["n1"] or opened["n2"] or opened["n3"]).strip(), opened.end()
+    name, at = next(found for found in opened.groups() if found).strip(), opened.end()
     arguments: dict[str, str] = {}
     while found := _PARAMETER.match(text, at):
-        key = (found["key"] or found["named"] or found["arg"]).strip()
-        closing = "</arg_value>" if found["arg"] else f"</{found['tag']}>"
+        key = (found["key"] or found["named"] or found["arg"] or found["element"]).strip()
+        closing = f"</{found['tag'] or found['element'] or 'arg_value'}>"
         end = text.find(closing, found.end())
         if end < 0:
             raise BadArguments(f"the call of {name!r} is cut off")
@@ -136,7 +150,7 @@ def tagged_call(text: str, start: int) -> TaggedCall | None:
         return TaggedCall(name, arguments, closed.end())
     if not arguments:
         return None  # around JSON, or a tag that is only spoken of
-    if text[at:].strip() and not opened["n3"]:
+    if text[at:].strip():
         raise BadArguments(f"the call of {name!r} has no end")
     return TaggedCall(name, arguments, at)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Grammar
-from agentgym_gym.errors import BadArguments, UnknownAction
+from agentgym_gym.errors import BadArguments
 from agentgym_gym.formats._dialects import OPENING, head_before, tagged_call, value_of
 
 __all__ = ["WrittenCall", "json_calls", "plain_name"]
@@ -16,16 +16,18 @@ __all__ = ["WrittenCall", "json_calls", "plain_name"]
 _MOST = 64  # calls and other objects that are looked at, and as many braces that begin none
 _DEEPEST = 4  # objects around a call
 
-_NAMES = ("function_name", "name", "function", "tool_name", "tool", "action", "recipient_name", "func", "method")
+# The keys in use, in small letters and without underscores.
+_NAMES = ("functionname", "name", "function", "toolname", "tool", "action", "recipientname", "func", "method")
 _ARGUMENTS = (
-    *("arguments", "parameters", "args", "input", "kwargs", "action_input", "params", "tool_input", "inputs"),
-    *("tool_args", "tool_arguments", "tool_parameters", "function_args", "function_arguments", "Action Input"),
-    *("argument", "parameter", "action_args", "action_arguments", "action_parameters", "function_parameters"),
+    *("arguments", "parameters", "args", "input", "kwargs", "actioninput", "params", "toolinput", "inputs"),
+    *("toolargs", "toolarguments", "toolparameters", "functionargs", "functionarguments", "argument", "parameter"),
+    *("actionargs", "actionarguments", "actionparameters", "functionparameters", "functioninput"),
 )
 _AROUND = (
-    *("tool_calls", "tool_call", "function_call", "functionCall", "function_calls", "function", "tool_use"),
-    *("action", "actions", "call", "calls", "tool", "tool_uses", "content", "message", "parts", "next_action"),
+    *("toolcalls", "toolcall", "functioncall", "functioncalls", "function", "tooluse", "tooluses", "tool"),
+    *("action", "actions", "nextaction", "call", "calls", "content", "message", "parts"),
 )
+_RESULTS = frozenset({"result", "results", "output", "observation", "response", "content", "items", "status", "error"})
 _PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.", "env.", "environment.", "actions.", "api.")
 
 
@@ -94,56 +96,58 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
     """Return the names and arguments in an object, or in what lies in it."""
     if not isinstance(found, Mapping) or depth > _DEEPEST or _describes(found):
         return []
-    for key in _AROUND:
-        inside = found.get(key)
-        if isinstance(inside, (Mapping, list)):
-            parts = inside if isinstance(inside, list) else [inside]
-            calls = [call for part in parts[:_MOST] for call in _calls_in(part, grammar, depth + 1)]
-            if calls:
-                return calls
-    name = _name_in(found, grammar)
+    if found.get("role") in {"tool", "function", "user", "system"}:
+        return []  # what the environment says
+    folded = {_folded(key): value for key, value in found.items()}
+    for inside in (folded[key] for key in _AROUND if isinstance(folded.get(key), (Mapping, list))):
+        parts = inside if isinstance(inside, list) else [inside]
+        if calls := [call for part in parts[:_MOST] for call in _calls_in(part, grammar, depth + 1)]:
+            return calls
+    name = _name_in(folded, grammar)
     if name is None:
         return [
-            (key, _arguments(value, key, grammar))
+            (plain_name(key), _arguments(value, key, grammar))
             for key, value in found.items()
             if isinstance(value, (Mapping, type(None))) and _knows(grammar, key)
         ]
-    key = next((key for key in _ARGUMENTS if key in found and found[key] != name), None)
-    if key is None:
-        names = set(_signature(grammar, name)) & found.keys()
-        flat = {each: found[each] for each in names if found[each] != name}
-        if not flat and not _stands_alone(found, name, grammar):
-            return []
+    given = [folded[key] for key in _ARGUMENTS if key in folded and folded[key] != name]
+    if given:
+        if any(other and other != given[0] for other in given[1:]):
+            raise BadArguments("the arguments are given twice")
+        return [(plain_name(name), _arguments(given[0], name, grammar))]
+    flat = {key: found[key] for key in _signature(grammar, name) if key in found and found[key] != name}
+    told = {key: value for key, value in folded.items() if value != name and key not in flat}
+    if flat or "functionname" in folded or (_knows(grammar, name) and _are_thoughts(told)) or len(folded) == 1:
         return [(plain_name(name), flat)]
-    others = [found[each] for each in _ARGUMENTS if each in found and each != key and found[each] != name]
-    if any(other != found[key] and other for other in others):
-        raise BadArguments("the arguments are given twice")
-    return [(plain_name(name), _arguments(found[key], name, grammar))]
+    return []  # a thing that has a name, or what a function returned
 
 
-def _name_in(found: Mapping[str, Any], grammar: Grammar) -> str | None:
+def _are_thoughts(told: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, str) for value in told.values()) and not _RESULTS & told.keys()
+
+
+def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
     """Return the name of a function that an object gives, known or not.
 
     Raises:
         BadArguments: It gives two.
     """
-    given = [found[key] for key in _NAMES if isinstance(found.get(key), str)]
-    known = {plain_name(name).replace("_", "").lower(): name for name in given if _knows(grammar, name)}
+    given = [folded[key] for key in _NAMES if isinstance(folded.get(key), str)]
+    known = {_folded(plain_name(name)): name for name in given if _knows(grammar, name)}
     if len(known) > 1:
         raise BadArguments(f"the JSON object names two functions: {shown(', '.join(known.values()))}")
     return next(iter(known.values()), given[0] if given else None)
 
 
-def _stands_alone(found: Mapping[str, Any], name: str, grammar: Grammar) -> bool:
-    """Return whether an object without arguments is a call, and not a thing that has a name."""
-    return _knows(grammar, name) or "function_name" in found or len(found) == 1
-
-
 def _describes(found: Mapping[str, Any]) -> bool:
     """Return whether an object describes a function, as the prompt does, and calls none."""
-    schema = next((found[k] for k in ("parameters", "input_schema", "inputSchema", "arguments") if k in found), None)
-    listed = isinstance(schema, Mapping) and isinstance(schema.get("properties"), Mapping)
-    return listed or ("description" in found and "name" in found and not isinstance(schema, str))
+    schemas = [found[k] for k in ("parameters", "input_schema", "inputSchema", "arguments") if k in found]
+    listed = any(isinstance(each, Mapping) and isinstance(each.get("properties"), Mapping) for each in schemas)
+    return listed or ("description" in found and "name" in found and not any(isinstance(s, str) for s in schemas))
+
+
+def _folded(key: str) -> str:
+    return key.replace("_", "").replace(" ", "").lower()
 
 
 def _arguments(given: Any, name: str, grammar: Grammar) -> Any:
@@ -190,11 +194,7 @@ def plain_name(name: str) -> str:
 
 
 def _knows(grammar: Grammar, name: str) -> bool:
-    try:
-        grammar.signature(plain_name(name))
-    except UnknownAction:
-        return False
-    return True
+    return grammar.has_function(plain_name(name))
 
 
 def _signature(grammar: Grammar, name: str) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from agentgym_gym.formats.base import Format, ParsedReply, answer_of
 __all__ = ["CodeAsAction", "FunctionCalling"]
 
 _HARMONY = re.compile(r"<\|(?:start|end|call|return)\|>")
-_BETWEEN = re.compile(r"[\s,;\[\]]*")
 
 
 class _Found(NamedTuple):
@@ -89,6 +88,8 @@ def _answer_with_calls(reply: str) -> str:
         kept = [part for part in _HARMONY.split(reply) if "analysis" not in part.partition("<|message|>")[0]]
         if any("to=" in part.partition("<|message|>")[0] for part in kept):
             return "\n".join(kept).strip()
+    if "<escape>" in reply:  # FunctionGemma's quotes
+        reply = reply.replace("<escape>", '"')
     _, mark, call = reply.partition("assistantcommentary to=")
     return answer_of(f"to={call}" if mark else reply)
 
@@ -128,7 +129,7 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
         grammar: The actions it may name.
         beside: The calls that were found in JSON; if there are any, Python counts only in other fences.
     """
-    if "(" not in answer:
+    if "(" not in answer and "（" not in answer:
         return []
     found: list[_Found] = []
     for block in blocks(answer):
@@ -137,7 +138,7 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
         if found and (block.start >= before_invented_turn(answer, found[0].end) or block.is_output):
             continue
         try:
-            calls = calls_in_code(block.code, grammar)
+            calls = calls_in_code(block.code, grammar, fenced=block.language is not None)
         except ActionError as error:
             found.append(_Found(block.start, block.end, error))
             continue
@@ -171,9 +172,6 @@ def _the_one(answer: str, found: list[_Found], nothing: str) -> Action:
         raise found[0].read  # type: ignore[misc]  # there is nothing but errors
     if len(actions) < len(found) or any(action != actions[0] for action in actions):
         raise ManyActions("there is more than one function call in the reply")
-    for one, other in zip(found, found[1:], strict=False):
-        if _BETWEEN.fullmatch(answer, one.end, max(one.end, other.start)):
-            raise ManyActions("there is more than one function call in the reply")
     if is_doubtful(answer[:limit], found[-1].start, found[-1].end):
         raise NoAction("the words around the function call leave it open whether it is to be carried out")
     return actions[0]
