@@ -18,30 +18,71 @@ _FENCE = re.compile(r"`{3,}|~{3,}")
 _LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
 _BESIDE = re.compile(r"(?:python3?|py|tool_code|tool_call|code|json)\s+", re.IGNORECASE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")
-_SHOWN = frozenset({"output", "outputs", "stdout", "result", "results", "console", "tool_output", "tool_outputs"})
+_SHOWN = frozenset(
+    {"output", "outputs", "stdout", "result", "results", "console", "tool_output", "tool_outputs"}
+)
 _PREFIXES = frozenset(
-    {"tools", "tool", "env", "functions", "function", "default_api", "api", "environment", "actions", "game", "client"}
+    {
+        *(
+            "tools",
+            "tool",
+            "env",
+            "environment",
+            "functions",
+            "function",
+            "default_api",
+            "api",
+            "actions",
+            "action",
+        ),
+        *(
+            "game",
+            "client",
+            "page",
+            "browser",
+            "driver",
+            "agent",
+            "player",
+            "self",
+            "world",
+            "sim",
+            "toolbox",
+        ),
+    }
 )
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''"
     r"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*|\\\n|[()\[\]{}\n]",
     re.DOTALL,
 )
-_TYPOGRAPHIC = str.maketrans("‘’“”（），＝：｛｝［］；", "''\"\"(),=:{}[];")
+_TYPOGRAPHIC = str.maketrans(
+    "‘’“”（），＝：｛｝［］；\u00a0\u202f\u3000", "''\"\"(),=:{}[];   ", "\u200b\u200c\u200d\ufeff\u2060"
+)
 _LABEL = re.compile(
     r"(?:[ \t>*_#]*(?:next |final |my )?(?:action|code|call|function call|tool call|answer|tool_code|python)"
-    r"[*_`]*[:：][*_` \t]*)?(?:<\|?[\w:]{1,40}\|?>\s*)*",
+    r"[*_`]*[:：][*_ \t]*)?(?:<\|?[\w:]{1,40}\|?>\s*)*",
     re.IGNORECASE,
 )
 _TAGS_BEHIND = re.compile(r"(?:<\|?/?[\w:]{1,40}\|?>\s*)*\Z")
 _COMPOUND = re.compile(
-    r"(?:if|for|while|def|with|try|else|elif|class|async|except|finally|match|case|unless|when|once|@)(?!\w)", re.IGNORECASE
+    r"(?:if|for|while|def|with|try|else|elif|class|async|except|finally|match|case|unless|when|once|@)(?!\w)",
+    re.IGNORECASE,
 )
 _ODD_NUMBER = re.compile(r"[0-9]_|[0-9][eE][+-]?[0-9]{2}|0[xXoObB]|[0-9.]{16}|[0-9][jJ]")
-_SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.Pass, ast.Return)
+_SIMPLE = (
+    ast.Expr,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Pass,
+    ast.Return,
+)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
 _MOST = 200  # statements that are read
+_WORTH_READING = re.compile("[(（=]|\"\"\"|'''")
 _CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
 
 
@@ -125,15 +166,17 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         BadArguments: An argument is not a plain value.
     """
     lines = code.split("\n")
-    if any(line.lstrip().startswith(">>>") for line in lines):  # a session: what is typed, and what was printed
+    if any(
+        line.lstrip().startswith(">>>") for line in lines
+    ):  # a session: what is typed, and what was printed
         code = "\n".join(line[found.end() :] for line in lines if (found := _PROMPT.match(line)))
     calls: list[CodeCall] = []
     values: dict[str, ast.expr] = {}
     budget = _MOST
     for start, end in _statements(code):
-        text, start = _without_label(code, start, end)
-        if not any(mark in text for mark in ("(", "（", "=", '"""', "'''")):
+        if code[start] == "#" or not _WORTH_READING.search(code, start, end):
             continue
+        text, start = _without_label(code, start, end)
         budget -= 1
         if budget < 0 or len(text) > MAX_ACTION_CHARS:
             raise BadArguments("the code is too long to be read")
@@ -208,13 +251,17 @@ def _check_prose(text: str, grammar: Grammar, *, fenced: bool) -> None:
 def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr]) -> None:
     """Check that a statement does nothing that the call depends on; remember the plain value of a name."""
     called = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
-    shows = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
+    shows = (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
+    )
     if any(grammar.has_function(_name_of(each)) for each in called) or not isinstance(node, _SIMPLE):
         raise ManyActions("the call stands inside of other code, or depends on it")
     if len(called) > shows:
         raise ManyActions("the code does more than call one function")
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    for name in (each.id for target in targets if target for each in ast.walk(target) if isinstance(each, ast.Name)):
+    for name in (
+        each.id for target in targets if target for each in ast.walk(target) if isinstance(each, ast.Name)
+    ):
         values.pop(name, None)
     if isinstance(node, ast.Assign) and len(targets) == 1 and isinstance(targets[0], ast.Name):
         values[targets[0].id] = node.value
@@ -254,6 +301,8 @@ def _name_of(call: ast.Call) -> str:
 
 def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, end: int) -> CodeCall:
     given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    if len({keyword.arg for keyword in call.keywords}) < len(call.keywords):
+        raise BadArguments("an argument is given twice")
     if len(given) < len(call.keywords):
         for unpacked in (keyword.value for keyword in call.keywords if keyword.arg is None):
             for key, value in _pairs(unpacked):
@@ -263,7 +312,9 @@ def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, en
     if _ODD_NUMBER.search(text):
         _check_numbers(call, text)
     args = [_plain(node, values) for node in call.args]
-    return CodeCall(_name_of(call), args, {name: _plain(node, values) for name, node in given.items()}, start, end)
+    return CodeCall(
+        _name_of(call), args, {name: _plain(node, values) for name, node in given.items()}, start, end
+    )
 
 
 def _pairs(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:

@@ -35,7 +35,9 @@ _EXAMPLE = re.compile(
     r"|\bpretend\b|\bimagine\b|\bsuppose\b|\bavailable (?:functions|tools|actions)\b|例如|比如|示例|格式",
     re.IGNORECASE,
 )
-_IN_FORMAT = re.compile(r"\b(?:in|using|following|with) (?:\w+ ){0,4}(?:format|syntax|schema|template)\b", re.IGNORECASE)
+_IN_FORMAT = re.compile(
+    r"\b(?:in|using|following|with) (?:\w+ ){0,4}(?:format|syntax|schema|template)\b", re.IGNORECASE
+)
 _UNREAL = re.compile(
     r"\b(?:could|might|may|shouldn|should(?= (?:have|not|never))|would(?! like to| now| be to)|not|never|cannot"
     r"|can't|won't|don't|didn't|doesn't|isn't|wasn't|wouldn't|couldn't|shouldn't|avoid|refrain|without|instead of"
@@ -54,7 +56,8 @@ _CONDITION = re.compile(
 )
 _ASKED = re.compile(
     r"\b(?:shall|should|may|could|can) (?:I|we)\b|\b(?:do|would) you (?:want|like|mean)\b|\bwhat if\b|\bhow about\b"
-    r"|\bwhether\b", re.IGNORECASE
+    r"|\bwhether\b",
+    re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[^.!?\n。！？]{0,200}[?？]")
 _RUNS_ON = re.compile(

@@ -80,9 +80,7 @@ _PARAMETER = re.compile(
     r"|<arg_key>\s*(?P<arg>[^<>\n]{1,80}?)\s*</arg_key>\s*<arg_value>"
     r"|<(?P<element>[A-Za-z_]\w{0,80})>)"
 )
-_CLOSED = re.compile(
-    rf"\s*(?:</parameters>\s*)?</{_TAG}(?:invoke|function|tool|tool_call|function_call)\s*>"
-)
+_CLOSED = re.compile(rf"\s*(?:</parameters>\s*)?</{_TAG}(?:invoke|function|tool|tool_call|function_call)\s*>")
 
 
 class Head(NamedTuple):

@@ -20,15 +20,35 @@ _DEEPEST = 4  # objects around a call
 _NAMES = ("functionname", "name", "function", "toolname", "tool", "action", "recipientname", "func", "method")
 _ARGUMENTS = (
     *("arguments", "parameters", "args", "input", "kwargs", "actioninput", "params", "toolinput", "inputs"),
-    *("toolargs", "toolarguments", "toolparameters", "functionargs", "functionarguments", "argument", "parameter"),
+    *(
+        "toolargs",
+        "toolarguments",
+        "toolparameters",
+        "functionargs",
+        "functionarguments",
+        "argument",
+        "parameter",
+    ),
     *("actionargs", "actionarguments", "actionparameters", "functionparameters", "functioninput"),
 )
 _AROUND = (
     *("toolcalls", "toolcall", "functioncall", "functioncalls", "function", "tooluse", "tooluses", "tool"),
     *("action", "actions", "nextaction", "call", "calls", "content", "message", "parts"),
 )
-_RESULTS = frozenset({"result", "results", "output", "observation", "response", "content", "items", "status", "error"})
-_PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.", "env.", "environment.", "actions.", "api.")
+_RESULTS = frozenset(
+    {"result", "results", "output", "observation", "response", "content", "items", "status", "error"}
+)
+_PREFIXES = (
+    "functions.",
+    "function.",
+    "tools.",
+    "tool.",
+    "default_api.",
+    "env.",
+    "environment.",
+    "actions.",
+    "api.",
+)
 
 
 class WrittenCall(NamedTuple):
@@ -117,7 +137,12 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
         return [(plain_name(name), _arguments(given[0], name, grammar))]
     flat = {key: found[key] for key in _signature(grammar, name) if key in found and found[key] != name}
     told = {key: value for key, value in folded.items() if value != name and key not in flat}
-    if flat or "functionname" in folded or (_knows(grammar, name) and _are_thoughts(told)) or len(folded) == 1:
+    if (
+        flat
+        or "functionname" in folded
+        or (_knows(grammar, name) and _are_thoughts(told))
+        or len(folded) == 1
+    ):
         return [(plain_name(name), flat)]
     return []  # a thing that has a name, or what a function returned
 
@@ -142,8 +167,12 @@ def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
 def _describes(found: Mapping[str, Any]) -> bool:
     """Return whether an object describes a function, as the prompt does, and calls none."""
     schemas = [found[k] for k in ("parameters", "input_schema", "inputSchema", "arguments") if k in found]
-    listed = any(isinstance(each, Mapping) and isinstance(each.get("properties"), Mapping) for each in schemas)
-    return listed or ("description" in found and "name" in found and not any(isinstance(s, str) for s in schemas))
+    listed = any(
+        isinstance(each, Mapping) and isinstance(each.get("properties"), Mapping) for each in schemas
+    )
+    return listed or (
+        "description" in found and "name" in found and not any(isinstance(s, str) for s in schemas)
+    )
 
 
 def _folded(key: str) -> str:

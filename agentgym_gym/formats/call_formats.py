@@ -35,6 +35,7 @@ class FunctionCalling(Format):
         "Reply with one JSON object and nothing else. It has three keys: `thought`, what you think; "
         "`function_name`, the function to call; `arguments`, an object with its arguments."
     )
+
     def _actions(self, grammar: Grammar) -> str:
         tools = "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in grammar.tools())
         return f"The functions, as JSON:\n{tools}"
@@ -133,7 +134,9 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
         return []
     found: list[_Found] = []
     for block in blocks(answer):
-        if beside and (block.language is None or any(e.start < block.end and block.start < e.end for e in beside)):
+        if beside and (
+            block.language is None or any(e.start < block.end and block.start < e.end for e in beside)
+        ):
             continue
         if found and (block.start >= before_invented_turn(answer, found[0].end) or block.is_output):
             continue
@@ -144,7 +147,9 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
             continue
         for call in calls:
             read = _attempt(lambda c=call: grammar.from_call(c.name, _named(c, grammar.signature(c.name))))
-            span = (block.start, block.end) if block.language is not None else block.place(call.start, call.end)
+            span = (
+                (block.start, block.end) if block.language is not None else block.place(call.start, call.end)
+            )
             found.append(_Found(*span, read))
     return found
 
