@@ -77,11 +77,14 @@ _SIMPLE = (
     ast.Import,
     ast.ImportFrom,
     ast.Pass,
-    ast.Return,
 )
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
 _MOST = 200  # statements that are read
+_CONTROL = re.compile(
+    r"(?:return|raise|break|continue|assert|yield|if|for|while|with|def|class|try|else|elif|except|finally|match|async)\b"
+)
+_CALL_ALONE = re.compile(r"(?:\*\*|`)*(.*\))[.。!！;；*_`]*\Z", re.DOTALL)
 _WORTH_READING = re.compile("[(（=]|\"\"\"|'''")
 _CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
 
@@ -133,6 +136,8 @@ def blocks(text: str) -> list[Block]:
     """Return the parts of a reply, in fences and between them."""
     found, start, inside, opened = [], 0, False, 0
     for fence in [*_FENCE.finditer(text), None]:
+        if fence and inside and _is_inside_a_line(text, start, fence):
+            continue
         part = text[start : fence.start() if fence else len(text)]
         end = fence.end() if fence else len(text)
         if inside:
@@ -147,6 +152,13 @@ def blocks(text: str) -> list[Block]:
         if fence:
             opened, start, inside = fence.start(), fence.end(), not inside
     return found
+
+
+def _is_inside_a_line(text: str, start: int, fence: re.Match[str]) -> bool:
+    """Return whether a fence stands amid a line of the code, as in a comment, and so does not end it."""
+    before = text[max(start, text.rfind("\n", start, fence.start())) : fence.start()]
+    after = text[fence.end() : fence.end() + 80].partition("\n")[0]
+    return "\n" in text[start : start + 80] and bool(before.strip()) and bool(after.strip())
 
 
 def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall]:
@@ -174,7 +186,7 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
     values: dict[str, ast.expr] = {}
     budget = _MOST
     for start, end in _statements(code):
-        if code[start] == "#" or not _WORTH_READING.search(code, start, end):
+        if not _WORTH_READING.search(code, start, end) and not _CONTROL.match(code, start, end):
             continue
         text, start = _without_label(code, start, end)
         budget -= 1
@@ -187,7 +199,7 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         for node in parsed:
             call = _call_of(node)
             if call is None:
-                _check_aside(node, grammar, values)
+                _check_aside(node, grammar, values, plain=not _ODD_NUMBER.search(text))
                 continue
             calls.append(_read(call, text, values, start, end))
         if len(calls) > 1:
@@ -213,7 +225,7 @@ def _statements(code: str) -> Iterator[tuple[int, int]]:
                 break
         line = code[start:end]
         indent = len(line) - len(line.lstrip(" \t"))
-        if indent < len(line):
+        if indent < len(line) and line[indent] != "#":
             base = indent if base is None else base
             if span and indent > base and _COMPOUND.match(code, *span):
                 span = (span[0], end)
@@ -233,8 +245,8 @@ def _without_label(code: str, start: int, end: int) -> tuple[str, int]:
         text, start = text[label.end() :], start + label.end()
     if text.endswith(">"):
         text = text[: _TAGS_BEHIND.search(text).start()]  # type: ignore[union-attr]  # it matches nothing too
-    if len(text) > 1 and text[0] == text[-1] == "`":
-        text, start = text[1:-1], start + 1
+    if alone := _CALL_ALONE.match(text):
+        text, start = alone[1], start + alone.start(1)
     return text, start
 
 
@@ -248,7 +260,7 @@ def _check_prose(text: str, grammar: Grammar, *, fenced: bool) -> None:
             raise NoAction("a call stands in a line that is not Python")
 
 
-def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr]) -> None:
+def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr], *, plain: bool) -> None:
     """Check that a statement does nothing that the call depends on; remember the plain value of a name."""
     called = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     shows = (
@@ -263,7 +275,7 @@ def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr]) 
         each.id for target in targets if target for each in ast.walk(target) if isinstance(each, ast.Name)
     ):
         values.pop(name, None)
-    if isinstance(node, ast.Assign) and len(targets) == 1 and isinstance(targets[0], ast.Name):
+    if plain and isinstance(node, ast.Assign) and len(targets) == 1 and isinstance(targets[0], ast.Name):
         values[targets[0].id] = node.value
 
 
@@ -305,7 +317,7 @@ def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, en
         raise BadArguments("an argument is given twice")
     if len(given) < len(call.keywords):
         for unpacked in (keyword.value for keyword in call.keywords if keyword.arg is None):
-            for key, value in _pairs(unpacked):
+            for key, value in _pairs(values.get(unpacked.id) if isinstance(unpacked, ast.Name) else unpacked):
                 if key in given:
                     raise BadArguments(f"the argument {key} is given twice")
                 given[key] = value
@@ -317,7 +329,7 @@ def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, en
     )
 
 
-def _pairs(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def _pairs(node: ast.expr | None) -> Iterator[tuple[str, ast.expr]]:
     if not isinstance(node, ast.Dict):
         raise BadArguments("what is unpacked is not written out")
     for key, value in zip(node.keys, node.values, strict=True):

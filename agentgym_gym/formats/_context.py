@@ -32,7 +32,8 @@ _CLAUSE = re.compile(r"[,;:，；：—–]| so | therefore | hence |thus ", re.
 _EXAMPLE = re.compile(
     r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\bformat\b|\bsyntax\b|\btemplate\b|\bschema\b"
     r"|\blooks? like\b|\bof the form\b|\billustrat|\bhypothetical|\bdraft\b|\bsketch\b|\bplaceholder\b"
-    r"|\bpretend\b|\bimagine\b|\bsuppose\b|\bavailable (?:functions|tools|actions)\b|例如|比如|示例|格式",
+    r"|\bpretend\b|\bimagine\b|\bsuppose\b|\bavailable (?:functions|tools|actions)\b|\b(?:user|human|system|observation)\s*[:：]\s*\Z"
+    r"|\bBeispiel|\bpar exemple\b|\bpor ejemplo\b|例如|比如|示例|格式",
     re.IGNORECASE,
 )
 _IN_FORMAT = re.compile(
@@ -44,13 +45,13 @@ _UNREAL = re.compile(
     r"|rather than|wrong|mistake|mistaken|invalid|failed|forbidden|refuse[ds]?|pointless|useless|later|eventually"
     r"|afterwards?|next (?:turn|time)|after (?:that|this)|in the end|at the end|when|once|if|until|unless"
     r"|perhaps|maybe|tempt\w+|consider\w*|thought of|thinking of|alternativ\w+|plan\w*|previous\w*"
-    r"|earlier|before|already|last (?:turn|time|step)|tried|was|were|did|had|used to|called|ran|wrote|asked|either"
+    r"|earlier|before(?=\s*\Z)|then|already|last (?:turn|time|step)|tried|was|were|did|had|used to|called|ran|wrote|asked|either"
     r"|one day|finally (?:I|we) (?:can|could))\b"
-    r"|\b(?:I|we|you|it)['’]d\b(?! like to)|不要|不能|不应|不会|别|如果|之后|以后|可能|或许",
+    r"|\b(?:I|we|you|it)['’]d\b(?! like to)|\b(?:nicht|würde|könnte|kein\w*)\b|不要|不能|不应|不会|别|如果|之后|以后|可能|或许",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
-    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before|instead|suppose|previously"
+    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)|instead|suppose|previously"
     r"|earlier|next turn|in the next|in (?:a|the) later|last|then|had|were|at the end|如果|等|之后)\b",
     re.IGNORECASE,
 )
@@ -60,6 +61,15 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[^.!?\n。！？]{0,200}[?？]")
+# Struck out, or in a comment.
+_HIDDEN = re.compile(r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*)\Z")
+_LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
+_LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
+# A sentence that goes on behind the call in another way than with its purpose.
+_GOES_ON = re.compile(
+    r"[ \t\"'`”*_)\]}>,;—–-]*[ \t](?!(?:to|because|so|since|in order|now|as|which|with|for(?! (?:example|instance)))\b"
+    r"|and (?:wait|see)\b)[a-zà-ÿ]"
+)
 _RUNS_ON = re.compile(
     r"[ \t\"'`”*_)\]}>]*[,;—–-]*\s*(?:but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should|was"
     r"|were|is|are|will|can|cannot|does|did|has|had|later|instead|only|except|and then|then|afterwards?|before"
@@ -74,7 +84,7 @@ _TAKEN_BACK = re.compile(
     r"|send|use|do|carry)|do not (?:run|call|execute|play|send|use|do|carry)|should not be|must not be"
     r"|(?:will|would|should|shall|must|do|did) not (?:run|call|execute|play|send|use|do|carry|be)"
     r"|(?:won['’]?t|wouldn['’]?t|shouldn['’]?t) (?:run|call|execute|play|send|use|do|carry|be)"
-    r"|(?:this|that|it|above|which) (?:is|was|would be|were) (?:only |just |merely |but |not |wrong|a mistake"
+    r"|(?:this|that|it|above|which) (?:is|was|would be|were) (?:only |just |merely |but |not |wrong|the (?:previous|last|first|old)|a mistake"
     r"|incorrect|invalid|an? (?:example|draft|sketch|illustration|mistake|plan)|what (?:I|we) (?:would|could|might)"
     r"|how (?:I|we|it|one|you|a) |the (?:format|syntax|wrong|form)))"
     r"|不对|等等|算了|不过先|但是先|而不是|只是示例|只是例子",
@@ -96,7 +106,14 @@ def is_doubtful(text: str, start: int, end: int) -> bool:
         start: Where the call begins.
         end: Where it ends.
     """
-    return _is_led_to_doubtfully(text[max(0, start - _LEAD) : start]) or _is_taken_back(text[end:])
+    before, after = text[max(0, start - _LEAD) : start], text[end:]
+    if _HIDDEN.search(before):
+        return True
+    if mark := _LIST_MARK.search(before):
+        before = before[: mark.start()]
+        if _LIST_GOES_ON.match(after):
+            return True
+    return _is_led_to_doubtfully(before) or _is_taken_back(after)
 
 
 def _is_led_to_doubtfully(before: str) -> bool:
@@ -117,4 +134,5 @@ def _is_led_to_doubtfully(before: str) -> bool:
 
 
 def _is_taken_back(after: str) -> bool:
-    return bool(_RUNS_ON.match(after.lstrip("`~ \t")) or _QUESTION.match(after) or _TAKEN_BACK.search(after))
+    after = " " + after.lstrip("`~ \t")
+    return bool(_RUNS_ON.match(after) or _GOES_ON.match(after) or _QUESTION.match(after) or _TAKEN_BACK.search(after))
