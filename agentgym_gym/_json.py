@@ -1,8 +1,8 @@
 """JSON as models write it: strict JSON first, then the slips that leave no doubt about what is meant.
 
-Read are single, typographic and full-width quotes, keys without quotes, trailing commas, comments, Python's
-``True``, ``False`` and ``None``, tuples, and full-width punctuation. Nothing is completed or guessed: text that
-ends within a value is refused. Text is read in linear time, and nothing is evaluated.
+Single, typographic and full-width quotes are read, keys without quotes, trailing commas, comments, Python's
+``True``, ``False`` and ``None``, tuples, and full-width punctuation. Nothing is completed or guessed: text
+that ends within a value is refused. Text is read in linear time, and nothing is evaluated.
 """
 
 from __future__ import annotations

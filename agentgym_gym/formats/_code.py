@@ -1,4 +1,4 @@
-"""Python that a model wrote, read with :mod:`ast` and never run: which call it makes, if it plainly makes one."""
+"""Python that a model wrote, read with :mod:`ast` and never run: the call it plainly makes, if it does."""
 
 from __future__ import annotations
 
@@ -178,9 +178,7 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         BadArguments: An argument is not a plain value.
     """
     lines = code.split("\n")
-    if any(
-        line.lstrip().startswith(">>>") for line in lines
-    ):  # a session: what is typed, and what was printed
+    if any(line.lstrip().startswith(">>>") for line in lines):  # a session, with what was printed
         code = "\n".join(line[found.end() :] for line in lines if (found := _PROMPT.match(line)))
     calls: list[CodeCall] = []
     values: dict[str, ast.expr] = {}
@@ -188,7 +186,7 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
     for start, end in _statements(code):
         if not _WORTH_READING.search(code, start, end) and not _CONTROL.match(code, start, end):
             continue
-        text, start = _without_label(code, start, end)
+        text, begin = _without_label(code, start, end)
         budget -= 1
         if budget < 0 or len(text) > MAX_ACTION_CHARS:
             raise BadArguments("the code is too long to be read")
@@ -201,14 +199,14 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
             if call is None:
                 _check_aside(node, grammar, values, plain=not _ODD_NUMBER.search(text))
                 continue
-            calls.append(_read(call, text, values, start, end))
+            calls.append(_read(call, text, values, begin, end))
         if len(calls) > 1:
             raise ManyActions("there is more than one statement in the code")
     return calls
 
 
 def _statements(code: str) -> Iterator[tuple[int, int]]:
-    """Yield where each statement begins and ends: a line, or several with open brackets or an indented body."""
+    """Yield where each statement begins and ends: a line, or more with open brackets or an indented body."""
     span: tuple[int, int] | None = None
     depth = start = 0
     base: int | None = None
@@ -280,7 +278,7 @@ def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr], 
 
 
 def _call_of(node: ast.stmt) -> ast.Call | None:
-    """Return the call that a statement makes and nothing else: its result is kept, awaited, shown or returned."""
+    """Return the call that is all of a statement, but that its result is kept, awaited, shown or returned."""
     if not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return)):
         return None
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -307,6 +305,8 @@ def _name_of(call: ast.Call) -> str:
     if isinstance(call.func, ast.Name):
         return call.func.id
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        if call.func.attr == "call":  # as Llama calls its built-in tools
+            return call.func.value.id
         return call.func.attr if call.func.value.id.lower() in _PREFIXES else ""
     return ""
 

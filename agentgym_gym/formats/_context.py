@@ -14,81 +14,121 @@ __all__ = ["before_invented_turn", "is_doubtful"]
 _LEAD = 600  # characters before a call in which its sentence is looked for
 
 # What the model invents after its call: the answer to it, and what follows. The first call is the one.
+_TURNS = (
+    r"observation|(?:tool|function|code|execution)?[ _]?(?:result|response|output)s?|environment|env|user"
+    r"|human|system|tool|ipython|returns?|stdout"
+)
+_TURN_TAGS = (
+    r"tool_response|tool_outputs?|tool_results?|function_results?|function_response|observation|result|output"
+    r"|information|response|start_header_id|im_start|start_of_turn|user|turn"
+)
 _INVENTED = re.compile(
-    r"\n[ \t>#*_`\[(]*(?:observation|(?:tool|function|code|execution)?[ _]?(?:result|response|output)s?"
-    r"|environment|env|user|human|system|tool|ipython|returns?|stdout)[ \t]*\d{0,3}[\])*_`]*[ \t]*(?:[:：>=]|\n)"
+    rf"\n[ \t>#*_`\[(]*(?:{_TURNS})[ \t]*\d{{0,3}}[\])*_`]*[ \t]*(?:[:：>=]|\n)"
     r"|\n[ \t]*(?:`{3,}|~{3,})[ \t]*(?:tool_?)?(?:outputs?|results?|stdout|console|response|observation)\b"
-    r"|<\|?/?(?:tool_response|tool_outputs?|tool_results?|function_results?|function_response|observation"
-    r"|result|output|information|response|start_header_id|im_start|start_of_turn|user|turn)\b"
-    r"|\[TOOL_RESULTS\]|<｜tool▁outputs?▁begin｜>|<｜User｜>|<\|start\|>(?!assistant)|观察[:：]|观察结果[:：]|观测[:：]",
+    rf"|<\|?/?(?:{_TURN_TAGS})\b|\[TOOL_RESULTS\]|<｜tool▁outputs?▁begin｜>|<｜User｜>|<\|start\|>(?!assistant)"
+    r"|观察(?:结果)?[:：]|观测[:：]",
     re.IGNORECASE,
 )
 
 # Marks between the words and the call, such as a fence or a tag.
 _MARKS = re.compile(r"(?:[\s*_`~\[({>\"'“#-]|<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)+\Z")
-_ENDED = re.compile(r"[.!?。！？…](?:[\"'”)*_`]*(?:\s|\Z))|\n\s*\n|\n(?=[-*#]|\d+\.)")
-_CLAUSE = re.compile(r"[,;:，；：—–]| so | therefore | hence |thus ", re.IGNORECASE)
-
-_EXAMPLE = re.compile(
-    r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\bformat\b|\bsyntax\b|\btemplate\b|\bschema\b"
-    r"|\blooks? like\b|\bof the form\b|\billustrat|\bhypothetical|\bdraft\b|\bsketch\b|\bplaceholder\b"
-    r"|\bpretend\b|\bimagine\b|\bsuppose\b|\bavailable (?:functions|tools|actions)\b|\b(?:user|human|system|observation)\s*[:：]\s*\Z"
-    r"|\bBeispiel|\bpar exemple\b|\bpor ejemplo\b|例如|比如|示例|格式",
-    re.IGNORECASE,
-)
-_IN_FORMAT = re.compile(
-    r"\b(?:in|using|following|with) (?:\w+ ){0,4}(?:format|syntax|schema|template)\b", re.IGNORECASE
-)
-_UNREAL = re.compile(
-    r"\b(?:could|might|may|shouldn|should(?= (?:have|not|never))|would(?! like to| now| be to)|not|never|cannot"
-    r"|can't|won't|don't|didn't|doesn't|isn't|wasn't|wouldn't|couldn't|shouldn't|avoid|refrain|without|instead of"
-    r"|rather than|wrong|mistake|mistaken|invalid|failed|forbidden|refuse[ds]?|pointless|useless|later|eventually"
-    r"|afterwards?|next (?:turn|time)|after (?:that|this)|in the end|at the end|when|once|if|until|unless"
-    r"|perhaps|maybe|tempt\w+|consider\w*|thought of|thinking of|alternativ\w+|plan\w*|previous\w*"
-    r"|earlier|before(?=\s*\Z)|then|already|last (?:turn|time|step)|tried|was|were|did|had|used to|called|ran|wrote|asked|either"
-    r"|one day|finally (?:I|we) (?:can|could))\b"
-    r"|\b(?:I|we|you|it)['’]d\b(?! like to)|\b(?:nicht|würde|könnte|kein\w*)\b|不要|不能|不应|不会|别|如果|之后|以后|可能|或许",
-    re.IGNORECASE,
-)
-_CONDITION = re.compile(
-    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)|instead|suppose|previously"
-    r"|earlier|next turn|in the next|in (?:a|the) later|last|then|had|were|at the end|如果|等|之后)\b",
-    re.IGNORECASE,
-)
-_ASKED = re.compile(
-    r"\b(?:shall|should|may|could|can) (?:I|we)\b|\b(?:do|would) you (?:want|like|mean)\b|\bwhat if\b|\bhow about\b"
-    r"|\bwhether\b",
-    re.IGNORECASE,
-)
-_QUESTION = re.compile(r"[^.!?\n。！？]{0,200}[?？]")
 # Struck out, or in a comment.
 _HIDDEN = re.compile(r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*)\Z")
 _LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
 _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
-# A sentence that goes on behind the call in another way than with its purpose.
+_ENDED = re.compile(r"[.!?。！？…](?:[\"'”)*_`]*(?:\s|\Z))|\n\s*\n|\n(?=[-*#]|\d+\.)")
+_CLAUSE = re.compile(r"[,;:，；：—–]| so | therefore | hence |thus ", re.IGNORECASE)
+
+
+def _phrases(*phrases: str, other: str = "") -> re.Pattern[str]:
+    """Return a pattern of phrases of whole words, and of others that no word borders set apart."""
+    return re.compile(rf"\b(?:{'|'.join(phrases)})\b" + (f"|{other}" if other else ""), re.IGNORECASE)
+
+
+# In the sentence that leads to the call: it is an example, or a question.
+_IN_FORMAT = _phrases(r"(?:in|using|following|with) (?:\w+ ){0,4}(?:format|syntax|schema|template)")
+_EXAMPLE = _phrases(
+    *("examples?", "for instance", "such as", "format", "syntax", "template", "schema", "looks? like"),
+    *(
+        "of the form",
+        r"illustrat\w*",
+        r"hypothetical\w*",
+        "draft",
+        "sketch",
+        "placeholder",
+        "pretend",
+        "imagine",
+    ),
+    *("suppose", "available (?:functions|tools|actions)", "par exemple", "por ejemplo", "Beispiel"),
+    *(r"(?:shall|should|may|could|can) (?:I|we)", "(?:do|would) you (?:want|like|mean)", "what if"),
+    *("how about", "whether"),
+    other=r"\be\.g\.|\b(?:user|human|system|observation)\s*[:：]\s*\Z|例如|比如|示例|格式",
+)
+# In the clause that leads to it: it is not done, or not now.
+_UNREAL = _phrases(
+    *("could", "might", "may", "should (?:have|not|never)", "would(?! like to| now| be to)", "not", "never"),
+    *(
+        "cannot",
+        r"\w+n['’]t",
+        "avoid",
+        "refrain",
+        "without",
+        "instead of",
+        "rather than",
+        "wrong",
+        "mistaken?",
+    ),
+    *("invalid", "failed", "forbidden", "refuse[ds]?", "pointless", "useless", "later", "eventually"),
+    *("afterwards?", "next (?:turn|time)", "after (?:that|this)", "in the end", "at the end", "when", "once"),
+    *("if", "until", "unless", "perhaps", "maybe", r"tempt\w+", r"consider\w*", "thought of", "thinking of"),
+    *(r"alternativ\w+", r"plan\w*", r"previous\w*", "earlier", r"before(?=\s*\Z)", "then", "already"),
+    *("last (?:turn|time|step)", "tried", "was", "were", "did", "had", "used to", "called", "ran", "wrote"),
+    *("asked", "either", "one day", "nicht", "würde", "könnte", r"kein\w*", r"ne \w+ pas"),
+    other=r"\b(?:I|we|you|it)['’]d\b(?! like to)|不要|不能|不应|不会|别|如果|之后|以后|可能|或许",
+)
+# At the beginning of the sentence: it is done only under a condition, or at another time.
+_CONDITION = re.compile(
+    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)|instead|suppose"
+    r"|previously|earlier|next turn|in the next|in (?:a|the) later|last|then|had|were|at the end"
+    r"|如果|等|之后)\b",
+    re.IGNORECASE,
+)
+# Behind the call, a sentence that goes on in another way than with its purpose.
 _GOES_ON = re.compile(
-    r"[ \t\"'`”*_)\]}>,;—–-]*[ \t](?!(?:to|because|so|since|in order|now|as|which|with|for(?! (?:example|instance)))\b"
-    r"|and (?:wait|see)\b)[a-zà-ÿ]"
+    r"[ \t\"'`”*_)\]}>,;—–-]*[ \t](?!(?:to|because|so|since|in order|now|as|which|with"
+    r"|for(?! (?:example|instance)))\b|and (?:wait|see)\b)[a-zà-ÿ]"
 )
 _RUNS_ON = re.compile(
-    r"[ \t\"'`”*_)\]}>]*[,;—–-]*\s*(?:but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should|was"
-    r"|were|is|are|will|can|cannot|does|did|has|had|later|instead|only|except|and then|then|afterwards?|before"
-    r"|not|never|for (?:example|instance)|as (?:an? )?(?:example|illustration)|because (?:it|that) (?:would|is not))\b"
+    r"[ \t\"'`”*_)\]}>]*[,;—–-]*\s*(?:but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should"
+    r"|was|were|is|are|will|can|cannot|does|did|has|had|later|instead|only|except|and then|then|afterwards?"
+    r"|before|not|never|for (?:example|instance)|as (?:an? )?(?:example|illustration)"
+    r"|because (?:it|that) (?:would|is not))\b"
 )
-_TAKEN_BACK = re.compile(
-    r"(?:^|[.!?\n—…(-])[ \t\"'*_`>)]*(?:but\b|no\b[,.! —-]|nope\b|wait\b|actually\b|hmm|hold on|however\b|on second"
-    r" thought|scratch|never ?mind|instead\b|rather\b|correction\b|oops|sorry\b|alternatively\b|or (?:rather|maybe"
-    r"|perhaps|else|should)\b|not yet\b|just kidding|then again)"
-    r"|\b(?:on second thought|scratch that|never ?mind|ignore (?:this|that|the|it|my)|disregard|take (?:that|it) back"
-    r"|changed? my mind|not (?:yet|now)\b|let me (?:rethink|reconsider|think again)|don['’]?t (?:run|call|execute|play"
-    r"|send|use|do|carry)|do not (?:run|call|execute|play|send|use|do|carry)|should not be|must not be"
-    r"|(?:will|would|should|shall|must|do|did) not (?:run|call|execute|play|send|use|do|carry|be)"
-    r"|(?:won['’]?t|wouldn['’]?t|shouldn['’]?t) (?:run|call|execute|play|send|use|do|carry|be)"
-    r"|(?:this|that|it|above|which) (?:is|was|would be|were) (?:only |just |merely |but |not |wrong|the (?:previous|last|first|old)|a mistake"
-    r"|incorrect|invalid|an? (?:example|draft|sketch|illustration|mistake|plan)|what (?:I|we) (?:would|could|might)"
-    r"|how (?:I|we|it|one|you|a) |the (?:format|syntax|wrong|form)))"
-    r"|不对|等等|算了|不过先|但是先|而不是|只是示例|只是例子",
+_QUESTION = re.compile(r"[^.!?\n。！？]{0,200}[?？]")
+# Behind it, what takes it back: as the beginning of a sentence, and anywhere.
+_TURNING = re.compile(
+    r"(?:^|[.!?\n—…(-])[ \t\"'*_`>)]*(?:but\b|no\b[,.! —-]|nope\b|wait\b|actually\b|hmm|hold on|however\b"
+    r"|on second thought|scratch|never ?mind|instead\b|rather\b|correction\b|oops|sorry\b|alternatively\b"
+    r"|or (?:rather|maybe|perhaps|else|should)\b|not yet\b|just kidding|then again)",
     re.IGNORECASE,
+)
+_IT_IS = "(?:this|that|it|above|which) (?:is|was|would be|were)"
+_DO = "(?:run|call|execute|play|send|use|do|carry)"
+_TAKEN_BACK = _phrases(
+    *("on second thought", "scratch that", "never ?mind", "ignore (?:this|that|the|it|my)", "disregard"),
+    *(
+        "take (?:that|it) back",
+        "changed? my mind",
+        "not (?:yet|now)",
+        "let me (?:rethink|reconsider|think again)",
+    ),
+    *(f"do not {_DO}", f"(?:will|would|should|shall|must|did) not (?:{_DO}|be)", rf"\w+n['’]t (?:{_DO}|be)"),
+    *("(?:this|that|it|above|which) (?:is|was|would be|were) (?:only|just|merely|but|not|wrong|incorrect)",),
+    *(f"{_IT_IS} (?:a mistake|invalid|how (?:I|we|it|one|you|a))",),
+    *(f"{_IT_IS} an? (?:example|draft|sketch|illustration|plan)",),
+    *("(?:this|that|it|above|which) (?:is|was|would be|were) what (?:I|we) (?:would|could|might)",),
+    *("(?:this|that|it|above|which) (?:is|was) the (?:previous|last|first|old|format|syntax|wrong|form)",),
+    other="不对|等等|算了|不过先|但是先|而不是|只是示例|只是例子",
 )
 
 
@@ -125,7 +165,7 @@ def _is_led_to_doubtfully(before: str) -> bool:
     apart = complete or "\n\n" in (marks[0] if marks else "")
     ends = [found.end() for found in _ENDED.finditer(words[:-1])]
     sentence = words[ends[-1] :] if ends else words
-    if _ASKED.search(sentence) or _EXAMPLE.search(_IN_FORMAT.sub("", sentence)):
+    if _EXAMPLE.search(_IN_FORMAT.sub("", sentence)):
         return True
     if apart and words[-1] not in ":：":
         return False
@@ -135,4 +175,5 @@ def _is_led_to_doubtfully(before: str) -> bool:
 
 def _is_taken_back(after: str) -> bool:
     after = " " + after.lstrip("`~ \t")
-    return bool(_RUNS_ON.match(after) or _GOES_ON.match(after) or _QUESTION.match(after) or _TAKEN_BACK.search(after))
+    going_on = (_RUNS_ON, _GOES_ON, _QUESTION)
+    return any(p.match(after) for p in going_on) or any(p.search(after) for p in (_TURNING, _TAKEN_BACK))

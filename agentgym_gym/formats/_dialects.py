@@ -20,33 +20,40 @@ __all__ = ["OPENING", "Head", "TaggedCall", "head_before", "tagged_call", "value
 
 _HEAD_CHARS = 200  # before a JSON object, in which the name of its function is looked for
 _NAME = r"(?P<name>[A-Za-z_][\w.-]{0,80})"
-_GAP = r"(?:\s|```\w*)*"
 _TAG = r"(?:[\w｜|]{1,30}[:｜|])?"  # such as `minimax:`
 
 # What stands before the JSON object of the arguments, by the models that write it. Gaps are written so that
 # nothing can be read in two ways, or the time it takes would not be linear.
+_SEPARATOR = r"<[｜|]tool[▁_]sep[｜|]>"
+_LABEL = r"(?:action|(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)"
+_INPUT_LABEL = r"(?:(?:action|function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
 _HEADS = (
     # DeepSeek V3 and R1, with a fence; V3.1, without one
-    rf"<[｜|]tool[▁_]call[▁_]begin[｜|]>(?:function<[｜|]tool[▁_]sep[｜|]>)?{_NAME}(?:\s|```\w*|<[｜|]tool[▁_]sep[｜|]>)*",
-    rf"(?:\A|\n)function ?(?:<[｜|]tool[▁_]sep[｜|]>)?{_NAME}?\n```(?:json)?\s*".replace("80}", "80}?", 1),
+    rf"<[｜|]tool[▁_]call[▁_]begin[｜|]>(?:function{_SEPARATOR})?{_NAME}(?:\s|```\w*|{_SEPARATOR})*",
+    rf"(?:\A|\n)function ?(?:{_SEPARATOR})?{_NAME}\n```(?:json)?\s*",
     # Kimi K2
     rf"functions?\.{_NAME}:\d{{1,6}}(?:\s|<\|tool_call_argument_begin\|>)*",
     # Mistral, since version 11 of its tokenizer
     rf"\[TOOL_CALLS\]\s*{_NAME}(?:\s|\[CALL_ID\]\s*\w+|\[ARGS\])*",
     rf"\b{_NAME}(?:\[CALL_ID\]\w{{1,40}})?\[ARGS\]\s*",
     # gpt-oss
-    r"\bto=(?:functions?\.)?(?P<name>[A-Za-z_][\w.-]{0,80}?)"
-    r"(?:\s|commentary|json|code|<\|(?:channel|constrain|message)\|>)*",
+    (
+        r"\bto=(?:functions?\.)?(?P<name>[A-Za-z_][\w.-]{0,80}?)"
+        r"(?:\s|commentary|json|code|<\|(?:channel|constrain|message)\|>)*"
+    ),
     # Llama 3, in tags
     rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*>\s*",
     rf"<{_TAG}(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_NAME}[\"']\s*>\s*",
     # a tag around the name, and perhaps one around the arguments
-    rf"<(?:tool|tool_name|name|function|function_name)>\s*{_NAME}\s*</\w{{1,20}}>"
-    r"(?:\s|<(?:args|arguments|parameters|input|tool_input)>)*",
+    (
+        rf"<(?:tool|tool_name|name|function|function_name)>\s*{_NAME}\s*</\w{{1,20}}>"
+        r"(?:\s|<(?:args|arguments|parameters|input|tool_input)>)*"
+    ),
     # Qwen's and LangChain's agents, and others that write labels
-    r"(?:\A|\n)[ \t>*_`#-]*(?:action|(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)[ \t*_`]*[:：][ \t*_`]*"
-    rf"{_NAME}[*_`()]*(?:\s|with\b|[*_`#])*(?:(?:action|function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
-    rf"(?:[*_:：]|\s|`+(?:json)?)*",
+    (
+        rf"(?:\A|\n)[ \t>*_`#-]*{_LABEL}[ \t*_`]*[:：][ \t*`]*{_NAME}"
+        rf"(?:[\s*`()#]|with\b)*{_INPUT_LABEL}(?:[*_:：\s]|`+(?:json)?)*"
+    ),
     # FunctionGemma
     rf"\bcall:{_NAME}",
 )
@@ -54,15 +61,17 @@ _HEAD_AT_END = re.compile(
     "(?:" + "|".join(h.replace("<name>", f"<n{i}>") for i, h in enumerate(_HEADS)) + r")\Z", re.IGNORECASE
 )
 
-# A name on a line of its own, or right before the brace: GLM-4, Functionary, and what engines leave of others.
+# A name on a line of its own, or right before the brace: GLM-4, Functionary, and what engines leave.
 _BARE_HEAD = re.compile(
     r"(?:\A|[\n>\]])[ \t]*(?:>>>|all)?(?:function[ \t:]*)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*\n?[ \t]*\Z"
 )
 
 # Tags with the name of a function, around its arguments in tags.
 _TAGS = (
-    rf"<{_TAG}(?:invoke|function|tool|tool_call|function_call)\s+name\s*=\s*[\"'](?P<name>[^\"'<>\n]{{1,80}})[\"']"
-    r"[^<>]{0,80}>",
+    (
+        rf"<{_TAG}(?:invoke|function|tool|tool_call|function_call)\s+name\s*=\s*"
+        r"[\"'](?P<name>[^\"'<>\n]{1,80})[\"'][^<>]{0,80}>"
+    ),
     r"<function\s*=\s*[\"']?(?P<name>[^\"'<>\n]{1,80}?)[\"']?\s*>",
     r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?=<arg_key>|</tool_call>)",
     r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>",
@@ -72,7 +81,7 @@ _TAGGED = re.compile("|".join(tag.replace("<name>", f"<n{i}>") for i, tag in enu
 OPENING = re.compile(r"[{｛]|" + _TAGGED.pattern)
 """Where a call can begin: a brace, or a tag with the name of a function."""
 
-# An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>`, or `<item>`.
+# An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>` or `<item>`.
 _PARAMETER = re.compile(
     rf"\s*(?:<(?P<tag>{_TAG}(?:parameter|param|arg|argument))"
     r"(?:\s*=\s*[\"']?(?P<key>[^\"'<>\n]{1,80}?)[\"']?|\s+name\s*=\s*[\"'](?P<named>[^\"'<>\n]{1,80})[\"']"

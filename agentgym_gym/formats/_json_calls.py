@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
-from agentgym_gym.actions import Grammar
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.formats._dialects import OPENING, head_before, tagged_call, value_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Grammar
 
 __all__ = ["WrittenCall", "json_calls", "plain_name"]
 
@@ -116,20 +118,25 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
     """Return the names and arguments in an object, or in what lies in it."""
     if not isinstance(found, Mapping) or depth > _DEEPEST or _describes(found):
         return []
-    if found.get("role") in {"tool", "function", "user", "system"}:
-        return []  # what the environment says
     folded = {_folded(key): value for key, value in found.items()}
     for inside in (folded[key] for key in _AROUND if isinstance(folded.get(key), (Mapping, list))):
         parts = inside if isinstance(inside, list) else [inside]
         if calls := [call for part in parts[:_MOST] for call in _calls_in(part, grammar, depth + 1)]:
             return calls
     name = _name_in(folded, grammar)
-    if name is None:
-        return [
-            (plain_name(key), _arguments(value, key, grammar))
-            for key, value in found.items()
-            if isinstance(value, (Mapping, type(None))) and _knows(grammar, key)
-        ]
+    if name is not None:
+        return _calls_by_name(name, found, folded, grammar)
+    return [
+        (plain_name(key), _arguments(value, key, grammar))
+        for key, value in found.items()
+        if isinstance(value, (Mapping, type(None))) and _knows(grammar, key)
+    ]
+
+
+def _calls_by_name(
+    name: str, found: Mapping[str, Any], folded: Mapping[str, Any], grammar: Grammar
+) -> list[tuple[str, Any]]:
+    """Return the call of an object that gives a name; none where it is a thing that has one, or a result."""
     given = [folded[key] for key in _ARGUMENTS if key in folded and folded[key] != name]
     if given:
         if any(other and other != given[0] for other in given[1:]):
@@ -137,14 +144,8 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
         return [(plain_name(name), _arguments(given[0], name, grammar))]
     flat = {key: found[key] for key in _signature(grammar, name) if key in found and found[key] != name}
     told = {key: value for key, value in folded.items() if value != name and key not in flat}
-    if (
-        flat
-        or "functionname" in folded
-        or (_knows(grammar, name) and _are_thoughts(told))
-        or len(folded) == 1
-    ):
-        return [(plain_name(name), flat)]
-    return []  # a thing that has a name, or what a function returned
+    alone = len(folded) == 1 or (_knows(grammar, name) and _are_thoughts(told))
+    return [(plain_name(name), flat)] if flat or alone or "functionname" in folded else []
 
 
 def _are_thoughts(told: Mapping[str, Any]) -> bool:
@@ -165,7 +166,9 @@ def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
 
 
 def _describes(found: Mapping[str, Any]) -> bool:
-    """Return whether an object describes a function, as the prompt does, and calls none."""
+    """Return whether an object describes a function, as the prompt does, or is not the model's."""
+    if found.get("role") in {"tool", "function", "user", "system"}:
+        return True
     schemas = [found[k] for k in ("parameters", "input_schema", "inputSchema", "arguments") if k in found]
     listed = any(
         isinstance(each, Mapping) and isinstance(each.get("properties"), Mapping) for each in schemas

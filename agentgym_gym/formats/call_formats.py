@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._code import CodeCall, blocks, calls_in_code
 from agentgym_gym.formats._context import before_invented_turn, is_doubtful
-from agentgym_gym.formats._json_calls import json_calls
+from agentgym_gym.formats._json_calls import WrittenCall, json_calls
 from agentgym_gym.formats.base import Format, ParsedReply, answer_of
 
 __all__ = ["CodeAsAction", "FunctionCalling"]
@@ -116,7 +115,7 @@ def _in_json(answer: str, grammar: Grammar, beside: list[_Found] | None = None) 
         raise
     inside = beside or []
     return [
-        _Found(call.start, call.end, _attempt(lambda c=call: grammar.from_call(c.name, c.arguments)))
+        _Found(call.start, call.end, _made(grammar, call))
         for call in calls
         if not any(each.start < call.end and call.start < each.end for each in inside)
     ]
@@ -134,9 +133,8 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
         return []
     found: list[_Found] = []
     for block in blocks(answer):
-        if beside and (
-            block.language is None or any(e.start < block.end and block.start < e.end for e in beside)
-        ):
+        inside = any(each.start < block.end and block.start < each.end for each in beside or ())
+        if beside and (block.language is None or inside):
             continue
         if found and (block.start >= before_invented_turn(answer, found[0].end) or block.is_output):
             continue
@@ -146,17 +144,18 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
             found.append(_Found(block.start, block.end, error))
             continue
         for call in calls:
-            read = _attempt(lambda c=call: grammar.from_call(c.name, _named(c, grammar.signature(c.name))))
-            span = (
-                (block.start, block.end) if block.language is not None else block.place(call.start, call.end)
-            )
-            found.append(_Found(*span, read))
+            bare = block.language is None
+            span = block.place(call.start, call.end) if bare else (block.start, block.end)
+            found.append(_Found(*span, _made(grammar, call)))
     return found
 
 
-def _attempt(make: Callable[[], Action]) -> Action | ActionError:
+def _made(grammar: Grammar, call: WrittenCall | CodeCall) -> Action | ActionError:
+    """Return the action that a call stands for, or why it stands for none."""
     try:
-        return make()
+        if isinstance(call, CodeCall):
+            return grammar.from_call(call.name, _named(call, grammar.signature(call.name)))
+        return grammar.from_call(call.name, call.arguments)
     except ActionError as error:
         return error
 
