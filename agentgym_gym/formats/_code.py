@@ -86,6 +86,7 @@ _CONTROL = re.compile(
 )
 _CALL_ALONE = re.compile(r"(?:\*\*|`)*(.*\))[.。!！;；*_`]*\Z", re.DOTALL)
 _WORTH_READING = re.compile("[(（=]|\"\"\"|'''")
+_SPANNING = re.compile(r"[()\[\]{}\"'\\]")  # what a statement of more than one line holds
 _CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
 
 
@@ -197,7 +198,7 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         for node in parsed:
             call = _call_of(node)
             if call is None:
-                _check_aside(node, grammar, values, plain=not _ODD_NUMBER.search(text))
+                _check_aside(node, text, grammar, values)
                 continue
             calls.append(_read(call, text, values, begin, end))
         if len(calls) > 1:
@@ -211,8 +212,10 @@ def _statements(code: str) -> Iterator[tuple[int, int]]:
     depth = start = 0
     base: int | None = None
     while start <= len(code):
-        end = len(code)
-        for token in _TOKEN.finditer(code, start):
+        end = code.find("\n", start)
+        end = len(code) if end < 0 else end
+        for token in _TOKEN.finditer(code, start) if depth or _SPANNING.search(code, start, end) else ():
+            end = len(code)
             letter = token[0]
             if letter in _OPENING:
                 depth += 1
@@ -258,9 +261,9 @@ def _check_prose(text: str, grammar: Grammar, *, fenced: bool) -> None:
             raise NoAction("a call stands in a line that is not Python")
 
 
-def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr], *, plain: bool) -> None:
+def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, ast.expr]) -> None:
     """Check that a statement does nothing that the call depends on; remember the plain value of a name."""
-    called = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    called = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if "(" in text else []
     shows = (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
     )
@@ -268,13 +271,11 @@ def _check_aside(node: ast.stmt, grammar: Grammar, values: dict[str, ast.expr], 
         raise ManyActions("the call stands inside of other code, or depends on it")
     if len(called) > shows:
         raise ManyActions("the code does more than call one function")
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    for name in (
-        each.id for target in targets if target for each in ast.walk(target) if isinstance(each, ast.Name)
-    ):
-        values.pop(name, None)
-    if plain and isinstance(node, ast.Assign) and len(targets) == 1 and isinstance(targets[0], ast.Name):
-        values[targets[0].id] = node.value
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and not _ODD_NUMBER.search(text):
+        values[target.id] = node.value
+    elif not isinstance(node, ast.Expr):
+        values.clear()  # which names it changes is not looked at
 
 
 def _call_of(node: ast.stmt) -> ast.Call | None:

@@ -12,6 +12,7 @@ import re
 __all__ = ["before_invented_turn", "is_doubtful"]
 
 _LEAD = 600  # characters before a call in which its sentence is looked for
+_BEHIND = 2_000  # characters right behind it, and at the end of the reply, in which it may be taken back
 
 # What the model invents after its call: the answer to it, and what follows. The first call is the one.
 _TURNS = (
@@ -174,6 +175,8 @@ def _is_led_to_doubtfully(before: str) -> bool:
 
 
 def _is_taken_back(after: str) -> bool:
+    if len(after) > 2 * _BEHIND:
+        after = f"{after[:_BEHIND]}\n{after[-_BEHIND:]}"
     after = " " + after.lstrip("`~ \t")
     going_on = (_RUNS_ON, _GOES_ON, _QUESTION)
     return any(p.match(after) for p in going_on) or any(p.search(after) for p in (_TURNING, _TAKEN_BACK))

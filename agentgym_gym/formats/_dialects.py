@@ -81,7 +81,7 @@ _TAGGED = re.compile("|".join(tag.replace("<name>", f"<n{i}>") for i, tag in enu
 OPENING = re.compile(r"[{｛]|" + _TAGGED.pattern)
 """Where a call can begin: a brace, or a tag with the name of a function."""
 
-# An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>` or `<item>`.
+# An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>`, `<item>`.
 _PARAMETER = re.compile(
     rf"\s*(?:<(?P<tag>{_TAG}(?:parameter|param|arg|argument))"
     r"(?:\s*=\s*[\"']?(?P<key>[^\"'<>\n]{1,80}?)[\"']?|\s+name\s*=\s*[\"'](?P<named>[^\"'<>\n]{1,80})[\"']"
