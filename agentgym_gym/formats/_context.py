@@ -33,6 +33,8 @@ _INVENTED = re.compile(
 
 # Marks between the words and the call, such as a fence or a tag.
 _MARKS = re.compile(r"(?:[\s*_`~\[({>\"'“#-]|<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)+\Z")
+_FENCE_BEFORE = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+#.-]*\s*\[?\s*\Z")
+_FENCE_BEHIND = re.compile(r"[\s\]]*(?:`{3,}|~{3,})")
 # Struck out, or in a comment.
 _HIDDEN = re.compile(r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*)\Z")
 _LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
@@ -147,7 +149,12 @@ def is_doubtful(text: str, start: int, end: int) -> bool:
         start: Where the call begins.
         end: Where it ends.
     """
-    before, after = text[max(0, start - _LEAD) : start], text[end:]
+    before = text[max(0, start - _LEAD) : start]
+    if fence := _FENCE_BEFORE.search(before):
+        before = before[: fence.start()]
+        behind = _FENCE_BEHIND.match(text, end)
+        end = behind.end() if behind else end
+    after = text[end:]
     if _HIDDEN.search(before):
         return True
     if mark := _LIST_MARK.search(before):

@@ -33,6 +33,7 @@ _HEADS = (
     rf"(?:\A|\n)function ?(?:{_SEPARATOR})?{_NAME}\n```(?:json)?\s*",
     # Kimi K2
     rf"functions?\.{_NAME}:\d{{1,6}}(?:\s|<\|tool_call_argument_begin\|>)*",
+    rf"<\|tool_call_begin\|>\s*{_NAME}(?::\d{{1,6}})?(?:\s|<\|tool_call_argument_begin\|>)*",
     # Mistral, since version 11 of its tokenizer
     rf"\[TOOL_CALLS\]\s*{_NAME}(?:\s|\[CALL_ID\]\s*\w+|\[ARGS\])*",
     rf"\b{_NAME}(?:\[CALL_ID\]\w{{1,40}})?\[ARGS\]\s*",
@@ -63,7 +64,8 @@ _HEAD_AT_END = re.compile(
 
 # A name on a line of its own, or right before the brace: GLM-4, Functionary, and what engines leave.
 _BARE_HEAD = re.compile(
-    r"(?:\A|[\n>\]])[ \t]*(?:>>>|all)?(?:function[ \t:]*)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*\n?[ \t]*\Z"
+    r"(?:\A|[\n>\]])[ \t]*(?:>>>|all)?(?:function[ \t:]*)?(?P<name>[A-Za-z_][\w.-]*)"
+    r"(?::\d{1,6})?[ \t]*\n?[ \t]*\Z"
 )
 
 # Tags with the name of a function, around its arguments in tags.
