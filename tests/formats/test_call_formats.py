@@ -62,8 +62,8 @@ DIALECTS = {
     "gpt-oss, recipient first": "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant to=functions.get"
     f"<|channel|>commentary json<|message|>{GIVEN}<|call|>",
     "gpt-oss, with a preamble": "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>"
-    "commentary<|message|>I take it.<|end|><|start|>assistant<|channel|>commentary to=functions.get <|constrain|>json"
-    f"<|message|>{GIVEN}",
+    "commentary<|message|>I take it.<|end|><|start|>assistant<|channel|>commentary to=functions.get "
+    f"<|constrain|>json<|message|>{GIVEN}",
     "gpt-oss, stripped": f"analysisI need it.assistantcommentary to=functions.get json{GIVEN}",
     "Gemini and Gemma": fenced("print(default_api.get(count=1, item='stick'))", "tool_code"),
     "FunctionGemma": "<start_function_call>call:get{count:1,item:<escape>stick<escape>}<end_function_call>",
