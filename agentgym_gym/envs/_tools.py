@@ -51,7 +51,8 @@ _PIECES = re.compile(
 )
 _HEAD = re.compile(
     r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
-    r"(?P<input>[\s*`]*(?:with\s+)?action[\s_]+input\s*[:：]?)?[\s*`]*",
+    r"(?:[\s*`]*(?:with\s+)?(?:(?:action|tool|function)[\s_]+)?(?:input|arguments|args|parameters)\b|[\s*`]+with\b)?"
+    r"(?:[\s*`:：]|(?<=```)(?:json|python|py)\b)*",
     re.IGNORECASE,
 )
 _ANOTHER = re.compile(r"\bwith\s+action\s+input\s*[:：]", re.IGNORECASE)

@@ -168,6 +168,8 @@ _PLAIN = "{'latitude': 31.2, 'longitude': 121.4, 'current_date': '2015-01-04'}"
 _JSON = '{\n  "current_date": "2015-01-04",\n  "latitude": 31.2,\n  "longitude": 121.4\n}'
 _ODD = "{'latitude': '31.2', 'longitude': 121.4, 'CURRENT_DATE': '2015/1/4'}"
 
+_FULL_WIDTH = str.maketrans("{}:,", "｛｝：，")
+
 
 @pytest.mark.parametrize(
     "text",
@@ -181,8 +183,11 @@ _ODD = "{'latitude': '31.2', 'longitude': 121.4, 'CURRENT_DATE': '2015/1/4'}"
         f"get_current_temp with Action Input: {_PLAIN[:-1]},}}",
         f"get_current_temp with Action Input: {_PLAIN} // of that day",
         f"get_current_temp with Action Input: {_PLAIN} to know how warm it was.",
-        "get_current_temp with Action Input: "
-        "｛“latitude”：31.2，“longitude”：121.4，“current_date”：“2015-01-04”｝",
+        f"get_current_temp with Action Input:\n```json\n{_JSON}\n```",
+        f"get_current_temp\nAction Input: ```json\n{_JSON}\n```",
+        f"get_current_temp\nInput: {_JSON}",
+        f"get_current_temp with {_PLAIN}",
+        f"get_current_temp with Action Input: {_PLAIN.translate(_FULL_WIDTH)}",
     ],
 )
 def test_what_can_mean_only_one_thing_is_read(text):
