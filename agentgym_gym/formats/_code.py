@@ -11,6 +11,7 @@ from agentgym_gym._json import NotJson, exact_number
 from agentgym_gym._literals import plain_value, statements
 from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
 from agentgym_gym.errors import BadArguments, ManyActions, NoAction
+from agentgym_gym.formats._context import REMARK
 
 __all__ = ["Block", "blocks", "calls_in_code"]
 
@@ -200,6 +201,9 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
             if call is None:
                 _check_aside(node, text, grammar, values)
                 continue
+            behind = text.encode("utf-8", "replace").split(b"\n")[-1][node.end_col_offset or 0 :]
+            if REMARK.match(behind.decode("utf-8", "replace")):
+                raise NoAction("a remark behind the call says that it is not to be carried out")
             calls.append(_read(call, text, values, begin, end))
         if len(calls) > 1:
             raise ManyActions("there is more than one statement in the code")

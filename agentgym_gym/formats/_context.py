@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["before_invented_turn", "is_doubtful"]
+__all__ = ["REMARK", "before_invented_turn", "is_doubtful"]
 
 _LEAD = 600  # characters before a call in which its sentence is looked for
 _BEHIND = 2_000  # characters right behind it, and at the end of the reply, in which it may be taken back
@@ -40,6 +40,52 @@ _HIDDEN = re.compile(r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*)\Z")
 _LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
 _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
 _ENDED = re.compile(r"[.!?。！？…](?:[\"'”)*_`]*(?:\s|\Z))|\n\s*\n|\n(?=[-*#]|\d+\.)")
+# A word and a colon before a call name it: as what is meant only in these.
+_ONE_WORD_LABEL = re.compile(r"[\s*_`>#-]*([A-Za-z]+)[\s*_`]*[:：]\s*\Z")
+_LABELS = frozenset(
+    {
+        *(
+            "action",
+            "function",
+            "tool",
+            "call",
+            "answer",
+            "output",
+            "response",
+            "reply",
+            "json",
+            "code",
+            "final",
+        ),
+        *(
+            "next",
+            "now",
+            "so",
+            "here",
+            "result",
+            "act",
+            "do",
+            "execute",
+            "run",
+            "command",
+            "decision",
+            "move",
+        ),
+        *(
+            "choice",
+            "ok",
+            "okay",
+            "well",
+            "assistant",
+            "solution",
+            "invoke",
+            "python",
+            "accion",
+            "aktion",
+            "antwort",
+        ),
+    }
+)
 _CLAUSE = re.compile(r"[,;:，；：—–]| so | therefore | hence |thus ", re.IGNORECASE)
 
 
@@ -51,6 +97,13 @@ def _phrases(*phrases: str, other: str = "") -> re.Pattern[str]:
 # In the sentence that leads to the call: it is an example, or a question.
 _IN_FORMAT = _phrases(r"(?:in|using|following|with) (?:\w+ ){0,4}(?:format|syntax|schema|template)")
 _EXAMPLE = _phrases(
+    *(
+        "usage",
+        r"options? \w",
+        "(?:can|could|would|will) you",
+        "the prompt (?:says|shows|has)",
+        "in the prompt",
+    ),
     *("examples?", "for instance", "such as", "format", "syntax", "template", "schema", "looks? like"),
     *(
         "of the form",
@@ -69,6 +122,17 @@ _EXAMPLE = _phrases(
 )
 # In the clause that leads to it: it is not done, or not now.
 _UNREAL = _phrases(
+    *(
+        "possibly",
+        r"like(?=\s*\Z)",
+        r"no(?=\s*\Z)",
+        "said",
+        "says",
+        r"confirm\w*",
+        "permission",
+        r"approv\w*",
+    ),
+    *("waiting for", "not sure", "unsure"),
     *("could", "might", "may", "should (?:have|not|never)", "would(?! like to| now| be to)", "not", "never"),
     *(
         "cannot",
@@ -107,17 +171,34 @@ _RUNS_ON = re.compile(
     r"|before|not|never|for (?:example|instance)|as (?:an? )?(?:example|illustration)"
     r"|because (?:it|that) (?:would|is not))\b"
 )
+# On its line behind it.
+REMARK = re.compile(
+    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t)\b",
+    re.IGNORECASE,
+)
+"""What a remark says of a call on the line on which it ends, if the call is not to be carried out."""
+
 _QUESTION = re.compile(r"[^.!?\n。！？]{0,200}[?？]")
 # Behind it, what takes it back: as the beginning of a sentence, and anywhere.
 _TURNING = re.compile(
     r"(?:^|[.!?\n—…(-])[ \t\"'*_`>)]*(?:but\b|no\b[,.! —-]|nope\b|wait\b|actually\b|hmm|hold on|however\b"
-    r"|on second thought|scratch|never ?mind|instead\b|rather\b|correction\b|oops|sorry\b|alternatively\b"
-    r"|or (?:rather|maybe|perhaps|else|should)\b|not yet\b|just kidding|then again)",
+    r"|on second thought|scratch|never ?mind|instead\b|rather\b|correction\b|edit\b|oops|sorry\b"
+    r"|alternatively\b|or (?:rather|maybe|perhaps|else|should)\b|not yet\b|just kidding|then again)",
     re.IGNORECASE,
 )
 _IT_IS = "(?:this|that|it|above|which) (?:is|was|would be|were)"
 _DO = "(?:run|call|execute|play|send|use|do|carry)"
 _TAKEN_BACK = _phrases(
+    *(
+        "cancel (?:this|that|it)",
+        "forget (?:this|that|it)",
+        "(?:was|is) (?:only |just )?a test",
+    ),
+    *(
+        "(?:should|must|can) be (?:ignored|skipped)",
+        f"{_IT_IS} what (?:I|we|you) (?:wrote|said|sent|did|had)",
+    ),
+    "the above (?:call )?(?:is|was)",
     *("on second thought", "scratch that", "never ?mind", "ignore (?:this|that|the|it|my)", "disregard"),
     *(
         "take (?:that|it) back",
@@ -126,11 +207,10 @@ _TAKEN_BACK = _phrases(
         "let me (?:rethink|reconsider|think again)",
     ),
     *(f"do not {_DO}", f"(?:will|would|should|shall|must|did) not (?:{_DO}|be)", rf"\w+n['’]t (?:{_DO}|be)"),
-    *("(?:this|that|it|above|which) (?:is|was|would be|were) (?:only|just|merely|but|not|wrong|incorrect)",),
-    *(f"{_IT_IS} (?:a mistake|invalid|how (?:I|we|it|one|you|a))",),
-    *(f"{_IT_IS} an? (?:example|draft|sketch|illustration|plan)",),
-    *("(?:this|that|it|above|which) (?:is|was|would be|were) what (?:I|we) (?:would|could|might)",),
-    *("(?:this|that|it|above|which) (?:is|was) the (?:previous|last|first|old|format|syntax|wrong|form)",),
+    f"{_IT_IS} (?:only|just|merely|but|not|wrong|incorrect|a mistake|invalid|how (?:I|we|it|one|you|a))",
+    f"{_IT_IS} an? (?:example|draft|sketch|illustration|plan)",
+    f"{_IT_IS} what (?:I|we) (?:would|could|might)",
+    f"{_IT_IS} the (?:previous|last|first|old|format|syntax|wrong|form)",
     other="不对|等等|算了|不过先|但是先|而不是|只是示例|只是例子",
 )
 
@@ -177,6 +257,8 @@ def _is_led_to_doubtfully(before: str) -> bool:
         return True
     if apart and words[-1] not in ":：":
         return False
+    if label := _ONE_WORD_LABEL.match(sentence):
+        return label[1].lower() not in _LABELS
     clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
     return bool(_CONDITION.match(sentence) or (clauses and _UNREAL.search(clauses[-1])))
 
@@ -185,5 +267,5 @@ def _is_taken_back(after: str) -> bool:
     if len(after) > 2 * _BEHIND:
         after = f"{after[:_BEHIND]}\n{after[-_BEHIND:]}"
     after = " " + after.lstrip("`~ \t")
-    going_on = (_RUNS_ON, _GOES_ON, _QUESTION)
+    going_on = (REMARK, _RUNS_ON, _GOES_ON, _QUESTION)
     return any(p.match(after) for p in going_on) or any(p.search(after) for p in (_TURNING, _TAKEN_BACK))

@@ -19,7 +19,19 @@ _MOST = 64  # calls and other objects that are looked at, and as many braces tha
 _DEEPEST = 4  # objects around a call
 
 # The keys in use, in small letters and without underscores.
-_NAMES = ("functionname", "name", "function", "toolname", "tool", "action", "recipientname", "func", "method")
+_NAMES = (
+    "functionname",
+    "name",
+    "function",
+    "toolname",
+    "tool",
+    "action",
+    "actionname",
+    "command",
+    "recipientname",
+    "func",
+    "method",
+)
 _ARGUMENTS = (
     *("arguments", "parameters", "args", "input", "kwargs", "actioninput", "params", "toolinput", "inputs"),
     *(
@@ -167,6 +179,8 @@ def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
 
 def _describes(found: Mapping[str, Any]) -> bool:
     """Return whether an object describes a function, as the prompt does, or is not the model's."""
+    if any(found.get(key) is False for key in ("execute", "run", "call", "send", "confirmed")):
+        return True
     if found.get("role") in {"tool", "function", "user", "system"}:
         return True
     schemas = [found[k] for k in ("parameters", "input_schema", "inputSchema", "arguments") if k in found]

@@ -201,6 +201,12 @@ SPOKEN_OF = [
     "User: {}",
     "<!-- {} -->",
     "~~{}~~",
+    "{}\nThe above should be ignored.",
+    "{}\n\nEdit: I meant another one.",
+    "{} <- an example",
+    "The prompt says:\n{}",
+    "Bad: {}",
+    "Please confirm: {}",
     "例如：{}",
     "不要调用 {}",
 ]
@@ -235,6 +241,7 @@ NOT_ONE_CALL = {
         '{"name": "inventory", "items": []}',
         '{"role": "tool", "name": "inventory", "content": "nothing"}',
         f'{{"function_name": "get", "arguments": {GIVEN}',
+        f'{{"function_name": "get", "arguments": {GIVEN}, "execute": false}}',
         '{"function_name": "get", "arguments": "{\\"count\\": 1, \\"item\\": \\"sti"}',
         "<tool_call>get\n<arg_key>count</arg_key>\n<arg_value>1</arg_value>\n<arg_key>item</arg_key>\n",
         '<tool_call>{"name": "inventory"}</tool_call><tool_call>{"name": "get", "arguments": {"co',
@@ -268,6 +275,7 @@ NOT_ONE_CALL = {
             fenced(f"get({written}, 'stick')")
             for written in ("1_0", "0x1", "1e400", "True", "n", "1 + 1", "1.5")
         ),
+        fenced(f"{CALL}  # an example"),
         fenced("n = 1\nn += 1\nget(n, 'stick')"),
         fenced("get(count=1, count=1, item='stick')"),
         fenced("import os\nos.get(1, 'stick')"),
