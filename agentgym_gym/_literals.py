@@ -7,7 +7,7 @@ import re
 import warnings
 from typing import Any
 
-__all__ = ["expression", "plain_value"]
+__all__ = ["expression", "plain_value", "statements"]
 
 _NAME = "<reply of a model>"  # what a warning about it names as its file
 
@@ -17,6 +17,18 @@ def expression(code: str) -> ast.expr | None:
     _keep_quiet()
     try:
         return ast.parse(code.strip(), _NAME, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def statements(code: str) -> list[ast.stmt] | None:
+    """Return a line of code as statements, or one that has a body; None if it is neither.
+
+    It is not parsed as a program: for an error in one, Python would look for a file of the code's name.
+    """
+    _keep_quiet()
+    try:
+        return ast.parse(code.strip() + "\n", _NAME, mode="single").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 

@@ -39,6 +39,11 @@ class Field:
     doc: str
     required: bool
 
+    @property
+    def key(self) -> str:
+        """What it is called in prompts, schemas and calls: an underscore only keeps a name off a method's."""
+        return self.name.removesuffix("_")
+
 
 class _Template:
     """A template such as ``get {count} {item}``, parsed once per class.
@@ -156,7 +161,7 @@ class TemplateText:
             try:
                 field.argument.check(getattr(self, field.name))
             except BadArguments as error:
-                raise BadArguments(f"{field.name}: {error}") from None
+                raise BadArguments(f"{field.key}: {error}") from None
 
     def _written(self) -> list[str]:
         return [f.argument.write(getattr(self, f.name)) for f in fields_of(type(self))]
@@ -222,24 +227,24 @@ class TemplateText:
             raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
         known, names = fields_of(cls), names_of(cls)
         if value.keys() == names:
-            return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known})
+            return cls(**{f.name: f.argument.from_json(value[f.key]) for f in known})
         unknown = [str(name) for name in value if name not in names]
-        missing = [f.name for f in known if f.required and f.name not in value]
+        missing = [f.key for f in known if f.required and f.key not in value]
         if unknown or missing:
-            listed = ", ".join(f.name for f in known) or "none"
+            listed = ", ".join(f.key for f in known) or "none"
             lacking = f"; missing: {', '.join(missing)}" if missing else ""
             strange = f"; not known: {shown(', '.join(unknown))}" if unknown else ""
             raise BadArguments(f"the arguments are: {listed}{lacking}{strange}")
-        return cls(**{f.name: f.argument.from_json(value[f.name]) for f in known if f.name in value})
+        return cls(**{f.name: f.argument.from_json(value[f.key]) for f in known if f.key in value})
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values, the inverse of :meth:`from_json`."""
-        return {f.name: f.argument.to_json(getattr(self, f.name)) for f in fields_of(type(self))}
+        return {f.key: f.argument.to_json(getattr(self, f.name)) for f in fields_of(type(self))}
 
     @classmethod
     def usage(cls) -> str:
         """Return the template with each field's name in angle brackets, for people and models."""
-        return cls.template.format_map({f.name: f"<{f.name}>" for f in fields_of(cls)})
+        return cls.template.format_map({f.name: f"<{f.key}>" for f in fields_of(cls)})
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -247,8 +252,8 @@ class TemplateText:
         known = fields_of(cls)
         return {
             "type": "object",
-            "properties": {f.name: {**f.argument.schema(), "description": f.doc} for f in known},
-            "required": [f.name for f in known if f.required],
+            "properties": {f.key: {**f.argument.schema(), "description": f.doc} for f in known},
+            "required": [f.key for f in known if f.required],
             "additionalProperties": False,
         }
 
@@ -298,9 +303,9 @@ def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
 
 
 def names_of(cls: type[TemplateText]) -> frozenset[str]:
-    """Return the names of the arguments of a template class."""
+    """Return the names of the arguments of a template class, as a call gives them."""
     if cls not in _known_names:
-        _known_names[cls] = frozenset(field.name for field in fields_of(cls))
+        _known_names[cls] = frozenset(field.key for field in fields_of(cls))
     return _known_names[cls]
 
 

@@ -89,9 +89,11 @@ class Action(TemplateText):
 
     Class attributes:
         style: How it is written in a reply: the same for all actions of an environment.
+        aliases: Other names by which its function is called; no prompt names them.
     """
 
     style: ClassVar[Style] = Style()
+    aliases: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def name(cls) -> str:
@@ -139,6 +141,8 @@ class Grammar:
         self._names = ", ".join(action.name() for action in self.actions)
         if not self.examples or len(self._by_name) != len(self.examples):
             raise ValueError("a grammar needs one example of each action, and no two of one name")
+        for action in self.actions:
+            self._by_name |= {_folded(name): action for name in action.aliases}
         self.style = self.actions[0].style
         if any(action.style != self.style for action in self.actions):
             raise ValueError("the actions of a grammar must be of one style")
@@ -204,7 +208,19 @@ class Grammar:
         Raises:
             UnknownAction: There is no function of that name.
         """
-        return tuple(self._named(name).schema()["properties"])
+        return tuple(self.parameters(name)["properties"])
+
+    def parameters(self, name: str) -> dict[str, Any]:
+        """Return the JSON schema of a function's arguments.
+
+        Raises:
+            UnknownAction: There is no function of that name.
+        """
+        return self._named(name).schema()
+
+    def has_function(self, name: str) -> bool:
+        """Return whether there is a function of that name."""
+        return _folded(name) in self._by_name
 
     def _named(self, name: str) -> type[Action]:
         try:

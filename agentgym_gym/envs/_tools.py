@@ -8,16 +8,15 @@ difference; and a server goes on paying after the end.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from agentgym_gym._json import NotJson, decode
 from agentgym_gym._literals import expression, plain_value
-from agentgym_gym._templates import Field, fields_of, names_of
-from agentgym_gym._text import no_constant, shown
+from agentgym_gym._templates import fields_of, names_of
+from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.envs._json_arguments import Value, literal
@@ -40,20 +39,26 @@ __all__ = [
 ]
 
 _WRAPPING = r"[ \t>*`\"'\[(-]*(?:action[ \t]*[:：][ \t*]*)?"
-_BEGINNING = rf"^{_WRAPPING}\w+[ \t]+with[ \t]+action[ \t]+input\b"
-_PIECES = re.compile(rf"{_BEGINNING}.*(?:\n(?!{_BEGINNING}).*)*\n?", re.IGNORECASE | re.MULTILINE)
+_BEGINNING = rf"{_WRAPPING}\w+[ \t]+with[ \t]+action[ \t]+input\b"
+# A line before an action belongs to it if it is an unfinished sentence that speaks of what is not done.
+_UNDONE = (
+    r"(?:not|never|cannot|\w+n['’]t|could|would|might|may|if|instead|without|avoid|example|later|before|after|when"
+    r"|unless|until|once|suppose|perhaps|maybe|either|shall|should)"
+)
+_ASIDE = rf"(?!{_BEGINNING})(?=[^\n]*\b{_UNDONE}\b)[^\n]*[^\s.!?。！？\n][ \t]*\n+"
+_PIECES = re.compile(
+    rf"^(?:{_ASIDE})?{_BEGINNING}.*(?:\n(?!{_BEGINNING}).*)*\n?", re.IGNORECASE | re.MULTILINE
+)
 _HEAD = re.compile(
     r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
-    r"(?P<input>[\s*`]*(?:with\s+)?action[\s_]+input\s*[:：]?)?[\s*`]*",
+    r"(?:[\s*`]*(?:with\s+)?(?:(?:action|tool|function)[\s_]+)?(?:input|arguments|args|parameters)\b|[\s*`]+with\b)?"
+    r"(?:[\s*`:：]|(?<=```)(?:json|python|py)\b)*",
     re.IGNORECASE,
 )
 _ANOTHER = re.compile(r"\bwith\s+action\s+input\s*[:：]", re.IGNORECASE)
 _NOTHING = re.compile(r"(?:\(\s*\)|\{\s*\}|none)?[\s.*`\"'\])]*", re.IGNORECASE)
-_MARK = re.compile(r"[\"'{}\[\]()]")
-_STRINGS = {
-    '"': re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL),
-    "'": re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*'", re.DOTALL),
-}
+# Behind the object, words that go on with its sentence and so may take the action back. A purpose does not.
+_RUNS_ON = re.compile(r"[\s`*\"')\],;—–-]*(?!(?:to|because|since|so|in order|now|as asked)\b)[a-z?]")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -119,13 +124,20 @@ class Tool(Action):
         head = _HEAD.match(text)
         if head is None or head["name"].lower() != cls.function.lower():
             raise cls._unfit(text)
-        if text[head.end() : head.end() + 1] != "{":
+        if text[head.end() : head.end() + 1] not in {"{", "｛"}:
             if any(f.required for f in fields_of(cls)) or not _NOTHING.fullmatch(text, head.end()):
                 raise cls._unfit(text)
             return cls()
-        found, end = _object(text, head.end())
+        try:
+            found, end = decode(text, head.end())
+        except NotJson as error:
+            raise BadArguments(
+                f"the Action Input is not a JSON object ({error}): {shown(text[head.end() :])}"
+            ) from None
         if _ANOTHER.search(text, end):
             raise ManyActions("there is more than one action in the reply")
+        if _RUNS_ON.match(text, end):
+            raise BadArguments(f"the action is part of a sentence: {shown(text[end:].strip())} follows it")
         return cls.from_json(found)
 
     @classmethod
@@ -140,7 +152,7 @@ class Tool(Action):
             BadArguments: An argument is missing, unknown, or has a value its kind does not allow.
         """
         if isinstance(value, (dict, Mapping)) and value.keys() != names_of(cls):
-            names = {_key(f).lower(): f.name for f in fields_of(cls)}
+            names = {f.key.lower(): f.key for f in fields_of(cls)}
             meant = {name: names.get(str(name).lower(), name) for name in value}
             if len(set(meant.values())) == len(meant):
                 value = {meant[name]: given for name, given in value.items()}
@@ -149,82 +161,16 @@ class Tool(Action):
     def to_json(self) -> dict[str, Any]:
         """Return the arguments as JSON values, without those that are left out."""
         known, given = fields_of(type(self)), super().to_json()
-        return {_key(f): given[f.name] for f in known if f.required or given[f.name] is not None}
-
-    @classmethod
-    def schema(cls) -> dict[str, Any]:
-        """Return the JSON schema of :meth:`to_json`."""
-        known = fields_of(cls)
-        return {
-            **super().schema(),
-            "properties": {_key(f): {**f.argument.schema(), "description": f.doc} for f in known},
-            "required": [_key(f) for f in known if f.required],
-        }
+        return {f.key: given[f.key] for f in known if f.required or given[f.key] is not None}
 
     @classmethod
     def usage(cls) -> str:
         """Return how the call is written, with all arguments; then those that may be left out, if any."""
         known = fields_of(cls)
-        written = ", ".join(f'"{_key(f)}": <{_key(f)}>' for f in known)
-        optional = ", ".join(f'"{_key(f)}"' for f in known if not f.required)
+        written = ", ".join(f'"{f.key}": <{f.key}>' for f in known)
+        optional = ", ".join(f'"{f.key}"' for f in known if not f.required)
         may = f" (may be left out: {optional})" if optional else ""
         return f"{cls.function} with Action Input: {{{written}}}{may}"
-
-
-def _key(field: Field) -> str:
-    """Return the name of an argument: that of its field, less the underscore that keeps it off a method's."""
-    return field.name.removesuffix("_")
-
-
-def _object(text: str, start: int) -> tuple[Any, int]:
-    """Return the object that begins at a brace, and where it ends.
-
-    Raises:
-        BadArguments: There is no end to it, or it is neither JSON nor a plain Python value.
-    """
-    try:
-        return _JSON.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        end = _end_of_object(text[: start + MAX_ACTION_CHARS], start)
-        written = text[start:end]
-        node = expression(written)
-    try:
-        if node is not None and not _repeats_a_key(node):
-            return plain_value(node), end
-    except ValueError:
-        pass
-    raise BadArguments(f"the Action Input is not a JSON object: {shown(written)}")
-
-
-def _repeats_a_key(node: ast.expr) -> bool:
-    dicts = (each for each in ast.walk(node) if isinstance(each, ast.Dict))
-    keys = ([key.value for key in each.keys if isinstance(key, ast.Constant)] for each in dicts)
-    return any(len(set(each)) != len(each) for each in keys)
-
-
-def _end_of_object(text: str, start: int) -> int:
-    depth, position = 0, start
-    while mark := _MARK.search(text, position):
-        position = mark.end()
-        if mark[0] in _STRINGS:
-            string = _STRINGS[mark[0]].match(text, mark.start())
-            if string is None:
-                break
-            position = string.end()
-        else:
-            depth += 1 if mark[0] in "{[(" else -1
-            if depth == 0:
-                return position
-    raise BadArguments("the Action Input has no end")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key is given twice")
-    return dict(pairs)
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=no_constant, strict=False)
 
 
 @dataclass(frozen=True, eq=False)

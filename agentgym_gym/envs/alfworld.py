@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name
@@ -20,6 +20,9 @@ from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Outcome, Start, Wire
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "ALFWORLD",
@@ -166,11 +169,19 @@ class Use(Action):
 
     template: ClassVar[str] = "use {obj}"
     accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"toggle {obj}": {}}
+    aliases = ("toggle",)
     obj: Annotated[
         str,
         _name("desklamp 1", "floorlamp 1"),
         "the lamp's name and number",
     ]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Make the action; AgentGym's ``toggle`` calls the lamp ``recep``, where it is called in Python."""
+        if isinstance(value, Mapping) and value.keys() == {"recep"}:
+            value = {"obj": value["recep"]}
+        return super().from_json(value)
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,8 @@ _QUIRKS = """\
 - A wrong `focus on` ends the episode with a score of -1.
 - Where a request is ambiguous the server lists what may be meant. The next text is taken for the choice:
   anything but one of the numbers cancels the request, and is itself not carried out.
-- AgentGym describes `use` with a tool alone, and waits of any length; the server knows neither.
+- AgentGym describes `use` with a tool alone and waits of any length. The former is sent, the latter are not;
+  the server knows neither.
 - `pour` and `dunk` understand `in` as well as `into`, but names hold the word `in` too; `into` is sent.
 - Some observations list the same things in another order each time.
 - Each environment is a Java process of 110 to 230 MB that lives until it is closed, and takes 0.7 s to start.

@@ -1,7 +1,7 @@
 """The actions of ScienceWorld, in the words that its parser reads.
 
-Function and argument names are those of AgentGym's client. Its ``use`` with nothing to use it on and its
-waits of other lengths are left out, because ScienceWorld has no such commands.
+Function and argument names are those of AgentGym's client. Its waits of other lengths are left out, because
+ScienceWorld has no such commands.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.arguments import Integer, Name
+from agentgym_gym.arguments import Integer, Name, strategies
+from agentgym_gym.errors import BadArguments
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
     from typing_extensions import Self
 
 __all__ = [
@@ -82,6 +85,23 @@ class _MovedThing(_Thing):
     greedy = True
 
 
+class _MaybeThing(_Thing):
+    """One that may be left out, and is then empty text."""
+
+    def check(self, value: Any) -> None:
+        """Accept names, and empty text."""
+        if value != "":
+            super().check(value)
+
+    def from_json(self, value: Any) -> str:
+        """Accept null too."""
+        return super().from_json("" if value is None else value)
+
+    def strategy(self) -> SearchStrategy[str]:
+        """Draw a name or none."""
+        return strategies().just("") | super().strategy()  # type: ignore[no-any-return]
+
+
 _Obj = Annotated[str, _Thing(), "the thing's name"]
 _Device = Annotated[str, _Thing(), "the device's name"]
 _Container = Annotated[str, _Thing(), "what it goes into"]
@@ -100,6 +120,7 @@ class _Named(Action):
         return cls.function or super().name()
 
 
+_ON_OR_WITH = re.compile(r" (?:on|with) ")
 _IN = re.compile(" in ", re.IGNORECASE)
 
 # What stands in these is not poured or put there by an "in": they say where the name before them is found.
@@ -188,12 +209,27 @@ class Disconnect(_Named):
 
 @dataclass(frozen=True)
 class Use(_Named):
-    """Use a tool on something, such as a thermometer on a substance."""
+    """Use a tool on something, such as a thermometer on a substance; AgentGym asks for the tool only."""
 
     template: ClassVar[str] = "use {tool} on {obj}"
-    accepts: ClassVar[_Spellings] = {"use {tool} with {obj}": {}}
+    accepts: ClassVar[_Spellings] = {"use {tool} with {obj}": {}, "use {tool}": {}}
     tool: Annotated[str, _Thing(), "the tool's name"]
-    obj: Annotated[str, _Thing(), "what it is used on"]
+    obj: Annotated[str, _MaybeThing(), "what it is used on, if on anything"] = ""
+
+    def __post_init__(self) -> None:
+        if self.obj:
+            super().__post_init__()
+            return
+        self._check_fields()
+        if _ON_OR_WITH.search(self.tool):
+            raise BadArguments(f"{shown(str(self))} would be read as something else")
+
+    def __str__(self) -> str:
+        return super().__str__() if self.obj else f"use {self.tool}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arguments, without what is left out."""
+        return {name: value for name, value in super().to_json().items() if value}
 
 
 @dataclass(frozen=True)

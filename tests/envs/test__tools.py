@@ -184,6 +184,8 @@ _PLAIN = "{'latitude': 31.2, 'longitude': 121.4, 'current_date': '2015-01-04'}"
 _JSON = '{\n  "current_date": "2015-01-04",\n  "latitude": 31.2,\n  "longitude": 121.4\n}'
 _ODD = "{'latitude': '31.2', 'longitude': 121.4, 'CURRENT_DATE': '2015/1/4'}"
 
+_FULL_WIDTH = str.maketrans("{}:,", "｛｝：，")
+
 
 @pytest.mark.parametrize(
     "text",
@@ -194,6 +196,14 @@ _ODD = "{'latitude': '31.2', 'longitude': 121.4, 'CURRENT_DATE': '2015/1/4'}"
         f"get_current_temp\nAction Input: {_JSON}",
         f"- `get_current_temp with Action Input: {_PLAIN}`",
         f"I look it up.\nget_current_temp with Action Input: {_PLAIN}\nThat is all.",
+        f"get_current_temp with Action Input: {_PLAIN[:-1]},}}",
+        f"get_current_temp with Action Input: {_PLAIN} // of that day",
+        f"get_current_temp with Action Input: {_PLAIN} to know how warm it was.",
+        f"get_current_temp with Action Input:\n```json\n{_JSON}\n```",
+        f"get_current_temp\nAction Input: ```json\n{_JSON}\n```",
+        f"get_current_temp\nInput: {_JSON}",
+        f"get_current_temp with {_PLAIN}",
+        f"get_current_temp with Action Input: {_PLAIN.translate(_FULL_WIDTH)}",
     ],
 )
 def test_what_can_mean_only_one_thing_is_read(text):
@@ -220,6 +230,16 @@ def test_a_function_without_arguments_needs_no_object(text):
         ('finish with Action Input: {"answer": 1', errors.BadArguments),
         ('finish with Action Input: {"answer": "1}', errors.BadArguments),
         ('finish with Action Input: {"answer": 1, "answer": 2}', errors.BadArguments),
+        ('I will not call\nfinish with Action Input: {"answer": 1}\nyet', errors.ActionError),
+        ('I will not call\nfinish with Action Input: {"answer": 1}', errors.ActionError),
+        ('For example:\nfinish with Action Input: {"answer": 1}', errors.ActionError),
+        ('If I knew it, I would write\nfinish with Action Input: {"answer": 1}', errors.ActionError),
+        ('finish with Action Input: {"answer": 1} is what I do last', errors.BadArguments),
+        ('finish with Action Input: {"answer": 1} once I know', errors.BadArguments),
+        ('finish with Action Input: {"answer": 1}?', errors.BadArguments),
+        ('finish with Action Input: {"answer": 1_0}', errors.BadArguments),
+        ('finish with Action Input: {"answer": 1e400}', errors.BadArguments),
+        ('finish with Action Input: {"answer": 1, ', errors.BadArguments),
         ('finish with Action Input: {"answer": NaN}', errors.BadArguments),
         ('finish with Action Input: {"answer": 1e999}', errors.BadArguments),
         ('finish with Action Input: {"answer": 9**9}', errors.BadArguments),

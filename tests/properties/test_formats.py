@@ -14,7 +14,7 @@ import warnings
 
 import jsonschema
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import agentgym_gym
@@ -256,6 +256,7 @@ def test_two_good_replies_are_one_too_many(environment, action_format):
 
     @given(actions, st.sampled_from(["\n", "\n\n"]), st.sampled_from(["", "I think."]))
     def check(two, between, thought):
+        assume(two[0] != two[1])  # the same one twice is one
         both = between.join(action_format.render(action, thought) for action in two)
         with pytest.raises(errors.ManyActions):
             action_format.parse(both, environment.grammar)
@@ -359,7 +360,6 @@ HARMLESS = {"1_0", "'\\ud800'", "'\\x00'", "'\\d\\_'"}  # plain values, which so
 WHOLE = [
     "import os",
     "import os; os.system('touch SENTINEL')",
-    "x = CALL",
     "(CALL)()",
     "CALL()",
     "CALL.real",
@@ -367,7 +367,14 @@ WHOLE = [
     "CALL or open('SENTINEL', 'w')",
     "CALL; CALL",
     "CALL, CALL",
-    "[CALL]",
+    "[CALL, CALL]",
+    "[[CALL]]",
+    "x = y = CALL or 1",
+    "x[open('SENTINEL', 'w')] = CALL",
+    "x: open('SENTINEL', 'w') = CALL",
+    "print(CALL, open('SENTINEL', 'w'))",
+    "print(CALL, file=open('SENTINEL', 'w'))",
+    "str(CALL)",
     "@open('SENTINEL', 'w')\ndef f(): pass",
     "@open\nclass A: CALL",
     "def f(x=open('SENTINEL', 'w')): CALL",
@@ -377,12 +384,9 @@ WHOLE = [
     "with open('SENTINEL', 'w'): CALL",
     "async def f(): await CALL",
     "lambda: CALL",
-    "await CALL",
     "assert CALL",
     "del CALL",
     "raise CALL",
-    "return CALL",
-    "print(CALL)",
     "f'{CALL}'",
     "os.CALL",
     "match CALL:\n  case 1: pass",
@@ -723,6 +727,9 @@ CLEAR = {
     "function_calling": {
         '{"function_name": "inventory"}': INVENTORY,
         '{"name": "get", "arguments": {"count": "1", "item": "stick"}}': STICK,
+        '{"name": "inventory"}{"name": "inventory"}': INVENTORY,
+        '{"name": "inventory"} {} {"name": "inventory"}': INVENTORY,
+        '[{"name": "inventory"}, {"name": "inventory"}]': INVENTORY,
         '{"name": "get", "parameters": {"count": 1.0, "item": "Stick"}}': STICK,
         '{"name": "get", "arguments": "{\\"count\\": 1, \\"item\\": \\"stick\\"}"}': STICK,
         '{"function": {"name": "inventory", "arguments": {}}}': INVENTORY,
@@ -778,9 +785,9 @@ UNCLEAR = {
             "get 1 stick.\n`inventory`",
         ],
         "function_calling": [
-            '{"name": "inventory"}{"name": "inventory"}',
-            '{"name": "inventory"} {} {"name": "inventory"}',
-            '[{"name": "inventory"}, {"name": "inventory"}]',
+            '{"name": "inventory"}{"name": "look"}',
+            '{"name": "inventory"} {} {"name": "get", "arguments": {"count": 1, "item": "stick"}}',
+            '[{"name": "inventory"}, {"name": "get", "arguments": {"count": 1, "item": "stick"}}]',
         ],
         "code_as_action": ["inventory()\ninventory()", "inventory(); inventory()"],
     },

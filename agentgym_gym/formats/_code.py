@@ -1,0 +1,372 @@
+"""Python that a model wrote, read with :mod:`ast` and never run: the call it plainly makes, if it does."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from agentgym_gym._json import NotJson, exact_number
+from agentgym_gym._literals import plain_value, statements
+from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
+from agentgym_gym.errors import BadArguments, ManyActions, NoAction
+from agentgym_gym.formats._context import REMARK
+
+__all__ = ["Block", "blocks", "calls_in_code"]
+
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
+_BESIDE = re.compile(r"(?:python3?|py|tool_code|tool_call|code|json)\s+", re.IGNORECASE)
+_PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")
+_SHOWN = frozenset(
+    {"output", "outputs", "stdout", "result", "results", "console", "tool_output", "tool_outputs"}
+)
+_PREFIXES = frozenset(
+    {
+        *(
+            "tools",
+            "tool",
+            "env",
+            "environment",
+            "functions",
+            "function",
+            "default_api",
+            "api",
+            "actions",
+            "action",
+        ),
+        *(
+            "game",
+            "client",
+            "page",
+            "browser",
+            "driver",
+            "agent",
+            "player",
+            "self",
+            "world",
+            "sim",
+            "toolbox",
+        ),
+    }
+)
+_TOKEN = re.compile(
+    r"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''"
+    r"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*|\\\n|[()\[\]{}\n]",
+    re.DOTALL,
+)
+_TYPOGRAPHIC = str.maketrans(
+    "‘’“”（），＝：｛｝［］；\u00a0\u202f\u3000", "''\"\"(),=:{}[];   ", "\u200b\u200c\u200d\ufeff\u2060"
+)
+_LABEL = re.compile(
+    r"(?:[ \t>*_#]*(?:next |final |my )?(?:action|code|call|function call|tool call|answer|tool_code|python)"
+    r"[*_`]*[:：][*_ \t]*)?(?:<\|?[\w:]{1,40}\|?>\s*)*",
+    re.IGNORECASE,
+)
+_TAGS_BEHIND = re.compile(r"(?:<\|?/?[\w:]{1,40}\|?>\s*)*\Z")
+_COMPOUND = re.compile(
+    r"(?:if|for|while|def|with|try|else|elif|class|async|except|finally|match|case|unless|when|once|@)(?!\w)",
+    re.IGNORECASE,
+)
+_ODD_NUMBER = re.compile(r"[0-9]_|[0-9][eE][+-]?[0-9]{2}|0[xXoObB]|[0-9.]{16}|[0-9][jJ]")
+_SIMPLE = (
+    ast.Expr,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Pass,
+)
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_WRAPPINGS = 3  # `print(await get())`
+_MOST = 200  # statements that are read
+_CONTROL = re.compile(
+    r"(?:return|raise|break|continue|assert|yield|if|for|while|with|def|class|try|else|elif|except|finally|match|async)\b"
+)
+_CALL_ALONE = re.compile(r"(?:\*\*|`)*(.*\))[.。!！;；*_`]*\Z", re.DOTALL)
+_WORTH_READING = re.compile("[(（=]|\"\"\"|'''")
+_SPANNING = re.compile(r"[()\[\]{}\"'\\]")  # what a statement of more than one line holds
+_CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
+
+
+class Block(NamedTuple):
+    """A part of a reply.
+
+    Attributes:
+        code: The text.
+        language: What the fence names, in lower case; None outside of a fence.
+        start: Where it begins in the reply, with the fence.
+        end: Where it ends.
+    """
+
+    code: str
+    language: str | None
+    start: int
+    end: int
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the fence says that it holds what a program printed."""
+        return self.language in _SHOWN
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return where in the reply a part of the text stands that is outside of a fence."""
+        return self.start + start, self.start + end
+
+
+class CodeCall(NamedTuple):
+    """A call of a plain name.
+
+    Attributes:
+        name: The name of the function.
+        args: The values given by position.
+        keywords: The values given by name.
+        start: Where its statement begins in the code.
+        end: Where it ends.
+    """
+
+    name: str
+    args: list[Any]
+    keywords: dict[str, Any]
+    start: int
+    end: int
+
+
+def blocks(text: str) -> list[Block]:
+    """Return the parts of a reply, in fences and between them."""
+    found, start, inside, opened = [], 0, False, 0
+    for fence in [*_FENCE.finditer(text), None]:
+        if fence and inside and _is_inside_a_line(text, start, fence):
+            continue
+        part = text[start : fence.start() if fence else len(text)]
+        end = fence.end() if fence else len(text)
+        if inside:
+            language, newline, code = part.partition("\n")
+            if newline and _LANGUAGE.match(language):
+                found.append(Block(code, language.strip().lower(), opened, end))
+            else:
+                beside = _BESIDE.match(part)
+                found.append(Block(part[beside.end() if beside else 0 :], "", opened, end))
+        elif part.strip():
+            found.append(Block(part, None, start, end - (len(fence[0]) if fence else 0)))
+        if fence:
+            opened, start, inside = fence.start(), fence.end(), not inside
+    return found
+
+
+def _is_inside_a_line(text: str, start: int, fence: re.Match[str]) -> bool:
+    """Return whether a fence stands amid a line of the code, as in a comment, and so does not end it."""
+    before = text[max(start, text.rfind("\n", start, fence.start())) : fence.start()]
+    after = text[fence.end() : fence.end() + 80].partition("\n")[0]
+    return "\n" in text[start : start + 80] and bool(before.strip()) and bool(after.strip())
+
+
+def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall]:
+    """Return the calls that a piece of code makes, each a statement of its own.
+
+    Lines that are not Python are let pass, unless they name a call in a fence.
+
+    Args:
+        code: The code.
+        grammar: The actions it may name.
+        fenced: Whether it stands in a fence, and so has no prose.
+
+    Raises:
+        ManyActions: A call depends on something, or more is done than one call.
+        NoAction: A call stands in a line that is not Python.
+        UnknownAction: Another function is called.
+        BadArguments: An argument is not a plain value.
+    """
+    lines = code.split("\n")
+    if any(line.lstrip().startswith(">>>") for line in lines):  # a session, with what was printed
+        code = "\n".join(line[found.end() :] for line in lines if (found := _PROMPT.match(line)))
+    calls: list[CodeCall] = []
+    values: dict[str, ast.expr] = {}
+    budget = _MOST
+    for start, end in _statements(code):
+        if not _WORTH_READING.search(code, start, end) and not _CONTROL.match(code, start, end):
+            continue
+        text, begin = _without_label(code, start, end)
+        budget -= 1
+        if budget < 0 or len(text) > MAX_ACTION_CHARS:
+            raise BadArguments("the code is too long to be read")
+        parsed = statements(text) or statements(text.translate(_TYPOGRAPHIC))
+        if parsed is None:
+            _check_prose(text, grammar, fenced=fenced)
+            continue
+        for node in parsed:
+            call = _call_of(node)
+            if call is None:
+                _check_aside(node, text, grammar, values)
+                continue
+            behind = text.encode("utf-8", "replace").split(b"\n")[-1][node.end_col_offset or 0 :]
+            if REMARK.match(behind.decode("utf-8", "replace")):
+                raise NoAction("a remark behind the call says that it is not to be carried out")
+            calls.append(_read(call, text, values, begin, end))
+        if len(calls) > 1:
+            raise ManyActions("there is more than one statement in the code")
+    return calls
+
+
+def _statements(code: str) -> Iterator[tuple[int, int]]:
+    """Yield where each statement begins and ends: a line, or more with open brackets or an indented body."""
+    span: tuple[int, int] | None = None
+    depth = start = 0
+    base: int | None = None
+    while start <= len(code):
+        end = code.find("\n", start)
+        end = len(code) if end < 0 else end
+        for token in _TOKEN.finditer(code, start) if depth or _SPANNING.search(code, start, end) else ():
+            end = len(code)
+            letter = token[0]
+            if letter in _OPENING:
+                depth += 1
+            elif letter in _CLOSING:
+                depth = max(0, depth - 1)
+            elif letter == "\n" and not depth:
+                end = token.start()
+                break
+        line = code[start:end]
+        indent = len(line) - len(line.lstrip(" \t"))
+        if indent < len(line) and line[indent] != "#":
+            base = indent if base is None else base
+            if span and indent > base and _COMPOUND.match(code, *span):
+                span = (span[0], end)
+            else:
+                if span:
+                    yield span
+                span = (start + indent, end)
+        start = end + 1
+    if span:
+        yield span
+
+
+def _without_label(code: str, start: int, end: int) -> tuple[str, int]:
+    """Return a statement without ``Action:`` before it or backquotes around it, and where it begins."""
+    text = code[start:end].rstrip()
+    if label := _LABEL.match(text):
+        text, start = text[label.end() :], start + label.end()
+    if text.endswith(">"):
+        text = text[: _TAGS_BEHIND.search(text).start()]  # type: ignore[union-attr]  # it matches nothing too
+    if alone := _CALL_ALONE.match(text):
+        text, start = alone[1], start + alone.start(1)
+    return text, start
+
+
+def _check_prose(text: str, grammar: Grammar, *, fenced: bool) -> None:
+    """Check that a line which is not Python is prose: outside of a fence it may speak of a call."""
+    if '"""' in text or "'''" in text:
+        raise NoAction("a string in the code has no end")
+    first = len(text) - len(text.lstrip())
+    for found in _CALLED.finditer(text):
+        if (fenced or found.start() == first) and grammar.has_function(found[1]):
+            raise NoAction("a call stands in a line that is not Python")
+
+
+def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, ast.expr]) -> None:
+    """Check that a statement does nothing that the call depends on; remember the plain value of a name."""
+    called = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if "(" in text else []
+    shows = (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
+    )
+    if any(grammar.has_function(_name_of(each)) for each in called) or not isinstance(node, _SIMPLE):
+        raise ManyActions("the call stands inside of other code, or depends on it")
+    if len(called) > shows:
+        raise ManyActions("the code does more than call one function")
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and not _ODD_NUMBER.search(text):
+        values[target.id] = node.value
+    elif not isinstance(node, ast.Expr):
+        values.clear()  # which names it changes is not looked at
+
+
+def _call_of(node: ast.stmt) -> ast.Call | None:
+    """Return the call that is all of a statement, but that its result is kept, awaited, shown or returned."""
+    if not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return)):
+        return None
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target, node.annotation]
+        if any(isinstance(each, ast.Call) for target in targets for each in ast.walk(target)):
+            return None
+    value = node.value
+    if isinstance(node, ast.Expr) and isinstance(value, ast.List) and len(value.elts) == 1:
+        value = value.elts[0]
+    for _ in range(_WRAPPINGS):
+        if isinstance(value, ast.Await):
+            value = value.value
+        elif isinstance(value, ast.Call) and _name_of(value) == "print" and _is_one(value):
+            value = value.args[0]
+    return value if isinstance(value, ast.Call) and _name_of(value) not in {"", "print"} else None
+
+
+def _is_one(call: ast.Call) -> bool:
+    return len(call.args) == 1 and not call.keywords and isinstance(call.args[0], (ast.Call, ast.Await))
+
+
+def _name_of(call: ast.Call) -> str:
+    """Return the name that is called, without the name of a module of tools; "" for all else."""
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        if call.func.attr == "call":  # as Llama calls its built-in tools
+            return call.func.value.id
+        return call.func.attr if call.func.value.id.lower() in _PREFIXES else ""
+    return ""
+
+
+def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, end: int) -> CodeCall:
+    given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    if len({keyword.arg for keyword in call.keywords}) < len(call.keywords):
+        raise BadArguments("an argument is given twice")
+    if len(given) < len(call.keywords):
+        for unpacked in (keyword.value for keyword in call.keywords if keyword.arg is None):
+            for key, value in _pairs(values.get(unpacked.id) if isinstance(unpacked, ast.Name) else unpacked):
+                if key in given:
+                    raise BadArguments(f"the argument {key} is given twice")
+                given[key] = value
+    if _ODD_NUMBER.search(text):
+        _check_numbers(call, text)
+    args = [_plain(node, values) for node in call.args]
+    return CodeCall(
+        _name_of(call), args, {name: _plain(node, values) for name, node in given.items()}, start, end
+    )
+
+
+def _pairs(node: ast.expr | None) -> Iterator[tuple[str, ast.expr]]:
+    if not isinstance(node, ast.Dict):
+        raise BadArguments("what is unpacked is not written out")
+    for key, value in zip(node.keys, node.values, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            raise BadArguments("what is unpacked is not written out")
+        yield key.value, value
+
+
+def _plain(node: ast.expr, values: dict[str, ast.expr]) -> Any:
+    if isinstance(node, ast.Name):
+        node = values.get(node.id, node)
+    try:
+        return plain_value(node)
+    except ValueError:
+        raise BadArguments("an argument is not a plain value") from None
+
+
+def _check_numbers(node: ast.AST, text: str) -> None:
+    """Check that each number is the one that is written, in decimal digits.
+
+    Raises:
+        BadArguments: One is not.
+    """
+    lines = text.encode("utf-8", "replace").split(b"\n")
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and isinstance(each.value, (int, float, complex)):
+            if isinstance(each.value, bool):
+                continue
+            written = lines[each.lineno - 1][each.col_offset : each.end_col_offset].decode()
+            try:
+                same = exact_number(written) == each.value
+            except NotJson:
+                same = False
+            if not same:
+                raise BadArguments("a number is not written in plain decimal digits")
