@@ -6,10 +6,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["SHARE", "CutEpisodes", "cut_in_the_middle", "encode_within"]
+__all__ = ["LEAST", "SHARE", "CutEpisodes", "cut_in_the_middle", "encode_within"]
 
 SHARE = 4
 """By default an observation may have one token of so many of the response length."""
+
+LEAST = 100
+"""Characters of a first observation that the prompt must have room for, if it has as many."""
 
 _CHARACTERS = 32
 """Characters that a token is taken to have at most. More of a text than that is not even encoded."""

@@ -15,12 +15,15 @@ MARKS = (
     ("<reasoning>", "</reasoning>"),
     ("<seed:think>", "</seed:think>"),
     ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel>thought", "<channel|>"),
     ("◁think▷", "◁/think▷"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
-"""How reasoning begins and ends: Qwen, DeepSeek, GLM and most others; Seed-OSS; Magistral; Kimi; gpt-oss."""
+"""How reasoning begins and ends, in Qwen, DeepSeek, GLM and most others; Seed-OSS, Magistral, Command A,
+Gemma 4, Kimi and gpt-oss have marks of their own."""
 
-TOKENS = frozenset(mark for pair in MARKS[:-1] for mark in pair) | {"<|channel|>", "<|message|>"}
+TOKENS = frozenset(mark for pair in MARKS for mark in pair) | {"<|channel|>", "<|message|>", "<|channel>"}
 """Tokens of these marks. They are text to whoever reads a reply, even where they are special tokens."""
 
 

@@ -60,6 +60,7 @@ class Conversation:
     Attributes:
         merges_system: Whether the system message becomes part of the first user's message.
         reason: Why it does; empty if it does not.
+        opened: Tokens that the template lets a reply begin with, and takes out of earlier turns.
 
     Raises:
         UnstableTemplate: Conversations by this template cannot be continued.
@@ -97,25 +98,28 @@ class Conversation:
         until_end = until_observation.index(eos) + 1 if eos in until_observation else 1
         self._closing = until_observation[:until_end]
         self._frame = len(self._between(""))
-        # What a reply is to begin with, less what stands before the replies of earlier turns.
         asked, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
         self._opens = reasoning.opens(asked)
-        self.opened = len(self._marked(asked)) - len(self._marked(earlier)) if asked != earlier else 0
-        """Tokens with which a reply is to begin, and which the template takes out of earlier turns."""
+        self.opened = self._marked(asked)[len(self._marked(earlier)) :] if asked.startswith(earlier) else []
 
     @property
     def end_token(self) -> int | None:
         """The token that ends the model's turns by the template, or None if it has none."""
         return self._closing[-1] if self._closing else None
 
-    def prompt(
-        self, messages: Sequence[Message], observation: str | None = None, limit: int | None = None
+    def prompt(self, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of a conversation that the model is to go on with."""
+        return self._marked(self._render(messages))
+
+    def begin(
+        self, messages: Sequence[Message], observation: str, limit: int | None = None
     ) -> tuple[list[int], int]:
-        """Return the tokens of a conversation that the model is to go on with.
+        """Return the tokens of the messages of a row and the first observation.
 
         Args:
-            messages: The messages of the row, in which control tokens are meant as such.
-            observation: What the environment said first, if it did: the user's message, or the end of it.
+            messages: The messages, in which control tokens are meant as such.
+            observation: What the environment said: the user's message, or the end of it if the last of the
+                messages is the user's too.
             limit: Tokens that there may be in all. A longer observation is cut in the middle.
 
         Returns:
@@ -123,10 +127,8 @@ class Conversation:
             `limit` only if there are too many without the observation.
 
         Raises:
-            UnstableTemplate: The template refuses the messages, or writes none of them.
+            UnstableTemplate: The template refuses the messages, or does not write the last.
         """
-        if observation is None:
-            return self._marked(self._render(messages)), 0
         stand_in = f"Seen-{secrets.token_hex(8)}"
         messages = _merged(messages) if self.merges_system else messages
         shown, joined = _followed_by(messages, stand_in)
@@ -219,11 +221,7 @@ class Conversation:
                     f"it makes {first!r} of {said!r}"
                 )
         until = first.index(_USER) + len(_USER)
-        if (
-            first[:until] != second[:until]
-            or first[:until] != third[:until]
-            or first.find(_SYSTEM, until) > 0
-        ):
+        if not first[:until] == second[:until] == third[:until] or _SYSTEM in first[until:]:
             raise UnstableTemplate(
                 "the chat template writes the first messages otherwise once others follow: set one that only "
                 f"appends. It gives {first[:until]!r} alone, and later {second[:until]!r}"
@@ -236,8 +234,8 @@ class Conversation:
             )
         if after.count(_SEEN) != 1:
             raise UnstableTemplate(
-                f"the chat template does not write the user's message as it was given once: it makes {after!r} "
-                f"of {_SEEN!r}"
+                "the chat template does not write the user's message as it was given once: it makes "
+                f"{after!r} of {_SEEN!r}"
             )
         return first, second
 
