@@ -179,7 +179,7 @@ class Played:
         return {key: float(self.batch.non_tensor_batch[key][i]) for key in KEYS}
 
 
-KEYS = ("return", "success", "turns", "invalid_actions", "fault")
+KEYS = ("return", "success", "turns", "invalid_actions", "fault", "cut")
 
 _numbers = itertools.count()
 
@@ -191,7 +191,7 @@ def play(
     rows: list[dict[str, Any]],
     *,
     template: str = "chatml",
-    system: str | None = "You play a game.",
+    system: str | None | list[str | None] = "You play a game.",
     prompt_length: int = PROMPT,
     response_length: int = RESPONSE,
     validate: bool = False,
@@ -227,12 +227,13 @@ def play(
         overrides.append(f"actor_rollout_ref.rollout.max_model_len={max_model_len}")
     with initialize_config_module("verl.trainer.config", version_base=None):
         settings = compose("ppo_trainer", overrides=overrides)
-    opening = [{"role": "system", "content": system}] if system is not None else []
     count = len(rows)
+    systems = system if isinstance(system, list) else [system] * count
+    openings = [[{"role": "system", "content": told}] if told is not None else [] for told in systems]
     batch = DataProto.from_single_dict(
         {
             "dummy": torch.zeros(count, 1, dtype=torch.uint8),
-            "raw_prompt": _objects([list(opening) for _ in rows]),
+            "raw_prompt": _objects(openings),
             "agent_name": _objects([name] * count),
             "index": _objects(range(count)),
             "global_steps": _objects([9] * count),
