@@ -107,6 +107,10 @@ class Conversation:
         """The token that ends the model's turns by the template, or None if it has none."""
         return self._closing[-1] if self._closing else None
 
+    def prepared(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the messages as the template takes them: without one of the system, if it takes none."""
+        return _merged(messages) if self.merges_system else list(messages)
+
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation that the model is to go on with."""
         return self._marked(self._render(messages))
@@ -130,8 +134,7 @@ class Conversation:
             UnstableTemplate: The template refuses the messages, or does not write the last.
         """
         stand_in = f"Seen-{secrets.token_hex(8)}"
-        messages = _merged(messages) if self.merges_system else messages
-        shown, joined = _followed_by(messages, stand_in)
+        shown, joined = _followed_by(self.prepared(messages), stand_in)
         rendered = self._render(shown)
         before, found, behind = rendered.partition(stand_in)
         if not found or stand_in in behind:
@@ -262,7 +265,7 @@ class Conversation:
                 )
 
     def _render(self, messages: Sequence[Message]) -> str:
-        shown = _merged(messages) if self.merges_system else messages
+        shown = self.prepared(messages)
         try:
             rendered = self._tokenizer.apply_chat_template(
                 list(shown), add_generation_prompt=True, tokenize=False, **self._options

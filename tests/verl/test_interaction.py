@@ -57,11 +57,12 @@ def test_a_game_from_its_first_observation_to_its_last_reward(play):
         "turns": 4,
         "invalid_actions": 1,
         "fault": 0,
+        "cut": 0,
     }
     assert not counting_left()
 
 
-KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault")
+KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault", "cut")
 
 
 def counting_left():
