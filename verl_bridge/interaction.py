@@ -12,9 +12,9 @@ them (``verl/experimental/agent_loop/tool_agent_loop.py``):
   the latest after ``idle_seconds`` without a call.
 - A failed episode cannot be left out of the loss. So the mask of its tokens is set to 0 in the loop's state.
 
-verl's loop encodes the messages itself, and does not look how long they are. So an observation is handed over as
-text in which no control token stands (a blank is put into its words: ``< |im_end|>``), and as long as there is
-room for (:mod:`verl_bridge.fitting`).
+verl's loop encodes the messages itself, and does not look how long they are. So an observation is handed over
+as text in which no control token stands (a blank is put into its words: ``< |im_end|>``), and no longer than
+there is room for (:mod:`verl_bridge.fitting`).
 
 Where the loop is not the one expected, nothing of this but the turns is done, and a warning says so.
 :class:`verl_bridge.agent_loop.GymAgentLoop` needs none of this, and runs on 0.7.1 too: prefer it.
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -102,9 +103,8 @@ class GymInteraction(BaseInteraction):
             raise ValueError(f"the config of GymInteraction has {unknown}; it takes {sorted(_OPTIONS)}")
         self._defaults = {key: config.get(key) for key in ("env_id", "env_kwargs", "reset_options")}
         self._max_turns = _positive("max_turns", config.get("max_turns"), float("inf"))
-        self._most = (
-            int(_positive("max_observation_tokens", config.get("max_observation_tokens"), 0.0)) or None
-        )
+        most = _positive("max_observation_tokens", config.get("max_observation_tokens"), 0.0)
+        self._most = math.ceil(most) or None
         self._hide_reasoning = bool(config.get("hide_reasoning"))
         self._idle_seconds = _positive("idle_seconds", config.get("idle_seconds"), 1_800.0)
         self._played: dict[str, _Played] = {}
@@ -179,8 +179,8 @@ class GymInteraction(BaseInteraction):
             loop.mask()
             info = {"fault": episode.fault}
         shown, used_up = loop.fitting.after(episode.observation, self._most)
-        if not played.over:
-            played.cut_by = used_up
+        if used_up is not None and not played.over:
+            played.cut_by, shown = used_up, ""
         if played.over:
             await episode.end()
         return played.over, shown, TurnScore(reward, played.record()), info
