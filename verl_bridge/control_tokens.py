@@ -4,8 +4,8 @@ A tokenizer reads ``<|im_end|>`` as a control token wherever it stands. In the w
 be text: otherwise an observation could end the user's turn and write the model's.
 
 A token counts as a control token if it is one of the tokenizer's special tokens, or another added token that
-is not made of words alone, such as ``<tool_call>``. Runs of blanks and phrases of words, which some
-tokenizers add too, say no more than the same letters one by one.
+is not made of words alone, such as ``<tool_call>``. Runs of blanks, phrases of words and single bytes, which
+some tokenizers add too, say no more than the same letters one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 __all__ = ["ControlTokens"]
 
-_WORDS = re.compile(r"[\w\s.,:;!?'\"()-]*")
+_WORDS = re.compile(r"[\w\s.,:;!?'\"()-]*|<0x[0-9A-F]{2}>")
 _log = logging.getLogger(__name__)
 
 

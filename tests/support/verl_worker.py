@@ -191,7 +191,7 @@ def play(
     rows: list[dict[str, Any]],
     *,
     template: str = "chatml",
-    system: str | None | list[str | None] = "You play a game.",
+    system: str | list[str | None] | None = "You play a game.",
     prompt_length: int = PROMPT,
     response_length: int = RESPONSE,
     validate: bool = False,
