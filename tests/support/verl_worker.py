@@ -60,7 +60,18 @@ TEMPLATES = {
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     ),
 }
-END = {"chatml": "<|im_end|>", "default_system": "<|im_end|>", "headers": "<|eot|>", "thinking": "<|im_end|>"}
+NO_SYSTEM = (
+    "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}{% endfor %}" + CHATML
+)
+"""Takes no system message, and no two messages of the user in a row."""
+END = {
+    "no_system": "<|im_end|>",
+    "chatml": "<|im_end|>",
+    "default_system": "<|im_end|>",
+    "headers": "<|eot|>",
+    "thinking": "<|im_end|>",
+}
 SPECIAL = [
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|begin|>", "<|header|>", "<|/header|>", "<|eot|>"),
 ]
@@ -81,7 +92,7 @@ def make_model(template: str, folder: Path) -> None:
         eos_token=END[template],
         pad_token=SPECIAL[0],
         additional_special_tokens=SPECIAL,
-        chat_template=TEMPLATES[template],
+        chat_template=NO_SYSTEM if template == "no_system" else TEMPLATES[template],
         model_max_length=100_000,
     )
     tokenizer.save_pretrained(folder)
