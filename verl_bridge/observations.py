@@ -75,7 +75,7 @@ class CutEpisodes:
         """
         self._last.append(limit is not None)
         self._since += 1
-        if limit is not None and self._since > (self._last.maxlen or 0):
+        if limit is not None and self._since >= (self._last.maxlen or 0):
             self._since = 0
             _log.warning(
                 "%d of the last %d episodes of this worker were cut off before their environment had ended "

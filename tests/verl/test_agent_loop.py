@@ -362,8 +362,8 @@ def test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode(
     play, caplog, monkeypatch, limit, over, turns
 ):
     """One token more than there is room for, as many, and one token fewer."""
-    monkeypatch.setattr(agent_loop, "_cut_episodes", CutEpisodes())
     prompt, reply, between = lengths(play, besides=" a" * 30)
+    monkeypatch.setattr(agent_loop, "_cut_episodes", CutEpisodes())
     whole = reply + between + over + (prompt if limit == "max_model_len" else 0)
     options = {"response_length": 2_000, "max_observation_tokens": 1_000} | {limit: whole}
     model = scripted(["1", "2", "3"])
@@ -426,7 +426,7 @@ def test_few_warnings_of_cut_episodes(caplog):
     count = CutEpisodes(every=10)
     for number in range(25):
         count.count("data.max_response_length=9" if number % 3 == 0 else None)
-    assert [record.args[:2] for record in caplog.records] == [(1, 1), (4, 10), (3, 10)]
+    assert [record.args[:2] for record in caplog.records] == [(1, 1), (4, 10), (4, 10)]
 
 
 def test_the_reasoning_is_kept_from_the_environment_if_that_is_asked(play):
