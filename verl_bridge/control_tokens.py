@@ -34,10 +34,10 @@ class ControlTokens:
     Args:
         tokenizer: A tokenizer of transformers.
         sample: A conversation in which control tokens stand as the template writes them. The copy is used if
-            it reads the sample as the tokenizer does.
+            it reads the sample as the tokenizer does. None if nothing will be encoded here.
     """
 
-    def __init__(self, tokenizer: Any, sample: str = "") -> None:
+    def __init__(self, tokenizer: Any, sample: str | None = None) -> None:
         self._tokenizer = tokenizer
         added = {str(token.content): int(id_) for id_, token in tokenizer.added_tokens_decoder.items()}
         special = {*map(int, tokenizer.all_special_ids)} | {
@@ -50,6 +50,10 @@ class ControlTokens:
         self._known = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         secret = secrets.token_hex(16)
         self._names = {text: f"<{secret}:{number}>" for number, text in enumerate(control)}
+        self._copy: Any = None
+        self._real: dict[int, int] = {}
+        if sample is None:
+            return
         self._copy, self._real = self._renamed(control)
         if self._copy is not None and self.encode(self.mark(sample)) != self._by_tokenizer(sample):
             self._copy = None
