@@ -211,7 +211,12 @@ def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_ur
     ("name", "interaction", "status", "text"),
     [
         ("phi 3", False, "ok", "can be continued"),
-        ("gemma", False, "warning", "put into the first message of the user, because .* System role not"),
+        (
+            "gemma",
+            False,
+            "warning",
+            "put into the first message of the user, because .* refuses messages of system",
+        ),
         ("gemma", True, "problem", "verl's own loop cannot begin with it"),
         ("refuses", False, "problem", "refuses messages of user"),
     ],
