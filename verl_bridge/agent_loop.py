@@ -50,7 +50,7 @@ from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from verl_bridge.episodes import Episode, Task
-from verl_bridge.observations import LEAST, SHARE, CutEpisodes
+from verl_bridge.observations import LEAST, CutEpisodes, default_limit
 from verl_bridge.tokens import Conversation, conversation_of
 
 __all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
@@ -78,7 +78,7 @@ class GymAgentLoop(AgentLoopBase):
         max_tokens_per_turn: Tokens after which a reply is cut off; None leaves it to the length of the
             response.
         max_observation_tokens: Tokens of an observation, of which the middle is left out if it has more; by
-            default a quarter of ``response_length``. The first may fill the prompt instead.
+            default a quarter of ``response_length``, at least 128. The first may fill the prompt instead.
         hide_reasoning: Whether the environment is sent only what stands behind the reasoning of a reply.
         drop_reasoning: Whether the reasoning of earlier replies is taken out of what the model sees. Then
             the last reply of each episode is trained on, and no other.
@@ -211,7 +211,7 @@ class GymAgentLoop(AgentLoopBase):
         self, reply: list[int], observation: str, played: _Played, conversation: Conversation
     ) -> list[int] | None:
         """Return what leads to the next reply, or None if that leaves no room for one."""
-        most = self._max_observation_tokens or max(1, int(self.rollout_config.response_length) // SHARE)
+        most = self._max_observation_tokens or default_limit(int(self.rollout_config.response_length))
         drop = self._drop_reasoning
         kept = conversation.without_reasoning(reply) if drop else reply
         opened = conversation.opened if drop and played.shown else []  # the first are of the prompt

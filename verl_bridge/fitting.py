@@ -13,7 +13,7 @@ from typing import Any
 
 from verl_bridge import reasoning
 from verl_bridge.control_tokens import ControlTokens
-from verl_bridge.observations import LEAST, SHARE, cut_in_the_middle, encode_within
+from verl_bridge.observations import LEAST, cut_in_the_middle, default_limit, encode_within
 from verl_bridge.tokens import Conversation, UnstableTemplate, conversation_of
 
 __all__ = ["Fitting"]
@@ -86,7 +86,7 @@ class Fitting:
         def encode(said: str) -> list[int]:
             return self._encode([{"role": "user", "content": said}])[before:]
 
-        tokens, keep = encode_within(text, len(encode("")) + (most or max(1, length // SHARE)), encode)
+        tokens, keep = encode_within(text, len(encode("")) + (most or default_limit(length)), encode)
         room, name = min(
             (length - len(self._state.response_mask), f"data.max_response_length={length}"),
             (self._context() - len(self._state.prompt_ids), f"rollout.max_model_len={self._context()}"),

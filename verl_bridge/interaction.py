@@ -78,8 +78,9 @@ class GymInteraction(BaseInteraction):
         config: ``env_id``, ``env_kwargs`` and ``reset_options`` for rows that leave them out; ``max_turns``,
             after which an episode is over, or null; ``idle_seconds``, after which an episode that nobody
             calls is given up, 1800 by default; ``max_observation_tokens``, of which the middle of a longer
-            observation is left out, by default a quarter of ``response_length``; ``hide_reasoning``, whether
-            the environment is sent only what stands behind the reasoning of a reply.
+            observation is left out, by default a quarter of ``response_length``, at least 128;
+            ``hide_reasoning``, whether the environment is sent only what stands behind the reasoning of a
+            reply.
 
     Raises:
         RuntimeError: The installed verl has no interactions.

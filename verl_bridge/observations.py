@@ -6,10 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["LEAST", "SHARE", "CutEpisodes", "cut_in_the_middle", "encode_within"]
-
-SHARE = 4
-"""By default an observation may have one token of so many of the response length."""
+__all__ = ["LEAST", "CutEpisodes", "cut_in_the_middle", "default_limit", "encode_within"]
 
 LEAST = 100
 """Characters of a first observation that the prompt must have room for, if it has as many."""
@@ -18,6 +15,11 @@ _CHARACTERS = 32
 """Characters that a token is taken to have at most. More of a text than that is not even encoded."""
 
 _log = logging.getLogger(__name__)
+
+
+def default_limit(response_length: int) -> int:
+    """Return how many tokens an observation may have if nothing is said: a quarter, and no less than 128."""
+    return max(128, response_length // 4)
 
 
 def cut_in_the_middle(text: str, keep: int) -> str:
@@ -48,6 +50,8 @@ def encode_within(text: str, limit: int | None, encode: Callable[[str], list[int
     if len(tokens) <= limit or not text:
         return tokens, keep
     nothing = encode(cut_in_the_middle(text, 0))
+    if keep == len(text) and len(tokens) <= len(nothing):  # shorter than the mark would be
+        return tokens, keep
     while len(tokens) > limit and keep:
         # What is left is taken to be as dense as before. Where it is denser, the next turn takes more away.
         room, used = max(limit - len(nothing), 0), len(tokens) - len(nothing)

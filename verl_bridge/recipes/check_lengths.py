@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge.observations import LEAST, SHARE
+from verl_bridge.observations import LEAST, default_limit
 from verl_bridge.recipes.finding import Finding, ok, problem, unseen, warning
 from verl_bridge.tokens import Conversation, UnstableTemplate
 
@@ -141,7 +141,7 @@ def _episodes(
         return len(conversation.after([], text))
 
     later = [text for start in starts for text in start.observations[1:] or start.observations]
-    most = given.get("max_observation_tokens") or max(1, limit // SHARE)
+    most = given.get("max_observation_tokens") or default_limit(limit)
     lengths = [count(text) for text in later]
     usual = math.ceil(statistics.median(min(length, most) for length in lengths))
     if max(lengths) > most:
