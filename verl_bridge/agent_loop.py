@@ -18,15 +18,16 @@ outcome                             response mask      score       ``fault``
 ==================================  =================  ==========  ======================
 the environment ended it            the model's turns  the return  0
 the limit of turns                  the model's turns  the return  0
-``response_length`` is used up      the model's turns  the return  0
+``response_length`` is used up      the model's turns  the return  0, and ``cut`` is 1
 the environment failed, each time   all zero           0           1
 the first prompt is over            all zero           0           1, and a warning says
 ``prompt_length``                                                  which length is needed
 ==================================  =================  ==========  ======================
 
-A prompt that is too long is not cut, since a model would learn from half a rule or half an observation. A
-reply that is cut off, by its own limit or by ``response_length``, is played as it is: the environment decides
-what a long reply costs.
+An observation over ``max_observation_tokens`` is cut in the middle, where a mark says how much was left out,
+and so is a first observation by which the prompt would be too long. A prompt is refused that is too long
+without it, since a model would learn from half a rule. A reply that is cut off, by its own limit or by
+``response_length``, is played as it is: the environment decides what a long reply costs.
 
 A masked 0 still moves its group's mean and deviation in verl's own GRPO; :mod:`verl_bridge.advantage` says by
 how much and has the cure. With the legacy workers of verl 0.7.1 a micro-batch of nothing but masked episodes
@@ -37,23 +38,30 @@ has the loss 0/0, upon which verl skips the whole update: set ``trainer.use_lega
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
+from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from verl_bridge.episodes import Episode, Task
-from verl_bridge.tokens import Conversation
+from verl_bridge.observations import LEAST, CutEpisodes, default_limit
+from verl_bridge.tokens import Conversation, conversation_of
 
-__all__ = ["ENV_TIMEOUT", "GymAgentLoop"]
+__all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
+
+T = TypeVar("T")
 
 ENV_TIMEOUT = 900.0
 """Seconds after which an environment that does not answer counts as failed."""
+
+LONG = 2_000
+"""Characters from which on a text is encoded in a thread."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +77,11 @@ class GymAgentLoop(AgentLoopBase):
         max_turns: Replies after which an episode is cut short; None leaves it to the environment.
         max_tokens_per_turn: Tokens after which a reply is cut off; None leaves it to the length of the
             response.
+        max_observation_tokens: Tokens of an observation, of which the middle is left out if it has more; by
+            default a quarter of ``response_length``, at least 128. The first may fill the prompt instead.
+        hide_reasoning: Whether the environment is sent only what stands behind the reasoning of a reply.
+        drop_reasoning: Whether the reasoning of earlier replies is taken out of what the model sees. Then
+            the last reply of each episode is trained on, and no other.
         fault_retries: How often a faulted episode is played again, from the reset and with new replies,
             before it is given up.
         env_timeout: Seconds allowed for each reset and step; None waits for good.
@@ -86,11 +99,20 @@ class GymAgentLoop(AgentLoopBase):
         reset_options: Mapping[str, Any] | str | None = None,
         max_turns: int | None = None,
         max_tokens_per_turn: int | None = None,
+        max_observation_tokens: int | None = None,
+        hide_reasoning: bool = False,
+        drop_reasoning: bool = False,
         fault_retries: int = 1,
         env_timeout: float | None = ENV_TIMEOUT,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
+        try:
+            super().__init__(*args, **kwargs)
+        except TemplateError:
+            # verl 0.7 and 0.8 end by rendering two messages of the user in a row, which some templates
+            # refuse, for a number that is not used here.
+            if not hasattr(self, "apply_chat_template_kwargs"):
+                raise
         _warn_of_unknown(kwargs)
         self._defaults: dict[str, Any] = {
             "env_id": env_id,
@@ -99,6 +121,8 @@ class GymAgentLoop(AgentLoopBase):
         }
         self._max_turns = _at_least(1, "max_turns", max_turns)
         self._max_tokens_per_turn = _at_least(1, "max_tokens_per_turn", max_tokens_per_turn)
+        self._max_observation_tokens = _at_least(1, "max_observation_tokens", max_observation_tokens)
+        self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
         self._fault_retries = _at_least(0, "fault_retries", fault_retries) or 0
         self._env_timeout = env_timeout
 
@@ -118,11 +142,12 @@ class GymAgentLoop(AgentLoopBase):
         task = Task.of(kwargs, **self._defaults)
         messages = [dict(message) for message in kwargs["raw_prompt"]]
         system = any(message.get("role") == "system" for message in messages)
-        conversation = _conversation(self.tokenizer, self.apply_chat_template_kwargs, system=system)
+        conversation = conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system)
         for _ in range(self._fault_retries + 1):
             played = await self._play(task, messages, conversation, sampling_params)
             if not played.worth_another_try:
                 break
+        _cut_episodes.count(played.cut_by)
         # verl 0.9.1 wants to know whose weights were sampled, also where nothing was.
         played.said_by_server = {**_steps_of(kwargs), **played.said_by_server}
         return played.output(conversation)
@@ -139,13 +164,14 @@ class GymAgentLoop(AgentLoopBase):
         episode = await Episode.begin(task, timeout=self._env_timeout)
         try:
             played.environment_seconds += time.monotonic() - started
-            shown = messages if episode.fault else _followed_by(messages, episode.observation)
-            prompt = conversation.prompt(shown)
+            first = episode.observation  # empty after a fault
             limit, name = self._prompt_limit()
+            prompt, shown = await _aside(first, lambda: conversation.begin(messages, first, limit))
             played.prompt = prompt[-limit:]
-            if episode.fault is None and len(prompt) > limit:
+            if len(prompt) > limit or shown < min(LEAST, len(first)):
+                needed, _ = await _aside(first, lambda: conversation.begin(messages, first))
                 played.refuse(
-                    f"the first prompt has {len(prompt)} tokens, and {name} allows {limit}: raise it, or "
+                    f"the first prompt has {len(needed)} tokens, and {name} allows {limit}: raise it, or "
                     "shorten the rules and the first observation"
                 )
                 _log.warning("%s: %s", task.env_id, played.fault)
@@ -171,14 +197,33 @@ class GymAgentLoop(AgentLoopBase):
             if reply is None:
                 return
             started = time.monotonic()
-            turn = await episode.step(conversation.text(reply))
+            said = conversation.answer(reply) if self._hide_reasoning else conversation.text(reply)
+            turn = await episode.step(said)
             played.environment_seconds += time.monotonic() - started
             if episode.over or played.replies == self._max_turns:
                 return
-            between = conversation.after(reply, turn.observation)
-            if len(between) >= self._room(played):
+            between = await self._after(reply, turn.observation, played, conversation)
+            if between is None:
                 return
             played.append_observation(between)
+
+    async def _after(
+        self, reply: list[int], observation: str, played: _Played, conversation: Conversation
+    ) -> list[int] | None:
+        """Return what leads to the next reply, or None if that leaves no room for one."""
+        most = self._max_observation_tokens or default_limit(int(self.rollout_config.response_length))
+        drop = self._drop_reasoning
+        kept = conversation.without_reasoning(reply) if drop else reply
+        opened = conversation.opened if drop and played.shown else []  # the first are of the prompt
+        freed = len(reply) - len(kept) + len(opened)
+        between = await _aside(observation, lambda: conversation.after(kept, observation, most))
+        room, name = self._room(played)
+        if len(between) >= room + freed:
+            played.cut_by = name
+            return None
+        if drop:
+            played.replace_last(reply, kept, conversation.opened)
+        return between
 
     async def _generate(
         self, request_id: str, played: _Played, sampling_params: Mapping[str, Any]
@@ -188,7 +233,7 @@ class GymAgentLoop(AgentLoopBase):
         # One name, the one that every server of every version reads; both at once are an error to some.
         asked = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
         limits = [limit for limit in (*asked, self._max_tokens_per_turn) if limit is not None]
-        params["max_tokens"] = limit = min(self._room(played), *limits) if limits else self._room(played)
+        params["max_tokens"] = limit = min([self._room(played)[0], *limits])
         started = time.monotonic()
         output = await self.server_manager.generate(
             request_id=request_id, prompt_ids=played.prompt + played.response, sampling_params=params
@@ -202,12 +247,14 @@ class GymAgentLoop(AgentLoopBase):
             return int(context) - 1, "rollout.max_model_len"  # one token to reply with
         return int(length), "data.max_prompt_length"
 
-    def _room(self, played: _Played) -> int:
-        room = int(self.rollout_config.response_length) - len(played.response)
-        context = self.rollout_config.get("max_model_len", None)
-        return (
-            room if context is None else min(room, int(context) - len(played.prompt) - len(played.response))
-        )
+    def _room(self, played: _Played) -> tuple[int, str]:
+        """Return how many tokens may follow, and the setting that says so."""
+        length, context = self.rollout_config.response_length, self.rollout_config.get("max_model_len", None)
+        room = int(length) - len(played.response), f"data.max_response_length={length}"
+        if context is None:
+            return room
+        left = int(context) - len(played.prompt) - len(played.response)
+        return min(room, (left, f"rollout.max_model_len={context}"))
 
 
 @dataclass
@@ -229,6 +276,7 @@ class _Played:
     rewards: list[float] = field(default_factory=list)
     record: dict[str, float] = field(default_factory=dict)
     fault: dict[str, str] | None = None
+    cut_by: str | None = None
     worth_another_try: bool = False
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
@@ -262,6 +310,20 @@ class _Played:
         self.logprobs += [0.0] * len(tokens) if self.want_logprobs else []
         self.shown += 1
 
+    def replace_last(self, reply: Sequence[int], kept: Sequence[int], opened: Sequence[int]) -> None:
+        """Put what is kept of the last reply in its place, and leave all that was said out of the loss.
+
+        What a reply begins with by the template goes too. The replies so far were sampled with more before
+        them than now stands there, so their probabilities would be others.
+        """
+        del self.response[len(self.response) - len(reply) :]
+        before = self.response or self.prompt
+        if opened and before[-len(opened) :] == list(opened):
+            del before[-len(opened) :]
+        self.response += kept
+        self.mask = [0] * len(self.response)
+        self.logprobs = [0.0] * len(self.response) if self.want_logprobs else []
+
     def refuse(self, message: str) -> None:
         """Let the episode count as faulted though its environment did nothing wrong."""
         self.fault = {"kind": "PromptTooLong", "message": message}
@@ -271,7 +333,12 @@ class _Played:
         self.worth_another_try = episode.fault is not None
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
-        self.record = {**episode.record(), "fault": float(self.fault is not None)}
+        self.cut_by = None if self.fault else self.cut_by
+        self.record = {
+            **episode.record(),
+            "fault": float(self.fault is not None),
+            "cut": float(self.cut_by is not None),
+        }
 
     def output(self, conversation: Conversation) -> AgentLoopOutput:
         """Return it as verl wants it."""
@@ -318,30 +385,13 @@ def _steps_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return {} if step is None else {"min_global_steps": step, "max_global_steps": step}
 
 
-def _followed_by(messages: Sequence[Mapping[str, Any]], observation: str) -> list[Mapping[str, Any]]:
-    """Return the messages and the observation, in one message if the last is the user's too."""
-    last = messages[-1] if messages else {}
-    if last.get("role") == "user" and isinstance(last.get("content"), str):
-        return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{observation}"}]
-    return [*messages, {"role": "user", "content": observation}]
-
-
-_conversations: dict[tuple[Any, ...], Conversation] = {}
+_cut_episodes = CutEpisodes()
 _known_arguments = {"name", "tools", "hf_model_type"}
 
 
-def _conversation(tokenizer: Any, options: Any, *, system: bool) -> Conversation:
-    """Return the same for all samples of a worker; it keeps its tokenizer, so an id stays its own."""
-    options = dict(options or {})
-    key = (
-        id(tokenizer),
-        str(tokenizer.chat_template),
-        json.dumps(options, sort_keys=True, default=str),
-        system,
-    )
-    if key not in _conversations:
-        _conversations[key] = Conversation(tokenizer, options, system=system)
-    return _conversations[key]
+async def _aside(text: str, work: Callable[[], T]) -> T:
+    """Encode a text: in a thread if it is long, so that the other episodes of the event loop go on."""
+    return work() if len(text) <= LONG else await asyncio.to_thread(work)
 
 
 def _warn_of_unknown(arguments: Mapping[str, Any]) -> None:

@@ -12,7 +12,11 @@ them (``verl/experimental/agent_loop/tool_agent_loop.py``):
   the latest after ``idle_seconds`` without a call.
 - A failed episode cannot be left out of the loss. So the mask of its tokens is set to 0 in the loop's state.
 
-Where the loop is not the one expected, the first and the last are not done, and a warning says so.
+verl's loop encodes the messages itself, and does not look how long they are. So an observation is handed over
+as text in which no control token stands (a blank is put into its words: ``< |im_end|>``), and no longer than
+there is room for (:mod:`verl_bridge.fitting`).
+
+Where the loop is not the one expected, nothing of this but the turns is done, and a warning says so.
 :class:`verl_bridge.agent_loop.GymAgentLoop` needs none of this, and runs on 0.7.1 too: prefer it.
 """
 
@@ -20,12 +24,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from verl_bridge.episodes import Episode, Task
+from verl_bridge.fitting import Fitting
+from verl_bridge.observations import CutEpisodes
 from verl_bridge.reward import TurnScore
 
 _missing: ModuleNotFoundError | None = None
@@ -46,7 +53,13 @@ __all__ = ["GymInteraction"]
 
 _log = logging.getLogger(__name__)
 
-_OPTIONS = frozenset({"name", "env_id", "env_kwargs", "reset_options", "max_turns", "idle_seconds"})
+_OPTIONS = frozenset(
+    {
+        *("name", "env_id", "env_kwargs", "reset_options", "max_turns", "idle_seconds"),
+        *("max_observation_tokens", "hide_reasoning"),
+    }
+)
+_cut_episodes = CutEpisodes()
 
 
 class GymInteraction(BaseInteraction):
@@ -64,7 +77,10 @@ class GymInteraction(BaseInteraction):
     Args:
         config: ``env_id``, ``env_kwargs`` and ``reset_options`` for rows that leave them out; ``max_turns``,
             after which an episode is over, or null; ``idle_seconds``, after which an episode that nobody
-            calls is given up, 1800 by default.
+            calls is given up, 1800 by default; ``max_observation_tokens``, of which the middle of a longer
+            observation is left out, by default a quarter of ``response_length``, at least 128;
+            ``hide_reasoning``, whether the environment is sent only what stands behind the reasoning of a
+            reply.
 
     Raises:
         RuntimeError: The installed verl has no interactions.
@@ -78,11 +94,19 @@ class GymInteraction(BaseInteraction):
                 "verl_bridge.agent_loop.GymAgentLoop, which runs on verl 0.7.1 to 0.9.1"
             )
         super().__init__(config)
+        if config.get("drop_reasoning"):
+            raise ValueError(
+                "drop_reasoning cannot be had here: verl's loop keeps what the model wrote as it is. Use the "
+                "agent loop verl_bridge.agent_loop.GymAgentLoop"
+            )
         unknown = sorted(set(config) - _OPTIONS)
         if unknown:
             raise ValueError(f"the config of GymInteraction has {unknown}; it takes {sorted(_OPTIONS)}")
         self._defaults = {key: config.get(key) for key in ("env_id", "env_kwargs", "reset_options")}
         self._max_turns = _positive("max_turns", config.get("max_turns"), float("inf"))
+        most = _positive("max_observation_tokens", config.get("max_observation_tokens"), 0.0)
+        self._most = math.ceil(most) or None
+        self._hide_reasoning = bool(config.get("hide_reasoning"))
         self._idle_seconds = _positive("idle_seconds", config.get("idle_seconds"), 1_800.0)
         self._played: dict[str, _Played] = {}
 
@@ -116,7 +140,7 @@ class GymInteraction(BaseInteraction):
         self._keep(instance_id, played)
         player = asyncio.current_task()
         if player is not None:
-            player.add_done_callback(lambda _: self._give_up(instance_id))
+            player.add_done_callback(lambda task: self._done(instance_id, task))
         if loop.messages is None:
             _log.warning(
                 "the first observation of %s does not reach the model: start_interaction was not called by "
@@ -124,8 +148,11 @@ class GymInteraction(BaseInteraction):
                 task.env_id,
             )
         else:
-            said = "" if episode.fault else episode.observation
-            loop.messages.append({"role": "user", "content": said})
+            refused = loop.fitting.begin(loop.messages, "" if episode.fault else episode.observation)
+            if refused and episode.fault is None:
+                episode.fault = {"kind": "PromptTooLong", "message": refused}
+                episode.over = True
+                _log.warning("%s: %s", task.env_id, refused)
         return instance_id
 
     async def generate_response(
@@ -146,14 +173,18 @@ class GymInteraction(BaseInteraction):
         self._keep(instance_id, played)
         episode, reward, info = played.episode, 0.0, {}
         if not played.over:
-            turn = await episode.step(_reply_in(messages))
+            reply = loop.fitting.reply(_reply_in(messages), messages, hide_reasoning=self._hide_reasoning)
+            turn = await episode.step(reply)
             reward, info = turn.reward, dict(turn.info)
         if episode.fault is not None:
             loop.mask()
             info = {"fault": episode.fault}
+        shown, used_up = loop.fitting.after(episode.observation, self._most)
+        if used_up is not None and not played.over:
+            played.cut_by, shown = used_up, ""
         if played.over:
             await episode.end()
-        return played.over, episode.observation, TurnScore(reward, episode.record()), info
+        return played.over, shown, TurnScore(reward, played.record()), info
 
     async def calculate_score(self, instance_id: str, **kwargs: Any) -> float:
         """Return the return of an episode so far; 0 after a fault.
@@ -183,6 +214,12 @@ class GymInteraction(BaseInteraction):
         played.forget()
         played.timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._give_up, instance_id)
 
+    def _done(self, instance_id: str, player: asyncio.Task[Any]) -> None:
+        played = self._played.get(instance_id)
+        if played is not None and not player.cancelled() and player.exception() is None:
+            _cut_episodes.count(played.cut_by if played.over else "data.max_response_length")
+        self._give_up(instance_id)
+
     def _give_up(self, instance_id: str) -> None:
         if instance_id in self._played:
             ending = asyncio.get_running_loop().create_task(self.finalize_interaction(instance_id))
@@ -200,10 +237,20 @@ class _Played:
         self.episode = episode
         self.limit = limit
         self.timer: asyncio.TimerHandle | None = None
+        self.cut_by: str | None = None
 
     @property
     def over(self) -> bool:
-        return self.episode.over or len(self.episode.rewards) >= self.limit
+        ended = self.episode.over or len(self.episode.rewards) >= self.limit
+        return ended or self.cut_by is not None
+
+    def record(self) -> dict[str, float]:
+        """Return the numbers of the episode, as they are if this turn is the last.
+
+        verl's loop does not say that the response is full. So an episode that could go on was cut off, if no
+        other turn follows.
+        """
+        return {**self.episode.record(), "cut": float(self.cut_by is not None or not self.over)}
 
     def forget(self) -> None:
         if self.timer is not None:
@@ -213,9 +260,10 @@ class _Played:
 class _Loop:
     """What is needed of verl's ``ToolAgentLoop``, out of the frame that calls the interaction."""
 
-    def __init__(self, messages: list[Any] | None, turns: float, state: Any) -> None:
+    def __init__(self, messages: list[Any] | None, turns: float, state: Any, loop: Any = None) -> None:
         self.messages = messages
         self.turns = turns
+        self.fitting = Fitting(loop, state)
         self._state = state
 
     @classmethod
@@ -231,7 +279,7 @@ class _Loop:
         replies = (loop.max_assistant_turns or float("inf")) - 1
         answers = loop.max_user_turns or float("inf")
         known = messages if isinstance(messages, list) else None
-        return cls(known, min(replies, answers), names.get("agent_data"))
+        return cls(known, min(replies, answers), names.get("agent_data"), loop)
 
     def mask(self) -> None:
         """Leave the episode out of the loss."""

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["TurnScore", "compute_score"]
 
-_NOTHING_PLAYED = {"return": 0.0, "success": 0.0, "turns": 0.0, "invalid_actions": 0.0, "fault": 0.0}
+_NOTHING_PLAYED = {
+    "return": 0.0,
+    "success": 0.0,
+    "turns": 0.0,
+    "invalid_actions": 0.0,
+    "fault": 0.0,
+    "cut": 1.0,
+}
 
 
 class TurnScore(float):
@@ -60,7 +67,7 @@ def compute_score(
         **kwargs: Not used.
 
     Returns:
-        ``score``, which is the episode's return, and the five numbers of its record, always the same keys. An
+        ``score``, which is the episode's return, and the numbers of its record, always the same keys. An
         episode whose first reply used up the response length was never played, and scores 0.
 
     Raises:

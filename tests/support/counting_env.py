@@ -11,6 +11,9 @@ import gymnasium
 opened: set[int] = set()
 """The environments that are open, by number."""
 
+heard: list[str] = []
+"""What was said to environments, by the order it was heard in."""
+
 _numbers = itertools.count(1)
 
 
@@ -21,9 +24,16 @@ class Count(gymnasium.Env):
     action_space = gymnasium.spaces.Text(1_000)
 
     def __init__(
-        self, goal: int = 3, faults: tuple[str, ...] = (), rate: float = 0.0, seed: int = 0, rules: str = ""
+        self,
+        goal: int = 3,
+        faults: tuple[str, ...] = (),
+        rate: float = 0.0,
+        seed: int = 0,
+        rules: str = "",
+        besides: str = "",
     ):
         self.goal, self.faults, self.rate, self.rules = goal, list(faults), rate, rules
+        self.besides = besides
         self.number = next(_numbers)
         self.random = random.Random(seed * 1_000 + self.number)  # noqa: S311
         self._fail("make")
@@ -42,12 +52,19 @@ class Count(gymnasium.Env):
 
     def step(self, action: str):
         self._fail(f"step {self.at}")
+        heard.append(action)
         said = action.rsplit("</think>", maxsplit=1)[-1].strip()
         if not said.lstrip("-").isdigit():
             return f"{said!r} is no number.", 0.0, False, False, {"invalid_action": True}
         right = int(said) == self.at + 1
         self.at += right
-        return f"You are at {self.at}.", float(right), self.at == self.start + self.goal, False, {}
+        return (
+            f"You are at {self.at}.{self.besides}",
+            float(right),
+            self.at == self.start + self.goal,
+            False,
+            {},
+        )
 
     def close(self) -> None:
         opened.discard(self.number)

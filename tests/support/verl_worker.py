@@ -60,7 +60,18 @@ TEMPLATES = {
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     ),
 }
-END = {"chatml": "<|im_end|>", "default_system": "<|im_end|>", "headers": "<|eot|>", "thinking": "<|im_end|>"}
+NO_SYSTEM = (
+    "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}{% endfor %}" + CHATML
+)
+"""Takes no system message, and no two messages of the user in a row."""
+END = {
+    "no_system": "<|im_end|>",
+    "chatml": "<|im_end|>",
+    "default_system": "<|im_end|>",
+    "headers": "<|eot|>",
+    "thinking": "<|im_end|>",
+}
 SPECIAL = [
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|begin|>", "<|header|>", "<|/header|>", "<|eot|>"),
 ]
@@ -81,7 +92,7 @@ def make_model(template: str, folder: Path) -> None:
         eos_token=END[template],
         pad_token=SPECIAL[0],
         additional_special_tokens=SPECIAL,
-        chat_template=TEMPLATES[template],
+        chat_template=NO_SYSTEM if template == "no_system" else TEMPLATES[template],
         model_max_length=100_000,
     )
     tokenizer.save_pretrained(folder)
@@ -179,7 +190,7 @@ class Played:
         return {key: float(self.batch.non_tensor_batch[key][i]) for key in KEYS}
 
 
-KEYS = ("return", "success", "turns", "invalid_actions", "fault")
+KEYS = ("return", "success", "turns", "invalid_actions", "fault", "cut")
 
 _numbers = itertools.count()
 
@@ -191,7 +202,7 @@ def play(
     rows: list[dict[str, Any]],
     *,
     template: str = "chatml",
-    system: str | None = "You play a game.",
+    system: str | list[str | None] | None = "You play a game.",
     prompt_length: int = PROMPT,
     response_length: int = RESPONSE,
     validate: bool = False,
@@ -227,12 +238,13 @@ def play(
         overrides.append(f"actor_rollout_ref.rollout.max_model_len={max_model_len}")
     with initialize_config_module("verl.trainer.config", version_base=None):
         settings = compose("ppo_trainer", overrides=overrides)
-    opening = [{"role": "system", "content": system}] if system is not None else []
     count = len(rows)
+    systems = system if isinstance(system, list) else [system] * count
+    openings = [[{"role": "system", "content": told}] if told is not None else [] for told in systems]
     batch = DataProto.from_single_dict(
         {
             "dummy": torch.zeros(count, 1, dtype=torch.uint8),
-            "raw_prompt": _objects([list(opening) for _ in rows]),
+            "raw_prompt": _objects(openings),
             "agent_name": _objects([name] * count),
             "index": _objects(range(count)),
             "global_steps": _objects([9] * count),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -15,6 +16,7 @@ import programs
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
+from verl_bridge.episodes import Task
 from verl_bridge.recipes import ALGORITHMS, ENGINES, INTEGRATIONS, PRESETS, VERSIONS, Recipe, check, write
 from verl_bridge.recipes.rows import seeded, write_rows
 
@@ -201,6 +203,47 @@ def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_ur
     findings, _ = check(folder)
     (prompt,) = (f for f in findings if f.check == "prompt length")
     assert prompt.status == "problem"
+
+
+@pytest.mark.parametrize(
+    ("name", "interaction", "status", "text"),
+    [
+        ("phi 3", False, "ok", "can be continued"),
+        (
+            "gemma",
+            False,
+            "warning",
+            "put into the first message of the user, because .* refuses messages of system",
+        ),
+        ("gemma", True, "problem", "verl's own loop cannot begin with it"),
+        ("refuses", False, "problem", "refuses messages of user"),
+    ],
+)
+def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction, status, text, tmp_path):
+    from types import SimpleNamespace
+
+    from chat_templates import FAMILIES, tokenizer_of
+    from verl_bridge.recipes import check_lengths
+    from verl_bridge.recipes.check_tasks import Start
+
+    made = tokenizer_of(FAMILIES["gemma" if name == "refuses" else name])
+    if name == "refuses":
+        made.chat_template = "{{ raise_exception('no') }}"
+    made.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 100000}')
+    path = "actor_rollout_ref.rollout.multi_turn.interaction_config_path"
+    settings = {"actor_rollout_ref.model.path": str(tmp_path), path: "file" if interaction else None}
+    view = SimpleNamespace(
+        get=lambda key, default=None: settings.get(key) or default,
+        number=lambda key, default: default,
+        arguments=lambda: {"max_turns": 2},
+    )
+    start = Start(Task("a:b/C-v0"), [{"role": "system", "content": "Rules."}], ["first", "second"])
+    findings = list(check_lengths.fit(view, [start]))
+    assert any(
+        f.status == status and re.search(text, f.text) for f in findings if f.check == "chat template"
+    ), findings
+    assert [f.status for f in findings if f.check == "prompt length"] == ["ok"] * (status != "problem")
 
 
 def test_the_script_hands_the_settings_to_verl(tmp_path):

@@ -6,11 +6,13 @@ import importlib
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verl_bridge.observations import LEAST, default_limit
 from verl_bridge.recipes.finding import Finding, ok, problem, unseen, warning
+from verl_bridge.tokens import Conversation, UnstableTemplate
 
 if TYPE_CHECKING:
     from verl_bridge.recipes.check_tasks import Start
@@ -23,8 +25,6 @@ USUAL_REPLY = 100
 
 _CHARACTERS = 4  # of a token, where there is no tokenizer to ask
 
-Count = Callable[[list[dict[str, Any]]], int]
-
 
 def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
     """Check whether prompts and whole episodes fit.
@@ -36,7 +36,7 @@ def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
     prompt = view.number("data.max_prompt_length", 512)
     response = view.number("data.max_response_length", 512)
     yield from _of_model(view, prompt + response)
-    count, why = _tokenizer(view)
+    tokenizer, why = _tokenizer(view)
     if why:
         yield unseen(
             "lengths", f"{why}: a token is taken for {_CHARACTERS} characters", "check again with it"
@@ -44,27 +44,83 @@ def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
     if not starts:
         yield unseen("lengths", "no episode could be begun: prompts were not measured")
         return
-    yield from _prompts(starts, count or _guess, prompt, sure=count is not None)
-    yield from _episodes(view, starts, count or _guess, response)
+    conversations: dict[bool, Conversation] = {}
+    if tokenizer is not None:
+        templates = list(_templates(view, tokenizer, starts, conversations))
+        yield from templates
+        if any(finding.status == "problem" for finding in templates):
+            return
+    yield from _prompts(starts, conversations, prompt)
+    yield from _episodes(view, starts, conversations, response)
 
 
-def _prompts(starts: list[Start], count: Count, limit: int, *, sure: bool) -> Iterator[Finding]:
-    lengths = {
-        start.task.env_id: count([*start.system, {"role": "user", "content": start.observations[0]}])
-        for start in starts
-    }
+def _templates(
+    view: View, tokenizer: Any, starts: list[Start], conversations: dict[bool, Conversation]
+) -> Iterator[Finding]:
+    """Tell whether conversations by the chat template can be had, and put these into `conversations`."""
+    options = view.get("data.apply_chat_template_kwargs") or {}
+    for system in sorted({_has_system(start) for start in starts}):
+        try:
+            conversations[system] = made = Conversation(tokenizer, options, system=system)
+        except UnstableTemplate as error:
+            yield problem("chat template", str(error), "set another chat template, or take another model")
+            return
+        if made.merges_system:
+            yield warning(
+                "chat template",
+                f"the system message is put into the first message of the user, because {made.reason}",
+                "nothing, if the model is to be used so later",
+            )
+        else:
+            yield ok("chat template", "conversations by it can be continued")
+    if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is None:
+        return
+    try:  # as the loop of verl 0.7 does when it is made
+        tokenizer.apply_chat_template([{"role": "user", "content": ""}] * 2, tokenize=False, **options)
+    except Exception as error:  # noqa: BLE001 - a template may raise anything
+        yield problem(
+            "chat template",
+            f"verl's own loop cannot begin with it: {error}",
+            "take the agent loop verl_bridge.agent_loop.GymAgentLoop",
+        )
+
+
+def _has_system(start: Start) -> bool:
+    return any(message.get("role") == "system" for message in start.system)
+
+
+def _prompts(
+    starts: list[Start], conversations: Mapping[bool, Conversation], limit: int
+) -> Iterator[Finding]:
+    lengths: dict[str, int] = {}
+    cut: set[str] = set()
+    for start in starts:
+        env_id, first = start.task.env_id, start.observations[0]
+        conversation = conversations.get(_has_system(start))
+        if conversation is None:
+            lengths[env_id] = _guess([*start.system, {"role": "user", "content": first}])
+            continue
+        lengths[env_id] = len(conversation.begin(start.system, first)[0])
+        tokens, shown = conversation.begin(start.system, first, limit)
+        if len(tokens) <= limit and LEAST <= shown < len(first):
+            cut.add(env_id)
     env_id, longest = max(lengths.items(), key=lambda pair: pair[1])
     text = f"{env_id}: the system prompt and the first observation have {longest} tokens"
     if longest <= limit:
         yield ok("prompt length", f"{text} of {limit}")
-    else:
-        say = problem if sure else warning
-        yield say(
-            "prompt length", f"{text}, and {limit} are allowed", f"set data.max_prompt_length above {longest}"
-        )
+        return
+    say = problem if conversations and env_id not in cut else warning
+    then = ": the observation will be cut in the middle" if env_id in cut else ""
+    yield say(
+        "prompt length",
+        f"{text}, and {limit} are allowed{then}",
+        f"set data.max_prompt_length above {longest}",
+    )
 
 
-def _episodes(view: View, starts: list[Start], count: Count, limit: int) -> Iterator[Finding]:
+def _episodes(
+    view: View, starts: list[Start], conversations: Mapping[bool, Conversation], limit: int
+) -> Iterator[Finding]:
     given = view.arguments()
     turns, reply = given.get("max_turns"), given.get("max_tokens_per_turn")
     if reply is not None and reply > limit:
@@ -77,8 +133,23 @@ def _episodes(view: View, starts: list[Start], count: Count, limit: int) -> Iter
     if turns is None:
         yield warning("response length", "no limit of turns is set", "set max_turns in the yaml of the loop")
         return
+    conversation = next(iter(conversations.values()), None)
+
+    def count(text: str) -> int:
+        if conversation is None:
+            return _guess([{"role": "user", "content": text}])
+        return len(conversation.after([], text))
+
     later = [text for start in starts for text in start.observations[1:] or start.observations]
-    usual = math.ceil(statistics.median(count([{"role": "user", "content": text}]) for text in later))
+    most = given.get("max_observation_tokens") or default_limit(limit)
+    lengths = [count(text) for text in later]
+    usual = math.ceil(statistics.median(min(length, most) for length in lengths))
+    if max(lengths) > most:
+        yield warning(
+            "observation length",
+            f"one has {max(lengths)} tokens, and {most} are shown: its middle will be left out",
+            f"set max_observation_tokens in the yaml of the loop above {max(lengths)}",
+        )
     answer = min(USUAL_REPLY, reply or USUAL_REPLY)
     needed = turns * (usual + answer)
     sum_ = f"{turns} turns of {answer} tokens, with observations of {usual}, are {needed}"
@@ -109,8 +180,8 @@ def _of_model(view: View, needed: int) -> Iterator[Finding]:
         yield ok("model", f"prompt and response of {needed} tokens fit in what it reads, {limit}")
 
 
-def _tokenizer(view: View) -> tuple[Count | None, str]:
-    """Return a count of the tokens of a conversation, or why there is none."""
+def _tokenizer(view: View) -> tuple[Any, str]:
+    """Return the model's tokenizer, or why there is none."""
     name = str(
         view.get("actor_rollout_ref.model.tokenizer_path") or view.get("actor_rollout_ref.model.path", "")
     )
@@ -126,12 +197,7 @@ def _tokenizer(view: View) -> tuple[Count | None, str]:
             return None, f"the tokenizer of {name} has no chat template"
     except Exception as error:  # noqa: BLE001 - of many kinds, by what is there of a model
         return None, f"the tokenizer of {name} cannot be loaded here ({type(error).__name__})"
-
-    def count(messages: list[dict[str, Any]]) -> int:
-        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        return len(tokenizer.encode(text, add_special_tokens=False))
-
-    return count, ""
+    return tokenizer, ""
 
 
 def _guess(messages: list[dict[str, Any]]) -> int:
