@@ -1,0 +1,267 @@
+"""The one action in a block of text, judged by all that the block says."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction, UnknownAction
+from agentgym_gym.formats._labels import end_of_turn
+from agentgym_gym.formats._pieces import DOUBT, PieceReader
+
+__all__ = ["Found", "check_not_taken_back", "doubted", "read_block"]
+
+_MOST_LINES = 100  # at either end of a block
+
+# A sentence by which what was said before is taken back.
+_TAKEN_BACK = re.compile(
+    r"(?:^|[.!?…;:\n—(]|--)[\s*_\"'>-]*(?:"
+    r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]+)*(?:"
+    r"hmm+\b|oops\b|no[,.!…—]|no wait|nope\b|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on|hang on"
+    r"|actually[,.…]|actually (?:i|let|no|that|this|it)\b|sorry[,.!…]|correction\b|scratch (?:that|this|it)"
+    r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)|disregard|cancel (?:that"
+    r"|this|it)|on second thou?ghts?|not that|let me (?:re(?:think|consider|do|vise|write|start|try)|correct|fix"
+    r"|change (?:that|this|it|my)|think again|try again)|i (?:made a|meant|take (?:it|that|this) back|take back"
+    r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't|will not|do not want"
+    r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right|incorrect|a mistake"
+    r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b|rather[,.]|but (?:that|this"
+    r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
+    r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b)"
+    r"|(?:等等|等一下|不对|错了|算了|不，|抱歉)",
+    re.IGNORECASE,
+)
+# How the text goes on in the sentence of an action that only speaks of it.
+_GOES_ON = re.compile(
+    r"\b(?:but|once|until|when|after|before|later|would|is|was|were|are|or|then|and|did|failed|worked|gave|which"
+    r"|if|because|tags?|block|format|above|below|earlier|yet)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?。！？;；](?=\s|$)|\n")
+_INPUT = re.compile(r"\baction[ _]?input\b", re.IGNORECASE)
+_EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
+_FLOWS_ON = re.compile(r"\s*\n?[ \t]*[,;]?[ \t]*[a-zà-ÿ]")
+
+
+class Found(NamedTuple):
+    """An action and where the text of it ends in the block."""
+
+    action: Action
+    end: int
+
+
+class _Piece(NamedTuple):
+    start: int
+    end: int
+
+
+def read_block(
+    text: str, shape: str, start: int, end: int, reader: PieceReader, *, marked: bool, only_marked: bool = False
+) -> Found:
+    """Read the one action between two places of a reply.
+
+    Args:
+        text: The reply.
+        shape: The reply, folded.
+        start: Where the block begins.
+        end: Where it ends.
+        reader: What reads the pieces.
+        marked: Whether the block is marked as that of the action: then its beginning needs no other sign.
+        only_marked: Whether only what shows by itself that it is an action counts.
+
+    Raises:
+        ActionError: There is no action, or more than one, or it is not certain that it was meant.
+    """
+    style = reader.grammar.style
+    block = text[start:end]
+    pieces = [_Piece(*place) for place in style.places(block)]
+    if not pieces and only_marked:
+        raise NoAction("nothing in the reply is marked as the action")
+    found = _of_pieces(block, shape[start:end], pieces, reader, marked) if pieces else None
+    if found is None and not only_marked and style.lines:
+        found = _of_lines(block, shape[start:end], reader, marked)
+    elif found is None:
+        found = _of_whole(block, reader, marked)
+    return Found(found.action, start + found.end)
+
+
+def _of_pieces(block: str, shape: str, pieces: list[_Piece], reader: PieceReader, marked: bool) -> Found | None:
+    """Return the action in the pieces that show what they are; None where all of them are something else."""
+    style = reader.grammar.style
+    found: Found | None = None
+    problem: ActionError | None = None
+    stop = len(block)
+    for piece in pieces:
+        if piece.start >= stop:
+            break
+        if piece.end - piece.start > MAX_ACTION_CHARS:
+            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+        read = reader.read(block[piece.start : piece.end])
+        if isinstance(read, Action):
+            if found is not None and read != found.action:
+                raise ManyActions("there is more than one action in the reply")
+            if found is None:
+                if isinstance(problem, BadArguments):
+                    raise ManyActions("there is more than one action in the reply")
+                if shape[: piece.start].strip(_EMPTY_MARKS + "\n"):
+                    check_meant(shape, piece.start, piece.end)
+                elif not marked:
+                    _check_not_going_on(shape, piece.end)
+                stop = end_of_turn(shape, piece.end)
+            found = Found(read, piece.end if style.marked else _end_of_call(block, piece))
+        elif read is not None and problem is None:
+            problem = read
+    if found is None and problem is not None and not (style.lines and marked):
+        raise problem
+    return found
+
+
+def _end_of_call(block: str, piece: _Piece) -> int:
+    """Return where the object of a call ends; the piece may hold what is said about it, too."""
+    brace = block.rfind("}", piece.start, piece.end)
+    return brace + 1 if brace >= 0 else piece.end
+
+
+def _of_whole(block: str, reader: PieceReader, marked: bool) -> Found:
+    """Return the action that a block is, or its first paragraph, or its first line."""
+    said = reader.grammar.style.alone(block).strip()
+    if len(said) > MAX_ACTION_CHARS:
+        paragraph = said.partition("\n\n")[0]
+        if len(paragraph) > MAX_ACTION_CHARS:
+            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+        said = paragraph
+    read = reader.read(said)
+    if isinstance(read, Action):
+        return Found(read, block.index(said) + len(said))
+    problem = read
+    if not _INPUT.search(said):
+        for part in (said.partition("\n\n")[0], said.partition("\n")[0]):
+            if part != said and isinstance(read := reader.read(part), Action):
+                return Found(read, block.index(part) + len(part))
+    if problem is None:
+        raise NoAction("the place for the action is empty")
+    raise problem
+
+
+def _of_lines(block: str, shape: str, reader: PieceReader, marked: bool) -> Found:
+    """Return the action that one line of a block is; other lines may only be about it."""
+    found: Found | None = None
+    first: ActionError | None = None
+    lead = -1  # where the last line before the action begins
+    stop = len(block)
+    lines = list(_lines(block, shape, verbatim=reader.grammar.style.verbatim))
+    looked_at = lines if len(lines) <= 2 * _MOST_LINES else lines[:_MOST_LINES] + lines[-_MOST_LINES:]
+    for place in looked_at:
+        if place.start >= stop:
+            break
+        line = block[place.start : place.end]
+        says_something = first is not None or found is not None
+        read = reader.read(line) if not says_something or reader.might_read(line) else None
+        if isinstance(read, Action):
+            if found is not None and read != found.action:
+                raise ManyActions("there is more than one action in the reply")
+            if found is None:
+                # An error other than an unknown action is that of a line that was meant as one.
+                if first is not None and not isinstance(first, UnknownAction):
+                    raise ManyActions("there is more than one action in the reply")
+                if lead >= 0:
+                    check_meant(shape, place.start, place.end)
+                stop = end_of_turn(shape, place.end)
+            found = Found(read, place.end)
+        elif found is None:
+            if read is not None and first is None:
+                first = read
+            if line.strip(_EMPTY_MARKS):
+                lead = place.start
+    if found is None:
+        raise first or NoAction("the place for the action is empty")
+    called = _INPUT.search(shape, found.end)
+    if called and called.start() < stop and len(shape[found.end : called.start()].strip(_EMPTY_MARKS + "\n")) < 3:
+        raise UnknownAction("the action is written as a call of a tool; write it in one line, as the rules show it")
+    return found
+
+
+def _lines(block: str, shape: str, *, verbatim: bool) -> list[_Piece]:
+    """Return where the lines are that say something."""
+    found, start = [], 0
+    source = block if verbatim else shape
+    for line in source.split("\n"):
+        if line.strip():
+            found.append(_Piece(start, start + len(line)))
+        start += len(line) + 1
+    return found
+
+
+def check_meant(shape: str, start: int, end: int) -> None:
+    """Check that the text around an action, which says something before it, does not only speak of it.
+
+    Raises:
+        NoAction: It does.
+    """
+    line = shape.rfind("\n", 0, start) + 1
+    beside = shape[line:start].strip(_EMPTY_MARKS)
+    lead = shape[line:start] if beside else _line_before(shape, line)
+    if not beside and not lead.rstrip(" \t*_`\"'").endswith((".", "!", "?")):
+        beside = lead.strip()
+    sentence = _SENTENCE_END.split(lead.rstrip(" \t*_`\"'.!?"))[-1] if lead.strip() else ""
+    if DOUBT.search(sentence) and not (lead.rstrip().endswith((".", "!")) and not shape[line:start].strip()):
+        raise _only_a_mention()
+    if beside and not lead.rstrip(" \t*_`").endswith(":"):
+        _check_not_going_on(shape, end)
+
+
+def _line_before(shape: str, line: int) -> str:
+    """Return the line before a place, where no empty line stands between; else the one that ends in a colon."""
+    before = shape[:line].rstrip(" \t`\n*_")
+    said = before[before.rfind("\n") + 1 :]
+    near = shape[len(before) : line].count("\n") <= 1 + shape[len(before) : line].count("```")
+    return said if near or said.rstrip().endswith(":") else ""
+
+
+def _check_not_going_on(shape: str, end: int) -> None:
+    """Check that a sentence in which an action stands does not go on in a way that makes it a mention.
+
+    Raises:
+        NoAction: It does.
+    """
+    rest = shape[end:]
+    if not _FLOWS_ON.match(rest):
+        return
+    sentence = _SENTENCE_END.split(rest.lstrip(" \t\n,"), maxsplit=1)[0]
+    if _GOES_ON.search(sentence) or DOUBT.search(sentence):
+        raise _only_a_mention()
+
+
+def _only_a_mention() -> NoAction:
+    return NoAction("the reply only speaks of an action, and gives none")
+
+
+def doubted(shape: str, start: int) -> bool:
+    """Return whether a label stands below a line that announces an example, or something not to be done."""
+    before = shape[max(0, start - 400) : start].rstrip(" \t\n*_`")
+    if not before.endswith(":"):
+        return False
+    return DOUBT.search(_SENTENCE_END.split(before[-300:-1])[-1]) is not None
+
+
+def check_not_taken_back(shape: str, start: int, *, complete: bool = False) -> None:
+    """Check that what follows an action does not take it back.
+
+    Args:
+        shape: The reply, folded.
+        start: Where the action ends.
+        complete: Whether a reply that ends in the midst of a sentence is refused too.
+
+    Raises:
+        NoAction: It does.
+    """
+    stop = end_of_turn(shape, start)
+    rest = shape[start:stop].strip()
+    if not rest:
+        return
+    if _TAKEN_BACK.search("\n" + rest):
+        raise NoAction("the reply takes its action back; write the action alone, once it is certain")
+    if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > 3:
+        raise NoAction("the reply breaks off behind its action; write the action last")
+
+

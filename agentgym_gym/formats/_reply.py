@@ -1,0 +1,168 @@
+"""A reply in words, and the one action that is marked in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.errors import ActionError, ManyActions, NoAction, UnknownAction
+from agentgym_gym.formats._answer import answer_of
+from agentgym_gym.formats._blocks import check_meant, check_not_taken_back, doubted, read_block
+from agentgym_gym.formats._labels import end_of_turn, first_section, folded, inline_labels, labels, section_end, tags
+from agentgym_gym.formats._pieces import PieceReader, is_sentence
+
+__all__ = ["Block", "Reply"]
+
+
+class Block(NamedTuple):
+    """A part of a reply that is marked as its action.
+
+    Attributes:
+        mark: Where the mark begins.
+        start: Where what it marks begins.
+        end: Where that ends.
+        behind: Where the closing mark ends, if there is one.
+    """
+
+    mark: int
+    start: int
+    end: int
+    behind: int
+
+
+class Reply:
+    """A reply in words.
+
+    Args:
+        reply: All that the model wrote.
+        grammar: The actions it may name.
+
+    Raises:
+        NoAction: It holds only thinking.
+    """
+
+    def __init__(self, reply: str, grammar: Grammar) -> None:
+        self.text = answer_of(reply)
+        self.shape = folded(self.text)
+        self.reader = PieceReader(grammar)
+        self.style = grammar.style
+        self._opening: int | None = None
+
+    def labelled(self) -> Action | None:
+        """Return the action behind its labels; None where there is no label."""
+        shape, found = self.shape, labels(self.shape)
+        if len(found) == 1 and self.style.pieces is None:  # as most replies are
+            line = self.text[found[0].end :].strip()
+            if "\n" not in line and "xample" not in shape and not doubted(shape, found[0].start):
+                read = self.reader.read(line)
+                if isinstance(read, Action):
+                    return read
+        if found:
+            ends = [mark.start for mark in found[1:]] + [len(shape)]
+            ends = [section_end(shape, mark.end, end) for mark, end in zip(found, ends, strict=True)]
+        else:
+            found = inline_labels(shape)
+            ends = [_end_of_line(shape, mark.end) for mark in found]
+        blocks = [Block(*mark, end, end) for mark, end in zip(found, ends, strict=True)]
+        return self.one_of(blocks) if blocks else None
+
+    def tagged(self) -> Action | None:
+        """Return the action between its tags; None where there is no tag."""
+        found = [Block(*mark, end, behind) for mark, end, behind in tags(self.shape)]
+        return self.one_of(found, tagged=True) if found else None
+
+    def unmarked(self, *, only_marked: bool) -> Action:
+        """Return the action of a reply without a mark.
+
+        Args:
+            only_marked: Whether only what shows by itself that it is an action counts.
+
+        Raises:
+            ActionError: There is none, more than one, or one that is only spoken of.
+        """
+        end = len(self.text)
+        found = read_block(self.text, self.shape, 0, end, self.reader, marked=False, only_marked=only_marked)
+        check_not_taken_back(self.shape, found.end, complete=self.style.marked)
+        return found.action
+
+    def blank(self, start: int, end: int) -> None:
+        """Write blanks over a part of the reply."""
+        blanks = " " * (end - start)
+        self.text = self.text[:start] + blanks + self.text[end:]
+        self.shape = self.shape[:start] + blanks + self.shape[end:]
+
+    def one_of(self, blocks: Sequence[Block], *, tagged: bool = False) -> Action:
+        """Return the one action of several marked blocks, all of which may say the same.
+
+        Blocks behind the place where the model imagines what its action leads to do not count.
+
+        Args:
+            blocks: The blocks, in order.
+            tagged: Whether they stand between tags.
+
+        Raises:
+            ActionError: There is none, more than one, or one that is only spoken of or taken back.
+        """
+        action: Action | None = None
+        problem: ActionError | None = None
+        meant = False  # whether a block that cannot be read was meant as an action
+        stop, end, said = len(self.shape), 0, ""
+        for block in blocks:
+            if block.mark >= stop:
+                break
+            content = self.text[block.start : block.end].strip()
+            if content and content == said:
+                end = block.behind if tagged else block.start + len(content)
+                continue
+            if not content.strip("*_`#\n "):
+                continue
+            try:
+                found = read_block(self.text, self.shape, block.start, block.end, self.reader, marked=True)
+                self._check_mark(block, tagged=tagged)
+            except ActionError as error:
+                mention = self._is_mention(error, block, content, tagged=tagged)
+                if action is not None and not (mention and tagged):
+                    raise ManyActions("there is more than one action in the reply; write only the first") from None
+                if problem is None or (not mention and not meant):
+                    problem = error
+                meant = meant or not mention
+                continue
+            if meant or (action is not None and found.action != action):
+                raise ManyActions("there is more than one action in the reply; write only the first")
+            action, said = found.action, content
+            end = block.behind if tagged else found.end
+            stop = end_of_turn(self.shape, end)
+        if action is None:
+            raise problem or NoAction("the place for the action is empty")
+        check_not_taken_back(self.shape, end)
+        return action
+
+    def _check_mark(self, block: Block, *, tagged: bool) -> None:
+        """Check that a mark is not in a sentence, or below one, that makes it an example."""
+        if tagged and self.shape[self.shape.rfind("\n", 0, block.mark) + 1 : block.mark].strip(" \t*_`>-#"):
+            check_meant(self.shape, block.mark, block.behind)
+        elif doubted(self.shape, block.mark) or doubted(self.shape, self._first_section(block.mark)):
+            raise NoAction("the reply only shows an example of an action")
+
+    def _first_section(self, end: int) -> int:
+        """Return where the reply's first label of any kind stands, such as ``Thought:``."""
+        if self._opening is None:
+            self._opening = first_section(self.shape)
+        return min(self._opening, end)
+
+    def _is_mention(self, error: ActionError, block: Block, content: str, *, tagged: bool) -> bool:
+        """Return whether a block that cannot be read only speaks of the mark, or of what it does not do."""
+        if isinstance(error, UnknownAction):
+            return self._in_a_sentence(block) if tagged else is_sentence(content)
+        return isinstance(error, NoAction)
+
+    def _in_a_sentence(self, block: Block) -> bool:
+        line = self.shape.rfind("\n", 0, block.mark) + 1
+        return bool(re.search(r"\w", self.shape[line : block.mark]))
+
+
+def _end_of_line(shape: str, start: int) -> int:
+    end = shape.find("\n", start)
+    return len(shape) if end < 0 else end
