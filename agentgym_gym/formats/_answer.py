@@ -9,7 +9,9 @@ from agentgym_gym.errors import NoAction
 __all__ = ["answer_of"]
 
 # Characters that show nothing: byte order mark, zero-width ones, marks of direction, soft hyphen.
-UNSEEN = "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u00ad\u180e\u202a-\u202e\u2066-\u2069"
+UNSEEN = (
+    "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u00ad\u180e\u202a-\u202e\u2066-\u2069"
+)
 
 # What begins a turn in the chat templates in use; behind the head of a reply it begins somebody's next turn.
 _TURN = (
@@ -52,7 +54,9 @@ _THOUGHT_MARK = re.compile(
     r"|<unused9(?P<unused>[45])>|<(?P<gemma>\|channel|channel\|)>",
     re.IGNORECASE,
 )
-_THINKING_FENCE = re.compile(r"```[ \t]{0,3}(?:think(?:ing)?|thoughts?|reasoning|scratchpad)[ \t]{0,3}\n", re.I)
+_THINKING_FENCE = re.compile(
+    r"```[ \t]{0,3}(?:think(?:ing)?|thoughts?|reasoning|scratchpad)[ \t]{0,3}\n", re.I
+)
 _CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
 _QUOTES = "`'\"“”‘’「」"
 _ROLES = frozenset("aAmM \n\t")  # the first letters of a role that stands before the reply
@@ -159,12 +163,14 @@ def _without_fenced_thinking(reply: str) -> str:
     Raises:
         NoAction: It ends inside of one.
     """
-    while fence := _THINKING_FENCE.search(reply):
+    kept, position = [], 0
+    while fence := _THINKING_FENCE.search(reply, position):
+        kept.append(reply[position : fence.start()])
         end = reply.find("```", fence.end())
         if end < 0:
             raise NoAction("the reply ends inside its thinking: think less, then give the action")
-        reply = reply[: fence.start()] + reply[end + 3 :]
-    return reply
+        position = end + 3
+    return "".join([*kept, reply[position:]])
 
 
 def _closes(mark: re.Match[str]) -> bool:

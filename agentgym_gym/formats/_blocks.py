@@ -34,7 +34,7 @@ _TAKEN_BACK = re.compile(
 # How the text goes on in the sentence of an action that only speaks of it.
 _GOES_ON = re.compile(
     r"\b(?:but|once|until|when|after|before|later|would|is|was|were|are|or|then|and|did|failed|worked|gave|which"
-    r"|if|because|tags?|block|format|above|below|earlier|yet)\b",
+    r"|if|because|as soon as|as long as|unless|should|whenever|tags?|block|format|above|below|earlier|yet)\b",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?。！？;；](?=\s|$)|\n")
@@ -56,7 +56,14 @@ class _Piece(NamedTuple):
 
 
 def read_block(
-    text: str, shape: str, start: int, end: int, reader: PieceReader, *, marked: bool, only_marked: bool = False
+    text: str,
+    shape: str,
+    start: int,
+    end: int,
+    reader: PieceReader,
+    *,
+    marked: bool,
+    only_marked: bool = False,
 ) -> Found:
     """Read the one action between two places of a reply.
 
@@ -85,12 +92,14 @@ def read_block(
     return Found(found.action, start + found.end)
 
 
-def _of_pieces(block: str, shape: str, pieces: list[_Piece], reader: PieceReader, marked: bool) -> Found | None:
+def _of_pieces(
+    block: str, shape: str, pieces: list[_Piece], reader: PieceReader, marked: bool
+) -> Found | None:
     """Return the action in the pieces that show what they are; None where all of them are something else."""
     style = reader.grammar.style
     found: Found | None = None
     problem: ActionError | None = None
-    stop = len(block)
+    stop, place = len(block), None
     for piece in pieces:
         if piece.start >= stop:
             break
@@ -103,14 +112,14 @@ def _of_pieces(block: str, shape: str, pieces: list[_Piece], reader: PieceReader
             if found is None:
                 if isinstance(problem, BadArguments):
                     raise ManyActions("there is more than one action in the reply")
-                if shape[: piece.start].strip(_EMPTY_MARKS + "\n"):
-                    check_meant(shape, piece.start, piece.end)
-                elif not marked:
-                    _check_not_going_on(shape, piece.end)
-                stop = end_of_turn(shape, piece.end)
+                place, stop = piece, end_of_turn(shape, piece.end)
             found = Found(read, piece.end if style.marked else _end_of_call(block, piece))
         elif read is not None and problem is None:
             problem = read
+    if place is not None and shape[: place.start].strip(_EMPTY_MARKS + "\n"):
+        check_meant(shape, place.start, place.end)
+    elif place is not None and not marked:
+        _check_not_going_on(shape, place.end)
     if found is None and problem is not None and not (style.lines and marked):
         raise problem
     return found
@@ -134,7 +143,7 @@ def _of_whole(block: str, reader: PieceReader, marked: bool) -> Found:
     if isinstance(read, Action):
         return Found(read, block.index(said) + len(said))
     problem = read
-    if not _INPUT.search(said):
+    if not _INPUT.search(said) and not isinstance(problem, ManyActions):
         for part in (said.partition("\n\n")[0], said.partition("\n")[0]):
             if part != said and isinstance(read := reader.read(part), Action):
                 return Found(read, block.index(part) + len(part))
@@ -147,14 +156,14 @@ def _of_lines(block: str, shape: str, reader: PieceReader, marked: bool) -> Foun
     """Return the action that one line of a block is; other lines may only be about it."""
     found: Found | None = None
     first: ActionError | None = None
-    lead = -1  # where the last line before the action begins
+    led, place = False, None  # whether a line says something before the action, and where the action is
     stop = len(block)
     lines = list(_lines(block, shape, verbatim=reader.grammar.style.verbatim))
     looked_at = lines if len(lines) <= 2 * _MOST_LINES else lines[:_MOST_LINES] + lines[-_MOST_LINES:]
-    for place in looked_at:
-        if place.start >= stop:
+    for each in looked_at:
+        if each.start >= stop:
             break
-        line = block[place.start : place.end]
+        line = block[each.start : each.end]
         says_something = first is not None or found is not None
         read = reader.read(line) if not says_something or reader.might_read(line) else None
         if isinstance(read, Action):
@@ -164,20 +173,25 @@ def _of_lines(block: str, shape: str, reader: PieceReader, marked: bool) -> Foun
                 # An error other than an unknown action is that of a line that was meant as one.
                 if first is not None and not isinstance(first, UnknownAction):
                     raise ManyActions("there is more than one action in the reply")
-                if lead >= 0:
-                    check_meant(shape, place.start, place.end)
-                stop = end_of_turn(shape, place.end)
-            found = Found(read, place.end)
+                place, stop = each, end_of_turn(shape, each.end)
+            found = Found(read, each.end)
         elif found is None:
             if read is not None and first is None:
                 first = read
-            if line.strip(_EMPTY_MARKS):
-                lead = place.start
+            led = led or bool(line.strip(_EMPTY_MARKS))
+    if place is not None and led:
+        check_meant(shape, place.start, place.end)
     if found is None:
         raise first or NoAction("the place for the action is empty")
     called = _INPUT.search(shape, found.end)
-    if called and called.start() < stop and len(shape[found.end : called.start()].strip(_EMPTY_MARKS + "\n")) < 3:
-        raise UnknownAction("the action is written as a call of a tool; write it in one line, as the rules show it")
+    if (
+        called
+        and called.start() < stop
+        and len(shape[found.end : called.start()].strip(_EMPTY_MARKS + "\n")) < 3
+    ):
+        raise UnknownAction(
+            "the action is written as a call of a tool; write it in one line, as the rules show it"
+        )
     return found
 
 
@@ -225,6 +239,8 @@ def _check_not_going_on(shape: str, end: int) -> None:
         NoAction: It does.
     """
     rest = shape[end:]
+    if rest.lstrip(_EMPTY_MARKS.replace(".", "")).startswith("?"):
+        raise _only_a_mention()
     if not _FLOWS_ON.match(rest):
         return
     sentence = _SENTENCE_END.split(rest.lstrip(" \t\n,"), maxsplit=1)[0]
@@ -263,5 +279,3 @@ def check_not_taken_back(shape: str, start: int, *, complete: bool = False) -> N
         raise NoAction("the reply takes its action back; write the action alone, once it is certain")
     if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > 3:
         raise NoAction("the reply breaks off behind its action; write the action last")
-
-

@@ -25,9 +25,17 @@ class Mark(NamedTuple):
 
 def _same_length() -> dict[int, str]:
     """Return what each odd character stands for when marks are looked for: one character each."""
-    pairs = dict(zip("：﹕∶︰＝＊＃＞＜！。．；，（）【】「」『』＿－", ":::: =*#><!..;,()[][][]_-".replace(" ", ""), strict=True))
+    pairs = dict(
+        zip(
+            "：﹕∶︰＝＊＃＞＜！。．；，（）【】「」『』＿－",
+            ":::: =*#><!..;,()[][][]_-".replace(" ", ""),
+            strict=True,
+        )
+    )
     pairs |= dict.fromkeys("“”„‟«»", '"') | dict.fromkeys("‘’‚‛", "'")
-    pairs |= dict.fromkeys("\x0b\x0c\x85\u2028\u2029", "\n") | dict.fromkeys("\xa0\u1680\u202f\u205f\u3000", " ")
+    pairs |= dict.fromkeys("\x0b\x0c\x85\u2028\u2029", "\n") | dict.fromkeys(
+        "\xa0\u1680\u202f\u205f\u3000", " "
+    )
     pairs |= {chr(code): " " for code in range(0x2000, 0x2010)}
     pairs |= {letter: " " for letter in "\ufeff\u2060\u2061\u2062\u2063\u2064\u00ad\u180e"}
     return {ord(odd): plain for odd, plain in pairs.items()}
@@ -202,4 +210,3 @@ def end_of_turn(shape: str, start: int) -> int:
     """Return where somebody else begins to speak, which the model only imagined; or the end."""
     found = _NEXT_TURN.search(shape, start)
     return found.start() if found else len(shape)
-

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
-from agentgym_gym._text import shown
+
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, UnknownAction
 from agentgym_gym.formats._answer import UNSEEN
@@ -29,6 +30,7 @@ _COMMENT = re.compile(
 _CODE = CodeAsAction()
 _CALL = re.compile(r"[A-Za-z_]\w{0,60}\([^\n]*\)")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
 _INVISIBLE = re.compile(f"[{UNSEEN}]")
 
 # Words by which a text says that what it names is not, or not yet, what it does.
@@ -52,7 +54,7 @@ _MORE = re.compile(
 _SENTENCE = re.compile(
     r"(?:i|i'\w+|we|let|let's|you|he|she|it|this|that|these|those|there|here|the|a|an|my|your|our|as|since"
     r"|because|if|so|to|in|on|at|for|with|what|how|why|who|where|when|which|sorry|please|ok|okay|sure|yes|no"
-    r"|none|nothing|null|n/a|nan|undefined|unknown|thanks?|hello|hi|maybe|perhaps|thoughts?|action|actions"
+    r"|none|nothing|null|n/a|nan|undefined|unknown|thanks?|hi|maybe|perhaps|thoughts?|action|actions"
     r"|observation|not|never|and|or|but|now|first|next|finally|based|given|after|before|once|do|does|did|is"
     r"|are|was|were|can|could|would|should|will|must|may|might|see|tbd|todo|error|invalid)\b",
     re.IGNORECASE,
@@ -96,12 +98,17 @@ class PieceReader:
         line = _unfenced(line, self.grammar)
         if not line:
             return None
-        try:
-            return self.grammar.parse(line)
-        except ActionError as error:
-            problem = error
+        if not ("&" in line and self.grammar.style.lines and _ENTITY.search(line)):
+            try:
+                return self.grammar.parse(line)
+            except ActionError as error:
+                problem: ActionError = error
         plain = _BLANKS.sub(" ", _INVISIBLE.sub("", line)).strip() if not line.isascii() else line
+        if self.grammar.style.lines and _ENTITY.search(plain):
+            plain = unescape(plain)
         for layer in range(_LAYERS):
+            if not plain:
+                return None
             if layer or plain is not line:
                 try:
                     return self.grammar.parse(plain)
@@ -110,9 +117,9 @@ class PieceReader:
             peeled = _peeled(plain, tags=self.grammar.style.pieces is None or not self.grammar.style.marked)
             if peeled == plain:
                 break
-            if not peeled:
-                return None
             plain = peeled
+        if isinstance(problem, ManyActions):
+            return problem
         return self._before_a_comment(plain) or self._as_a_call(plain) or _as_refused(problem, line)
 
     def _as_a_call(self, line: str) -> Action | None:
@@ -126,7 +133,7 @@ class PieceReader:
 
     def _before_a_comment(self, line: str) -> Action | None:
         """Return the action in a line that ends in a comment on it."""
-        comment = _COMMENT.search(line)
+        comment = _COMMENT.search(line) if self.grammar.style.lines else None
         if comment is None or not comment.start():
             return None
         said = line[comment.start() :]
@@ -161,7 +168,7 @@ def _as_refused(problem: ActionError, text: str) -> ActionError:
         and len(problem.text) <= _MOST_CHARACTERS
         and "\n" not in text
         and not _SENTENCE.match(problem.text)
-        and not re.search(r"[{}<>?`;→]|->| / |[.!:：。] ?\b|\b(?:not|or|I)\b|n't\b|…|\.\.\.", text)
+        and not re.search(r"[{}<>?`;→]|->| / |,|[.!:：。] ?\b|\b(?:not|or|I)\b|n't\b|…|\.\.\.", text)
         and re.search(r"\w", problem.text)
     ):
         return problem
@@ -194,7 +201,11 @@ def _without_language(code: str, grammar: Grammar) -> str:
 
 def _peeled(line: str, *, tags: bool = True) -> str:
     """Return a line without its outermost layer: quotes, brackets, a tag, a list mark, a full stop."""
-    if len(line) > 1 and _PAIRS.get(line[0]) == line[-1] and (line[0] != "<" or (tags and line.count("<") == 1)):
+    if (
+        len(line) > 1
+        and _PAIRS.get(line[0]) == line[-1]
+        and (line[0] != "<" or (tags and line.count("<") == 1))
+    ):
         return line[1:-1].strip()
     if wrapped := _WRAPPED.match(line):
         return wrapped[1].strip()

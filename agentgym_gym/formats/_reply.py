@@ -10,10 +10,22 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._answer import answer_of
 from agentgym_gym.formats._blocks import check_meant, check_not_taken_back, doubted, read_block
-from agentgym_gym.formats._labels import end_of_turn, first_section, folded, inline_labels, labels, section_end, tags
+from agentgym_gym.formats._labels import (
+    end_of_turn,
+    first_section,
+    folded,
+    inline_labels,
+    labels,
+    section_end,
+    tags,
+)
 from agentgym_gym.formats._pieces import PieceReader, is_sentence
 
 __all__ = ["Block", "Reply"]
+
+_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*-->")
+_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
+_LONGEST_TAG = 16
 
 
 class Block(NamedTuple):
@@ -45,13 +57,19 @@ class Reply:
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
         self.text = answer_of(reply)
+        if "<!--" in self.text:
+            self.text = _COMMENT.sub(lambda comment: " " * len(comment[0]), self.text)
         self.shape = folded(self.text)
         self.reader = PieceReader(grammar)
         self.style = grammar.style
         self._opening: int | None = None
 
-    def labelled(self) -> Action | None:
-        """Return the action behind its labels; None where there is no label."""
+    def labelled(self, *, inline: bool = True) -> Action | None:
+        """Return the action behind its labels; None where there is no label.
+
+        Args:
+            inline: Whether a label inside a line counts where none begins one.
+        """
         shape, found = self.shape, labels(self.shape)
         if len(found) == 1 and self.style.pieces is None:  # as most replies are
             line = self.text[found[0].end :].strip()
@@ -63,14 +81,20 @@ class Reply:
             ends = [mark.start for mark in found[1:]] + [len(shape)]
             ends = [section_end(shape, mark.end, end) for mark, end in zip(found, ends, strict=True)]
         else:
-            found = inline_labels(shape)
+            found = inline_labels(shape) if inline else []
             ends = [_end_of_line(shape, mark.end) for mark in found]
         blocks = [Block(*mark, end, end) for mark, end in zip(found, ends, strict=True)]
         return self.one_of(blocks) if blocks else None
 
     def tagged(self) -> Action | None:
         """Return the action between its tags; None where there is no tag."""
-        found = [Block(*mark, end, behind) for mark, end, behind in tags(self.shape)]
+        found = []
+        for mark, end, behind in tags(self.shape):
+            cut = _CUT_TAG.search(self.shape, max(mark.end, end - _LONGEST_TAG), end)
+            end = cut.start() if cut else end
+            inside = labels(self.shape[mark.end : end])
+            start = mark.end + inside[-1].end if inside else mark.end  # a whole reply stands between the tags
+            found.append(Block(mark.start, start, end, behind))
         return self.one_of(found, tagged=True) if found else None
 
     def unmarked(self, *, only_marked: bool) -> Action:
@@ -124,7 +148,9 @@ class Reply:
             except ActionError as error:
                 mention = self._is_mention(error, block, content, tagged=tagged)
                 if action is not None and not (mention and tagged):
-                    raise ManyActions("there is more than one action in the reply; write only the first") from None
+                    raise ManyActions(
+                        "there is more than one action in the reply; write only the first"
+                    ) from None
                 if problem is None or (not mention and not meant):
                     problem = error
                 meant = meant or not mention

@@ -96,7 +96,7 @@ class ADaPT(Format):
         if any(whole.text[block.start : block.end].strip() for block in blocks):
             return whole.one_of(blocks)
         if thoughts:
-            return Thought("\n".join(thoughts))
+            return whole.labelled(inline=False) or whole.tagged() or Thought("\n".join(thoughts))
         if not blocks:
             action = whole.labelled() or whole.tagged()
             if action is not None or whole.text.strip():
@@ -111,8 +111,8 @@ _THOUGHT = re.compile(_THINK, re.IGNORECASE)
 _LABEL = re.compile(r"[*_`]*(?:next )?act(?:ion)?[*_`]*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE)
 _GOES_ON = re.compile(r"[*_`]*action[ _]?input\b", re.IGNORECASE)
 _ANSWERED = re.compile(
-    r"\s*(?:OK\b|Got |You |Nothing |Crafted|Could not|Inventory:|Success|Invalid|Observation|The goal is|On the "
-    r"|In front of|Your |There (?:is|are) |[bgy](?: [bgy]){4})(?![^\n]*\bI\b)"
+    r"\s*(?:OK\b|Got |You |Nothing |Crafted|Could not|Inventory:|Success|Invalid|Observation|On the "
+    r"|The [\w ]{1,40} (?:is|are) |In front of|Your |There (?:is|are) |[bgy](?: [bgy]){4})(?![^\n]*\bI\b)"
 )
 _MOST_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million is read quickly
 
