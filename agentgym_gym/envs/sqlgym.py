@@ -126,14 +126,14 @@ class Sql(Text):
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
         if not _reads(_tokens(value)):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        *_, last = _tokens(value)
-        if last[0].lower() in _UNFINISHED:
-            raise BadArguments(f"the SQL statement breaks off at {shown(last[0])}")
-        ended = False
-        for token in _tokens(value) if ";" in value else ():
+        last, ended = "", False
+        for token in _tokens(value):
             if ended and token.lastgroup != "end":
                 raise ManyActions("there is more than one SQL statement; only one can be executed")
             ended = ended or token.lastgroup == "end"
+            last = last if ended else token[0]
+        if last.lower() in _UNFINISHED or not _closed(value):
+            raise BadArguments(f"the SQL statement breaks off: {shown(value[-40:])}")
 
     def _fits(self, value: str) -> bool:
         try:

@@ -38,7 +38,7 @@ _STRUCK = re.compile(r"</s>(?=\s*(?:\Z|\n|<s>|\[INST\]|</s>))", re.IGNORECASE)
 # the text: "analysisWe need a stick.assistantfinalAction: …".
 _CHANNEL = re.compile(
     r"(?:<\|start\|>assistant(?:[ \t]+to=[\w.]+)?[ \t]*)?<\|channel\|>[ \t]*(analysis|commentary|final)"
-    r"|(?:\A\s*|assistant)(analysis|commentary|final)(?=[A-Z`*#{<]|[ \t]+to=)"
+    r"|(?<=assistant)(?:(final))|(?:\A\s*|assistant)(analysis|commentary|final)(?=[A-Z`*#{<>\[\n\u4e00-\u9fff]|[ \t]+to=)"
 )
 _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>")
 
@@ -54,12 +54,12 @@ _THOUGHT_MARK = re.compile(
     r"|<unused9(?P<unused>[45])>|<(?P<gemma>\|channel|channel\|)>",
     re.IGNORECASE,
 )
-_THINKING_FENCE = re.compile(
-    r"```[ \t]{0,3}(?:think(?:ing)?|thoughts?|reasoning|scratchpad)[ \t]{0,3}\n", re.I
-)
+_FENCE = re.compile(r"```[ \t]{0,3}(\w*)")
+_THINKING_LANGUAGE = re.compile(r"think(?:ing)?|thoughts?|reasoning|scratchpad", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
 _QUOTES = "`'\"“”‘’「」"
-_ROLES = frozenset("aAmM \n\t")  # the first letters of a role that stands before the reply
+_SIGNS = "<[]◁"  # the first characters of all marks
+_BEGINNINGS = frozenset(f"aAmM \n\t{UNSEEN}")  # of a role that stands before the reply, or of nothing seen
 
 
 def answer_of(reply: str) -> str:
@@ -82,15 +82,24 @@ def answer_of(reply: str) -> str:
         reply = _said_aloud(reply)
     if "```" in reply:
         reply = _without_fenced_thinking(reply)
-    marked = "<" in reply or "[" in reply or not reply.isascii()
-    if not marked and reply[:1] not in _ROLES:
+    first = _first_mark(reply)
+    if first is None and reply[:1] not in _BEGINNINGS:
         return reply.rstrip()
-    reply = _without_head(reply)
-    if marked:
-        end = _END_OF_TURN.search(reply)
+    head = _HEAD.match(reply)
+    if head:
+        reply = reply[head.end() :]
+        first = _first_mark(reply)
+    if first is not None:
+        end = _END_OF_TURN.search(reply, first)
         reply = _without_struck(reply[: end.start()] if end else reply)
-        reply = _without_head(_without_thinking(reply))
+        reply = _without_head(_without_thinking(reply, first))
     return reply.rstrip()
+
+
+def _first_mark(reply: str) -> int | None:
+    """Return the first place where a mark of a chat template could stand, or None: to search is slow."""
+    found = [place for sign in _SIGNS if (place := reply.find(sign)) >= 0]
+    return min(found) if found else None
 
 
 def _without_head(reply: str) -> str:
@@ -116,7 +125,7 @@ def _said_aloud(reply: str) -> str:
     called = ""
     ends = [*(channel.start() for channel in channels[1:]), len(reply)]
     for channel, end in zip(channels, ends, strict=True):
-        name = channel[1] or channel[2]
+        name = channel[1] or channel[2] or channel[3]
         if name == "final":
             message = _MESSAGE.match(reply, channel.end())
             return reply[message.end() if message else channel.end() : end]
@@ -127,7 +136,7 @@ def _said_aloud(reply: str) -> str:
     return called
 
 
-def _without_thinking(reply: str) -> str:
+def _without_thinking(reply: str, first: int) -> str:
     """Return a reply without the blocks in which it thinks.
 
     Raises:
@@ -136,9 +145,11 @@ def _without_thinking(reply: str) -> str:
     kept: list[str] = []
     depth = position = 0
     last_square = reply.rfind("[/")  # where none closes one, "[Thought]" is a heading
-    for mark in _THOUGHT_MARK.finditer(reply):
+    for mark in _THOUGHT_MARK.finditer(reply, first):
         closes = _closes(mark)
-        heading = mark[0][0] == "[" and not closes and "THINK" not in mark[0] and last_square < mark.end()
+        heading = (
+            mark[0][0] == "[" and not closes and "think" not in mark[0].lower() and last_square < mark.end()
+        )
         if heading or _is_mention(reply, mark):
             continue
         if not closes:
@@ -151,6 +162,8 @@ def _without_thinking(reply: str) -> str:
             kept = []  # all that stands before a closing mark which nothing opened was thought
         position = mark.end()
     if not depth:
+        if not position:
+            return reply
         kept.append(reply[position:])
     elif not "".join(kept).strip():
         raise NoAction("the reply ends inside its thinking: think less, then give the action")
@@ -163,13 +176,16 @@ def _without_fenced_thinking(reply: str) -> str:
     Raises:
         NoAction: It ends inside of one.
     """
-    kept, position = [], 0
-    while fence := _THINKING_FENCE.search(reply, position):
-        kept.append(reply[position : fence.start()])
-        end = reply.find("```", fence.end())
-        if end < 0:
-            raise NoAction("the reply ends inside its thinking: think less, then give the action")
-        position = end + 3
+    kept, position, depth = [], 0, 0
+    for fence in _FENCE.finditer(reply):
+        if not depth and not _THINKING_LANGUAGE.fullmatch(fence[1]):
+            continue
+        if not depth:
+            kept.append(reply[position : fence.start()])
+        depth += 1 if fence[1] else -1
+        position = fence.end()
+    if depth:
+        raise NoAction("the reply ends inside its thinking: think less, then give the action")
     return "".join([*kept, reply[position:]])
 
 

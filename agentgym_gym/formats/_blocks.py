@@ -12,6 +12,7 @@ from agentgym_gym.formats._pieces import DOUBT, PieceReader
 
 __all__ = ["Found", "check_not_taken_back", "doubted", "read_block"]
 
+_LONGEST_LEAD = 300
 _MOST_LINES = 100  # at either end of a block
 
 # A sentence by which what was said before is taken back.
@@ -112,8 +113,10 @@ def _of_pieces(
             if found is None:
                 if isinstance(problem, BadArguments):
                     raise ManyActions("there is more than one action in the reply")
-                place, stop = piece, end_of_turn(shape, piece.end)
-            found = Found(read, piece.end if style.marked else _end_of_call(block, piece))
+                place, stop = piece, end_of_turn(shape, piece.end if style.marked else piece.start)
+            found = Found(
+                read, piece.end if style.marked else _end_of_call(block, piece.start, min(piece.end, stop))
+            )
         elif read is not None and problem is None:
             problem = read
     if place is not None and shape[: place.start].strip(_EMPTY_MARKS + "\n"):
@@ -125,10 +128,10 @@ def _of_pieces(
     return found
 
 
-def _end_of_call(block: str, piece: _Piece) -> int:
+def _end_of_call(block: str, start: int, end: int) -> int:
     """Return where the object of a call ends; the piece may hold what is said about it, too."""
-    brace = block.rfind("}", piece.start, piece.end)
-    return brace + 1 if brace >= 0 else piece.end
+    brace = block.rfind("}", start, end)
+    return brace + 1 if brace >= 0 else end
 
 
 def _of_whole(block: str, reader: PieceReader, marked: bool) -> Found:
@@ -254,10 +257,10 @@ def _only_a_mention() -> NoAction:
 
 def doubted(shape: str, start: int) -> bool:
     """Return whether a label stands below a line that announces an example, or something not to be done."""
-    before = shape[max(0, start - 400) : start].rstrip(" \t\n*_`")
+    before = shape[max(0, start - _LONGEST_LEAD) : start].rstrip(" \t\n*_`")
     if not before.endswith(":"):
         return False
-    return DOUBT.search(_SENTENCE_END.split(before[-300:-1])[-1]) is not None
+    return DOUBT.search(_SENTENCE_END.split(before[:-1])[-1]) is not None
 
 
 def check_not_taken_back(shape: str, start: int, *, complete: bool = False) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Mark", "end_of_turn", "first_section", "folded", "inline_labels", "labels", "section_end", "tags"]
+__all__ = [
+    "ANSWERED",
+    "Mark",
+    "end_of_turn",
+    "first_section",
+    "folded",
+    "inline_labels",
+    "labels",
+    "section_end",
+    "tags",
+]
 
 _LONGEST_PREFIX = 80
 _MOST_MARKS = 4_000
@@ -100,6 +110,16 @@ _NEXT_TURN = re.compile(
 )
 
 
+_INPUTS = frozenset({" Input", " input", "_input", "_Input", " INPUT"})
+
+# A line that an environment says: the model imagines what its action leads to.
+ANSWERED = re.compile(
+    r"\s*(?:OK\b\.?[ \t]*(?=\n|\Z)|->|=>|[bgy](?: [bgy]){4}\b|Inventory:|Observation"
+    r"|(?!(?:Then|Next|Now|Or|Let|But|Actually|Wait|After|First|So|Also|Finally|Because|Since|Note|Maybe|If)\b)"
+    r"[A-Z](?![^\n]*\b(?:I|I'\w+|my|me|we)\b)[^\n]*[.!\]\d][ \t]*(?=\n|\Z))"
+)
+
+
 def labels(shape: str) -> list[Mark]:
     """Return the labels that begin a line.
 
@@ -109,6 +129,13 @@ def labels(shape: str) -> list[Mark]:
     lowered = shape.lower() if shape.isascii() else None
     found: list[Mark] = []
     for start, end in _words(shape, lowered):
+        if shape[end : end + 1] == ":" != shape[end + 1 : end + 2] and (
+            not start or shape[start - 1] == "\n"
+        ):
+            found.append(Mark(start, end + 1))  # as nearly all are
+            continue
+        if shape[end : end + 6] in _INPUTS:
+            continue
         first = shape.rfind("\n", max(0, start - _LONGEST_PREFIX), start) + 1
         if first == 0 and start > _LONGEST_PREFIX:
             continue

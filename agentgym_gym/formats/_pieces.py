@@ -19,7 +19,9 @@ _LAYERS = 8  # '- **`"get 1 stick"`**.' and no deeper
 _PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "*": "*", "_": "_", "[": "]", "(": ")", "$": "$"}
 _PAIRS |= {"「": "」", "『": "』", "【": "】", "«": "»", "《": "》", "~": "~", "<": ">", "{": "}"}
 _ENDS = ".!;。！；…．,，、"
-_MARKS = re.compile(r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|[^\w\s\x00-\x7f“‘「『【«《]+)\s*")
+_MARKS = re.compile(
+    r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
+)
 _TAG = re.compile(r"</?[a-z]{1,10}(?: [^<>]{0,80})?/?>", re.IGNORECASE)
 _WRAPPED = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
 _LANGUAGE = re.compile(r"([a-z]+)\s+", re.ASCII)
@@ -30,6 +32,13 @@ _COMMENT = re.compile(
 _CODE = CodeAsAction()
 _CALL = re.compile(r"[A-Za-z_]\w{0,60}\([^\n]*\)")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_ANNOUNCED = re.compile(
+    r"(?:(?:so|ok|okay|thus|then|therefore)[, ]+)?(?:i(?:'ll| will| choose| pick| go with| do| say| guess| reply"
+    r"| answer)?|agent|next|player|me|assistant|(?:my|the) (?:(?:next|best|final|only|right|chosen) ){0,2}"
+    r"(?:action|move|guess|choice|answer|reply|command|step)(?: (?:is|will be|would be))?|answer|output|command)"
+    r"[ \t]*([:：])?[ \t]*",
+    re.IGNORECASE,
+)
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
 _INVISIBLE = re.compile(f"[{UNSEEN}]")
 
@@ -106,6 +115,8 @@ class PieceReader:
         plain = _BLANKS.sub(" ", _INVISIBLE.sub("", line)).strip() if not line.isascii() else line
         if self.grammar.style.lines and _ENTITY.search(plain):
             plain = unescape(plain)
+        style = self.grammar.style
+        tags = style.pieces is None or not style.marked
         for layer in range(_LAYERS):
             if not plain:
                 return None
@@ -114,12 +125,16 @@ class PieceReader:
                     return self.grammar.parse(plain)
                 except ActionError as error:
                     problem = error
-            peeled = _peeled(plain, tags=self.grammar.style.pieces is None or not self.grammar.style.marked)
+            peeled = _peeled(plain, tags=tags, sentence=style.lines)
             if peeled == plain:
                 break
             plain = peeled
         if isinstance(problem, ManyActions):
             return problem
+        if announced := _ANNOUNCED.match(plain):
+            said = plain[announced.end() :]
+            if announced[1] or (len(said) > 1 and _PAIRS.get(said[0]) == said[-1]):
+                return self.read(said)
         return self._before_a_comment(plain) or self._as_a_call(plain) or _as_refused(problem, line)
 
     def _as_a_call(self, line: str) -> Action | None:
@@ -199,7 +214,7 @@ def _without_language(code: str, grammar: Grammar) -> str:
     return code  # the word is the action, and alone in the fence
 
 
-def _peeled(line: str, *, tags: bool = True) -> str:
+def _peeled(line: str, *, tags: bool = True, sentence: bool = True) -> str:
     """Return a line without its outermost layer: quotes, brackets, a tag, a list mark, a full stop."""
     if (
         len(line) > 1
@@ -213,12 +228,12 @@ def _peeled(line: str, *, tags: bool = True) -> str:
         return line[tag.end() :].strip()
     if tags and line[-1] == ">" and (tag := _TAG.match(line, line.rfind("<"))) and tag.end() == len(line):
         return line[: tag.start()].strip()
-    if line[-1] in _ENDS:
+    if line[-1] in _ENDS and sentence:
         return line.rstrip(_ENDS).strip()
     if mark := _MARKS.match(line):
         return line[mark.end() :].strip()
-    if line[-1] in "`\"'*”’_" and line[0] != line[-1]:  # what opened it stands before the label
-        return line.rstrip(line[-1]).strip()
+    if line[-1] in "`\"'*”’_" and line[-1] not in (said := line.rstrip(line[-1])):
+        return said.strip()  # what opened it stands before the label
     if line[-1] > "\x7f" and not line[-1].isalnum() and line[-1] not in "”’」』】»》）":
         return line[:-1].strip()
     return line

@@ -11,6 +11,7 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction, UnknownActio
 from agentgym_gym.formats._answer import answer_of
 from agentgym_gym.formats._blocks import check_meant, check_not_taken_back, doubted, read_block
 from agentgym_gym.formats._labels import (
+    ANSWERED,
     end_of_turn,
     first_section,
     folded,
@@ -26,6 +27,9 @@ __all__ = ["Block", "Reply"]
 _COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*-->")
 _CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
 _LONGEST_TAG = 16
+_PROMPT = re.compile(r"\n[ \t]*>")
+_ENDS_OF_PIECES = frozenset("`>}")
+_ONE_FENCE = 2  # it opens and it closes
 
 
 class Block(NamedTuple):
@@ -62,7 +66,7 @@ class Reply:
         self.shape = folded(self.text)
         self.reader = PieceReader(grammar)
         self.style = grammar.style
-        self._opening: int | None = None
+        self.opening: int | None = None
 
     def labelled(self, *, inline: bool = True) -> Action | None:
         """Return the action behind its labels; None where there is no label.
@@ -71,12 +75,8 @@ class Reply:
             inline: Whether a label inside a line counts where none begins one.
         """
         shape, found = self.shape, labels(self.shape)
-        if len(found) == 1 and self.style.pieces is None:  # as most replies are
-            line = self.text[found[0].end :].strip()
-            if "\n" not in line and "xample" not in shape and not doubted(shape, found[0].start):
-                read = self.reader.read(line)
-                if isinstance(read, Action):
-                    return read
+        if len(found) == 1 and (action := self._alone(*found[0])) is not None:  # as most replies are
+            return action
         if found:
             ends = [mark.start for mark in found[1:]] + [len(shape)]
             ends = [section_end(shape, mark.end, end) for mark, end in zip(found, ends, strict=True)]
@@ -85,6 +85,22 @@ class Reply:
             ends = [_end_of_line(shape, mark.end) for mark in found]
         blocks = [Block(*mark, end, end) for mark, end in zip(found, ends, strict=True)]
         return self.one_of(blocks) if blocks else None
+
+    def _alone(self, label: int, start: int) -> Action | None:
+        """Return the action that stands behind the only label, with nothing behind it; None for all else."""
+        line, style = self.text[start:].strip(), self.style
+        if style.pieces is not None and line[-1:] in _ENDS_OF_PIECES:
+            if style.places(line) != [(0, len(line))] or line.count("```") > _ONE_FENCE:
+                return None
+        elif "\n" in line:
+            return None
+        shape = self.shape
+        if doubted(shape, label) or (
+            not shape.startswith("Thought") and doubted(shape, min(first_section(shape), label))
+        ):
+            return None
+        read = self.reader.read(line)
+        return read if isinstance(read, Action) else None
 
     def tagged(self) -> Action | None:
         """Return the action between its tags; None where there is no tag."""
@@ -106,16 +122,23 @@ class Reply:
         Raises:
             ActionError: There is none, more than one, or one that is only spoken of.
         """
-        end = len(self.text)
+        end = self._end_of_game() if self.style.lines and not only_marked else len(self.text)
         found = read_block(self.text, self.shape, 0, end, self.reader, marked=False, only_marked=only_marked)
         check_not_taken_back(self.shape, found.end, complete=self.style.marked)
         return found.action
 
-    def blank(self, start: int, end: int) -> None:
-        """Write blanks over a part of the reply."""
-        blanks = " " * (end - start)
-        self.text = self.text[:start] + blanks + self.text[end:]
-        self.shape = self.shape[:start] + blanks + self.shape[end:]
+    def _end_of_game(self) -> int:
+        """Return where a game goes on that the model imagines: its action, an answer, and the next command."""
+        first = _end_of_line(self.shape, 0)
+        if not ANSWERED.match(self.shape, first) or not isinstance(
+            self.reader.read(self.text[:first]), Action
+        ):
+            return len(self.text)
+        return first if _PROMPT.search(self.shape, first) else len(self.text)
+
+    def rewrite(self, text: str) -> None:
+        """Go on with another text."""
+        self.text, self.shape = text, folded(text)
 
     def one_of(self, blocks: Sequence[Block], *, tagged: bool = False) -> Action:
         """Return the one action of several marked blocks, all of which may say the same.
@@ -174,9 +197,9 @@ class Reply:
 
     def _first_section(self, end: int) -> int:
         """Return where the reply's first label of any kind stands, such as ``Thought:``."""
-        if self._opening is None:
-            self._opening = first_section(self.shape)
-        return min(self._opening, end)
+        if self.opening is None:
+            self.opening = first_section(self.shape)
+        return min(self.opening, end)
 
     def _is_mention(self, error: ActionError, block: Block, content: str, *, tagged: bool) -> bool:
         """Return whether a block that cannot be read only speaks of the mark, or of what it does not do."""

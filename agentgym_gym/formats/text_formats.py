@@ -10,6 +10,7 @@ import re
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.errors import NoAction
+from agentgym_gym.formats._labels import ANSWERED
 from agentgym_gym.formats._reply import Block, Reply
 from agentgym_gym.formats.base import Format, ParsedReply
 
@@ -104,16 +105,12 @@ class ADaPT(Format):
         raise NoAction("there is no action in the reply; write it in a line that begins with `> `")
 
 
-_THINK = r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning)s?[*_`]*[ \t]*:[*_]*"
-_MARKED = re.compile(r"^[^\w\n>&]{0,8}(?:>|&gt;)(?!=)(?:[ \t>]|&gt;)*", re.MULTILINE)
+_THINK = r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning|思考|想法)s?[ \t]?\d{0,2}[*_`]*(?:\][ \t]*:?|[ \t]*:)[*_]*"
+_MARKED = re.compile(r"^[^\w\n>&]{0,8}(?<![-=])(?:>|&gt;)(?!=)(?:[ \t>]|&gt;)*", re.MULTILINE)
 _THINKS = re.compile(rf"^{_THINK}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(_THINK, re.IGNORECASE)
 _LABEL = re.compile(r"[*_`]*(?:next )?act(?:ion)?[*_`]*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE)
 _GOES_ON = re.compile(r"[*_`]*action[ _]?input\b", re.IGNORECASE)
-_ANSWERED = re.compile(
-    r"\s*(?:OK\b|Got |You |Nothing |Crafted|Could not|Inventory:|Success|Invalid|Observation|On the "
-    r"|The [\w ]{1,40} (?:is|are) |In front of|Your |There (?:is|are) |[bgy](?: [bgy]){4})(?![^\n]*\bI\b)"
-)
 _MOST_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million is read quickly
 
 
@@ -136,21 +133,26 @@ def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
             continue
         label = _LABEL.match(shape, begin)
         blocks.append(Block(start, label.end() if label else begin, end, end))
-        if reply.style.lines and _ANSWERED.match(shape, line, end):
+        if reply.style.lines and ANSWERED.match(shape, line, end):
             blocks[-1] = blocks[-1]._replace(end=line, behind=line)
             break  # what the action leads to is imagined
+    reply.opening = starts[0]
     return blocks, thoughts
 
 
 def _join_lines(reply: Reply) -> None:
-    """Take the mark off the lines that go on with what a line before began: a fence, or a call."""
-    fenced = False
-    for mark in list(_MARKED.finditer(reply.shape)):
+    """Take the mark off the lines that go on with what a line before began: a fence, an object, a call."""
+    fenced, depth, kept, position = False, 0, [], 0
+    for mark in _MARKED.finditer(reply.shape):
         end = reply.shape.find("\n", mark.end())
         line = reply.shape[mark.end() : end if end >= 0 else None]
-        if fenced or _GOES_ON.match(line):
-            reply.blank(mark.start(), mark.end())
+        if fenced or depth > 0 or _GOES_ON.match(line):
+            kept.append(reply.text[position : mark.start()])
+            position = mark.end()
         fenced ^= line.count("```") % 2 == 1
+        depth = max(0, depth + line.count("{") - line.count("}"))
+    if kept:
+        reply.rewrite("".join([*kept, reply.text[position:]]))
 
 
 def _asides(reply: Reply, start: int, end: int) -> list[Block]:
