@@ -42,7 +42,7 @@ _OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re
 
 # What ends a reply or an action in one format or another, wherever it stands.
 _MARKS = re.compile(
-    r"```|</?(?:action|think)>|<\||<｜|<end_of_turn>"
+    r"```|\b(?:then|or)\s+select\b|</?(?:action|think)>|<\||<｜|<end_of_turn>"
     r"|^[ \t>#*_`-]*(?:next[ \t]+)?(?:action|observation|thought)[ \t\d*_`]*(?:[:：]|$)",
     re.IGNORECASE | re.MULTILINE,
 )

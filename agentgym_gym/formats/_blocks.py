@@ -28,7 +28,8 @@ _TAKEN_BACK = re.compile(
     r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right|incorrect|a mistake"
     r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b|rather[,.]|but (?:that|this"
     r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
-    r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b)"
+    r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
+    r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
     r"|(?:等等|等一下|不对|错了|算了|不，|抱歉)",
     re.IGNORECASE,
 )
@@ -39,6 +40,12 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?。！？;；](?=\s|$)|\n")
+_FURTHER = re.compile(
+    r"[ \t]*(?:and |or )?(?:then|next|after that|afterwards|finally|and|or)\b[ ,:]*", re.IGNORECASE
+)
+_NO_INPUT = re.compile(
+    r"[ \t:=*_`]*(?:none|n/?a|null|nothing|\{\s*\}|\"\"|''|-|empty)?[ \t.`]*(?=\n|\Z)", re.IGNORECASE
+)
 _INPUT = re.compile(r"\baction[ _]?input\b", re.IGNORECASE)
 _EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
 _FLOWS_ON = re.compile(r"\s*\n?[ \t]*[,;]?[ \t]*[a-zà-ÿ]")
@@ -120,7 +127,7 @@ def _of_pieces(
         elif read is not None and problem is None:
             problem = read
     if place is not None and shape[: place.start].strip(_EMPTY_MARKS + "\n"):
-        check_meant(shape, place.start, place.end)
+        check_meant(shape, place.start, place.end, marked=marked)
     elif place is not None and not marked:
         _check_not_going_on(shape, place.end)
     if found is None and problem is not None and not (style.lines and marked):
@@ -146,7 +153,7 @@ def _of_whole(block: str, reader: PieceReader, marked: bool) -> Found:
     if isinstance(read, Action):
         return Found(read, block.index(said) + len(said))
     problem = read
-    if not _INPUT.search(said) and not isinstance(problem, ManyActions):
+    if not reader.grammar.style.marked and not _INPUT.search(said) and not isinstance(problem, ManyActions):
         for part in (said.partition("\n\n")[0], said.partition("\n")[0]):
             if part != said and isinstance(read := reader.read(part), Action):
                 return Found(read, block.index(part) + len(part))
@@ -168,6 +175,8 @@ def _of_lines(block: str, shape: str, reader: PieceReader, marked: bool) -> Foun
             break
         line = block[each.start : each.end]
         says_something = first is not None or found is not None
+        if says_something and (further := _FURTHER.match(line)):
+            line = line[further.end() :]
         read = reader.read(line) if not says_something or reader.might_read(line) else None
         if isinstance(read, Action):
             if found is not None and read != found.action:
@@ -183,13 +192,14 @@ def _of_lines(block: str, shape: str, reader: PieceReader, marked: bool) -> Foun
                 first = read
             led = led or bool(line.strip(_EMPTY_MARKS))
     if place is not None and led:
-        check_meant(shape, place.start, place.end)
+        check_meant(shape, place.start, place.end, marked=marked)
     if found is None:
         raise first or NoAction("the place for the action is empty")
     called = _INPUT.search(shape, found.end)
     if (
         called
         and called.start() < stop
+        and not _NO_INPUT.match(shape, called.end())
         and len(shape[found.end : called.start()].strip(_EMPTY_MARKS + "\n")) < 3
     ):
         raise UnknownAction(
@@ -209,22 +219,48 @@ def _lines(block: str, shape: str, *, verbatim: bool) -> list[_Piece]:
     return found
 
 
-def check_meant(shape: str, start: int, end: int) -> None:
+def check_meant(shape: str, start: int, end: int, *, marked: bool = True) -> None:
     """Check that the text around an action, which says something before it, does not only speak of it.
+
+    Args:
+        shape: The text, folded.
+        start: Where the action begins.
+        end: Where it ends.
+        marked: Whether the place is marked as that of the action.
 
     Raises:
         NoAction: It does.
     """
     line = shape.rfind("\n", 0, start) + 1
     beside = shape[line:start].strip(_EMPTY_MARKS)
-    lead = shape[line:start] if beside else _line_before(shape, line)
-    if not beside and not lead.rstrip(" \t*_`\"'").endswith((".", "!", "?")):
-        beside = lead.strip()
-    sentence = _SENTENCE_END.split(lead.rstrip(" \t*_`\"'.!?"))[-1] if lead.strip() else ""
-    if DOUBT.search(sentence) and not (lead.rstrip().endswith((".", "!")) and not shape[line:start].strip()):
-        raise _only_a_mention()
-    if beside and not lead.rstrip(" \t*_`").endswith(":"):
+    lead = (shape[line:start] if beside else _line_before(shape, line)).rstrip(" \t*_`\"'")
+    closed = lead.endswith((".", "!", "?"))
+    if not closed or beside:
+        sentence = _SENTENCE_END.split(lead.rstrip(".!?:"))[-1]
+        if announces_no_action(sentence) or (beside and _WHEN.search(sentence)):
+            raise _only_a_mention()
+    if (beside or not closed) and (not marked or not lead.endswith(":")):
         _check_not_going_on(shape, end)
+
+
+_WHEN = re.compile(r"\b(?:after|before|when|whenever|while|until)\b", re.IGNORECASE)
+_SHOWN = re.compile(
+    r"\b(?:examples?|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
+    r"|choices|blocked|impossible|suggest\w*)\b|例如|格式",
+    re.IGNORECASE,
+)
+_RIGHT_FORM = re.compile(
+    r"\b(?:in|with|using|follow\w*) (?:the|this|that|a) (?:\w+ )?(?:format|form)\b", re.IGNORECASE
+)
+_CLAUSE = re.compile(r"[,;，；]|\b(?:so|but|therefore|thus|hence|now)\b", re.IGNORECASE)
+
+
+def announces_no_action(sentence: str) -> bool:
+    """Return whether a sentence that leads to an action says that it is an example, or not to be done."""
+    if _SHOWN.search(_RIGHT_FORM.sub("", sentence)):
+        return True
+    clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
+    return bool(clauses) and DOUBT.search(clauses[-1]) is not None
 
 
 def _line_before(shape: str, line: int) -> str:
@@ -257,10 +293,19 @@ def _only_a_mention() -> NoAction:
 
 def doubted(shape: str, start: int) -> bool:
     """Return whether a label stands below a line that announces an example, or something not to be done."""
-    before = shape[max(0, start - _LONGEST_LEAD) : start].rstrip(" \t\n*_`")
-    if not before.endswith(":"):
-        return False
-    return DOUBT.search(_SENTENCE_END.split(before[:-1])[-1]) is not None
+    before = shape[max(0, start - _LONGEST_LEAD) : start].rstrip(" \t\n*_`>")
+    if before.endswith(":"):
+        return announces_no_action(_SENTENCE_END.split(before[:-1])[-1])
+    return bool(before) and before[-1].isalpha() and _ANNOUNCED.search(before[-_LONGEST_CLAUSE:]) is not None
+
+
+_LONGEST_CLAUSE = 80
+_ANNOUNCED = re.compile(
+    r"(?:\b(?:not|never|avoid|refuse to|instead of|rather than|without)|n't) (?:\w+ ){0,2}"
+    r"(?:writ|reply|repli|answer|say|us|send|output|do)(?:e|ing)?\Z"
+    r"|\b(?:format|form|template|example) (?:is|was|would be|looks like)\Z",
+    re.IGNORECASE,
+)
 
 
 def check_not_taken_back(shape: str, start: int, *, complete: bool = False) -> None:

@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 
+from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, UnknownAction
 from agentgym_gym.formats._answer import UNSEEN
@@ -22,18 +23,21 @@ _ENDS = ".!;。！；…．,，、"
 _MARKS = re.compile(
     r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
 )
+_END_WORD = re.compile(
+    r"\s*[\[<(](?:END|DONE|STOP|EOS|EOT|FINISH|END OF (?:ACTION|REPLY|TURN|RESPONSE))[\])>]\Z"
+)
 _TAG = re.compile(r"</?[a-z]{1,10}(?: [^<>]{0,80})?/?>", re.IGNORECASE)
 _WRAPPED = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
 _LANGUAGE = re.compile(r"([a-z]+)\s+", re.ASCII)
 _COMMENT = re.compile(
-    r"\s+(?:#|//|--|<!--|[—–]|- |\(|because\b|since\b|so that\b|in order to\b|as I\b|to see\b)"
+    r"\s+(?:#|//|--|<!--|[—–]|- |\(|because\b|since\b|so that\b|in order to\b|as I\b|to (?:see|make|craft|get|use|find|build|check)\b|for (?:the|my|later)\b)"
     r"|(?<=[\w\])}`\"'*])[.!;。！；]\s*(?=[A-Z(\u4e00-\u9fff])|(?<=[\w\])}`\"'*])\s*[（，]"
 )
 _CODE = CodeAsAction()
 _CALL = re.compile(r"[A-Za-z_]\w{0,60}\([^\n]*\)")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _ANNOUNCED = re.compile(
-    r"(?:(?:so|ok|okay|thus|then|therefore)[, ]+)?(?:i(?:'ll| will| choose| pick| go with| do| say| guess| reply"
+    r"(i(?:['’]ll| will|['’]m going to| am going to)|let(?:['’]s| me| us))[ \t]+(?=\w)|(?:(?:so|ok|okay|thus|then|therefore)[, ]+)?(?:i(?:'ll| will| choose| pick| go with| do| say| guess| reply"
     r"| answer)?|agent|next|player|me|assistant|(?:my|the) (?:(?:next|best|final|only|right|chosen) ){0,2}"
     r"(?:action|move|guess|choice|answer|reply|command|step)(?: (?:is|will be|would be))?|answer|output|command)"
     r"[ \t]*([:：])?[ \t]*",
@@ -64,7 +68,7 @@ _SENTENCE = re.compile(
     r"(?:i|i'\w+|we|let|let's|you|he|she|it|this|that|these|those|there|here|the|a|an|my|your|our|as|since"
     r"|because|if|so|to|in|on|at|for|with|what|how|why|who|where|when|which|sorry|please|ok|okay|sure|yes|no"
     r"|none|nothing|null|n/a|nan|undefined|unknown|thanks?|hi|maybe|perhaps|thoughts?|action|actions"
-    r"|observation|not|never|and|or|but|now|first|next|finally|based|given|after|before|once|do|does|did|is"
+    r"|observation|think(?:ing)?|wait (?:for|until|and)|guess|h+m+|not|never|and|or|but|now|first|next|finally|based|given|after|before|once|do|does|did|is"
     r"|are|was|were|can|could|would|should|will|must|may|might|see|tbd|todo|error|invalid)\b",
     re.IGNORECASE,
 )
@@ -96,7 +100,10 @@ class PieceReader:
             return self._known[line]
         if len(self._known) >= _MOST_PIECES:
             raise ManyActions("too many lines of the reply could be the action; write one, and nothing else")
-        self._known[line] = read = self._read(line)
+        read = self._read(line)
+        if isinstance(read, Action) and self.grammar.style.verbatim and _is_placeholder(read):
+            read = BadArguments(f"{shown(str(read))} only shows where something is to be filled in")
+        self._known[line] = read
         return read
 
     def might_read(self, line: str) -> bool:
@@ -133,8 +140,9 @@ class PieceReader:
             return problem
         if announced := _ANNOUNCED.match(plain):
             said = plain[announced.end() :]
-            if announced[1] or (len(said) > 1 and _PAIRS.get(said[0]) == said[-1]):
-                return self.read(said)
+            wrapped = len(said) > 1 and _PAIRS.get(said[0]) == said[-1]
+            if (announced[1] or announced[2] or wrapped) and isinstance(read := self.read(said), Action):
+                return read
         return self._before_a_comment(plain) or self._as_a_call(plain) or _as_refused(problem, line)
 
     def _as_a_call(self, line: str) -> Action | None:
@@ -166,6 +174,16 @@ class PieceReader:
             except ActionError:
                 action = _peeled(action)
         return None
+
+
+_PLACEHOLDER = re.compile(
+    r"[\[>]\s*(?:\.{2,}|…|<[^<>]{1,40}>|your [a-z ]{1,30}|[a-z ]{1,30} here)\s*(?:\]|</)", re.IGNORECASE
+)
+
+
+def _is_placeholder(action: Action) -> bool:
+    text = str(action)
+    return ("<" in text and text == type(action).usage()) or _PLACEHOLDER.search(text) is not None
 
 
 def is_sentence(text: str) -> bool:
@@ -230,6 +248,8 @@ def _peeled(line: str, *, tags: bool = True, sentence: bool = True) -> str:
         return line[: tag.start()].strip()
     if line[-1] in _ENDS and sentence:
         return line.rstrip(_ENDS).strip()
+    if end := _END_WORD.search(line):
+        return line[: end.start()].strip()
     if mark := _MARKS.match(line):
         return line[mark.end() :].strip()
     if line[-1] in "`\"'*”’_" and line[-1] not in (said := line.rstrip(line[-1])):

@@ -111,6 +111,7 @@ _THINKS = re.compile(rf"^{_THINK}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(_THINK, re.IGNORECASE)
 _LABEL = re.compile(r"[*_`]*(?:next )?act(?:ion)?[*_`]*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE)
 _GOES_ON = re.compile(r"[*_`]*action[ _]?input\b", re.IGNORECASE)
+_OK = re.compile(r"OK\.?[ \t]*(?=\n|\Z)")
 _MOST_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million is read quickly
 
 
@@ -131,6 +132,8 @@ def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
             thoughts.append(reply.text[thinks.end() : line].strip())
             blocks += _asides(reply, line, end)
             continue
+        if _OK.match(shape, begin):
+            break
         label = _LABEL.match(shape, begin)
         blocks.append(Block(start, label.end() if label else begin, end, end))
         if reply.style.lines and ANSWERED.match(shape, line, end):
