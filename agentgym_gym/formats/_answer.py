@@ -42,14 +42,12 @@ _CHANNEL = re.compile(
 )
 _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>")
 
-_THINKING = (
-    r"(?:ant|long_?|longcat_|deep_?|inner_|my_|mm_)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?"
-    r"|monologue|scratch_?pad|analysis|chain_of_thought|cot|deliberation)(?:_process|_block)?"
-)
+_THINKING = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
 _THOUGHT_MARK = re.compile(
-    rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[a-z]{{1,12}}:)?{_THINKING}(?:[ \t\n/][^<>]{{0,200}})?>"
+    rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_THINKING})[\w:-]{{0,20}}|analysis|plan(?:ning)?|draft|cot)"
+    r"(?:[ \t\n][^<>]{0,200})?>"
     r"|\[[ \t]?(?P<square>/)?[ \t]?(?:think(?:ing)?|thoughts?|reasoning|reflection)[ \t]?\]"
-    r"|<[|｜](?P<name>[^|｜<>\n]{0,20}?(?:think|thought|reason|inner_)[^|｜<>\n]{0,20})[|｜]>"
+    rf"|<[|｜](?P<name>[^|｜<>\n]{{0,20}}?(?:{_THINKING}|inner_)[^|｜<>\n]{{0,20}})[|｜]>"
     r"|◁(?P<triangle>/)?think(?:ing)?▷"
     r"|<unused9(?P<unused>[45])>|<(?P<gemma>\|channel|channel\|)>",
     re.IGNORECASE,
@@ -150,7 +148,7 @@ def _without_thinking(reply: str, first: int) -> str:
         heading = (
             mark[0][0] == "[" and not closes and "think" not in mark[0].lower() and last_square < mark.end()
         )
-        if heading or _is_mention(reply, mark):
+        if heading or mark[0].endswith("/>") or _is_mention(reply, mark):
             continue
         if not closes:
             if not depth:

@@ -30,7 +30,9 @@ _TAKEN_BACK = re.compile(
     r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
     r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
     r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
-    r"|(?:等等|等一下|不对|错了|算了|不，|抱歉)",
+    r"|(?:^|[.!?\n(])[\s*_>-]*(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon|warte|nein\b"
+    r"|halt[,.!]|doch nicht|moment[,.!]|aspetta|scusa|não|подожд|нет[,. ]|стоп)"
+    r"|等等|等一下|不对|錯|错了|算了|抱歉|待って|いや、|違う|잠깐|아니",
     re.IGNORECASE,
 )
 # How the text goes on in the sentence of an action that only speaks of it.
@@ -48,6 +50,7 @@ _NO_INPUT = re.compile(
 )
 _INPUT = re.compile(r"\baction[ _]?input\b", re.IGNORECASE)
 _EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
+_SAME_SENTENCE = re.compile(r"[ \t*_`'\"]*(?:[,;][ \t]*\w|[^\W\dA-Z_])")
 _FLOWS_ON = re.compile(r"\s*\n?[ \t]*[,;]?[ \t]*[a-zà-ÿ]")
 
 
@@ -129,7 +132,7 @@ def _of_pieces(
     if place is not None and shape[: place.start].strip(_EMPTY_MARKS + "\n"):
         check_meant(shape, place.start, place.end, marked=marked)
     elif place is not None and not marked:
-        _check_not_going_on(shape, place.end)
+        _check_not_going_on(shape, place.end, beside=False)
     if found is None and problem is not None and not (style.lines and marked):
         raise problem
     return found
@@ -240,13 +243,13 @@ def check_meant(shape: str, start: int, end: int, *, marked: bool = True) -> Non
         if announces_no_action(sentence) or (beside and _WHEN.search(sentence)):
             raise _only_a_mention()
     if (beside or not closed) and (not marked or not lead.endswith(":")):
-        _check_not_going_on(shape, end)
+        _check_not_going_on(shape, end, beside=bool(beside))
 
 
 _WHEN = re.compile(r"\b(?:after|before|when|whenever|while|until)\b", re.IGNORECASE)
 _SHOWN = re.compile(
     r"\b(?:examples?|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
-    r"|choices|blocked|impossible|suggest\w*)\b|例如|格式",
+    r"|choices|blocked|impossible|suggest\w*|commands?|recipes?|available)\b|例如|格式",
     re.IGNORECASE,
 )
 _RIGHT_FORM = re.compile(
@@ -271,14 +274,21 @@ def _line_before(shape: str, line: int) -> str:
     return said if near or said.rstrip().endswith(":") else ""
 
 
-def _check_not_going_on(shape: str, end: int) -> None:
+def _check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
     """Check that a sentence in which an action stands does not go on in a way that makes it a mention.
+
+    Args:
+        shape: The text, folded.
+        end: Where the action ends.
+        beside: Whether words stand before it on its line: then it is part of a sentence, whatever its language.
 
     Raises:
         NoAction: It does.
     """
     rest = shape[end:]
     if rest.lstrip(_EMPTY_MARKS.replace(".", "")).startswith("?"):
+        raise _only_a_mention()
+    if beside and _SAME_SENTENCE.match(rest):
         raise _only_a_mention()
     if not _FLOWS_ON.match(rest):
         return

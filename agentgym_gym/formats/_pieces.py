@@ -55,7 +55,10 @@ DOUBT = re.compile(
     r"|either|whether|should (?:have|i|look|reply|be|not)|otherwise|else|not (?:to|yet|going|sure|this|that|now)|refuse|never"
     r"|(?:will|do|does|did|would|should|must|shall|could|can|am|may) ?(?:not|n['’]?t)|can ?not"
     r"|(?:do|did|would|should|could|ca|wo|must|does)n['’]t|later)\b"
-    r"|不要|不能|不会|例如|比如|如果|可能|或者|格式",
+    r"|\b(?:könnte|würde|vielleicht|wenn|falls|beispiel|nicht|kein\w*|pourra\w+|peut-être|exemple|serait|ne|pas|si"
+    r"|podría\w*|quizás?|tal vez|ejemplo|poderia|talvez|exemplo|não|potrei|forse|esempio|non|бы|если|например|не"
+    r"|возможно)\b"
+    r"|不|例如|比如|如果|可能|可以|也许|或|还没|格式|もし|例えば|かもしれ|ない|예를|만약",
     re.IGNORECASE,
 )
 # Words that make of what follows an action more than a comment on it.

@@ -155,6 +155,7 @@ class Reply:
         action: Action | None = None
         problem: ActionError | None = None
         meant = False  # whether a block that cannot be read was meant as an action
+        spoken_of: list[Action] = []
         stop, end, said = len(self.shape), 0, ""
         for block in blocks:
             if block.mark >= stop:
@@ -167,6 +168,7 @@ class Reply:
                 continue
             try:
                 found = read_block(self.text, self.shape, block.start, block.end, self.reader, marked=True)
+                spoken_of.append(found.action)
                 self._check_mark(block, tagged=tagged)
             except ActionError as error:
                 mention = self._is_mention(error, block, content, tagged=tagged)
@@ -178,7 +180,7 @@ class Reply:
                     problem = error
                 meant = meant or not mention
                 continue
-            if meant or (action is not None and found.action != action):
+            if meant or any(other != found.action for other in spoken_of):
                 raise ManyActions("there is more than one action in the reply; write only the first")
             action, said = found.action, content
             end = block.behind if tagged else found.end

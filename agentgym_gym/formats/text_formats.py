@@ -145,11 +145,13 @@ def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
 
 def _join_lines(reply: Reply) -> None:
     """Take the mark off the lines that go on with what a line before began: a fence, an object, a call."""
-    fenced, depth, kept, position = False, 0, [], 0
+    fenced, depth, kept, position, before = False, 0, [], 0, 0
     for mark in _MARKED.finditer(reply.shape):
         end = reply.shape.find("\n", mark.end())
         line = reply.shape[mark.end() : end if end >= 0 else None]
-        if fenced or depth > 0 or _GOES_ON.match(line):
+        follows = reply.shape.rfind("\n", 0, max(0, mark.start() - 1)) + 1 == before
+        before = mark.start()
+        if follows and (fenced or depth > 0 or _GOES_ON.match(line)):
             kept.append(reply.text[position : mark.start()])
             position = mark.end()
         fenced ^= line.count("```") % 2 == 1
