@@ -113,7 +113,7 @@ class PieceReader:
         """Return whether a line may be an action, by its first word alone."""
         return self.grammar.may_begin(_bare(line))
 
-    def _read(self, line: str) -> Action | ActionError | None:
+    def _read(self, line: str, *, announced: bool = False) -> Action | ActionError | None:
         line = _unfenced(line, self.grammar)
         if not line:
             return None
@@ -141,10 +141,10 @@ class PieceReader:
             plain = peeled
         if isinstance(problem, ManyActions):
             return problem
-        if announced := _ANNOUNCED.match(plain):
-            said = plain[announced.end() :]
+        if not announced and (lead := _ANNOUNCED.match(plain)):
+            said = plain[lead.end() :]
             wrapped = len(said) > 1 and _PAIRS.get(said[0]) == said[-1]
-            if (announced[1] or announced[2] or wrapped) and isinstance(read := self.read(said), Action):
+            if (lead[1] or lead[2] or wrapped) and isinstance(read := self._read(said, announced=True), Action):
                 return read
         return self._before_a_comment(plain) or self._as_a_call(plain) or _as_refused(problem, line)
 
@@ -237,6 +237,8 @@ def _without_language(code: str, grammar: Grammar) -> str:
 
 def _peeled(line: str, *, tags: bool = True, sentence: bool = True) -> str:
     """Return a line without its outermost layer: quotes, brackets, a tag, a list mark, a full stop."""
+    if not line:
+        return line
     if (
         len(line) > 1
         and _PAIRS.get(line[0]) == line[-1]
