@@ -55,6 +55,8 @@ _UNFINISHED = frozenset(
     " , = < > ( + - / | . ".split()
 )
 
+_MOST_LINES = 100  # of a statement without a fence that are looked at for its end
+
 # The beginning of a sentence, which no line of a statement has.
 _PROSE = re.compile(
     r"(?:\*\*|[#>-] ?)?(?:(?:This|That|These|The|It|I|We|You|Here|There|Note|Explanation|In this|In the|As the|Because"
@@ -176,7 +178,7 @@ class _SqlStyle(Style):
         It ends behind a semicolon at the end of a line, and before a line of prose.
         """
         position = len(block) - len(block.lstrip())
-        lines = block[position:].split("\n")
+        lines = block[position:].split("\n")[:_MOST_LINES]
         end = position
         for number, line in enumerate(lines):
             said = line.strip()

@@ -25,7 +25,9 @@ _END = (
     r"|end_of_turn|end_response|end_text|end_of_solution|hy_eos|role_end|endofturn|endofresponse|im_stop)\|>"
     r"|<｜end▁of▁sentence｜>|<end_of_turn>|<end_of_utterance>|<seed:eos>|<eos>|\[e~\[|<turn\|>"
 )
-_END_OF_TURN = re.compile(rf"(?:{_END}|{_TURN}|<\|start\|>(?!assistant))", re.IGNORECASE)
+_END_OF_TURN = re.compile(
+    rf"(?=<[|｜a-z]|\[/?INST|\[e~|\]~)(?:{_END}|{_TURN}|<\|start\|>(?!assistant))", re.IGNORECASE
+)
 _HEAD = re.compile(
     rf"(?:\s|[{UNSEEN}]|<s>|{_TURN}|<\|(?:end_header_id|header_end|im_sep|end_of_role|chatbot_token"
     r"|begin_of_solution|start_response|start_text|message|start)\|>"
@@ -44,12 +46,13 @@ _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\
 
 _THINKING = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
 _THOUGHT_MARK = re.compile(
+    r"(?=<[ \t/]{0,7}[\w|｜]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
     rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_THINKING})[\w:-]{{0,20}}|analysis|plan(?:ning)?|draft|cot)"
     r"(?:[ \t\n][^<>]{0,200})?>"
     r"|\[[ \t]?(?P<square>/)?[ \t]?(?:think(?:ing)?|thoughts?|reasoning|reflection)[ \t]?\]"
     rf"|<[|｜](?P<name>[^|｜<>\n]{{0,20}}?(?:{_THINKING}|inner_)[^|｜<>\n]{{0,20}})[|｜]>"
     r"|◁(?P<triangle>/)?think(?:ing)?▷"
-    r"|<unused9(?P<unused>[45])>|<(?P<gemma>\|channel|channel\|)>",
+    r"|<unused9(?P<unused>[45])>|<(?P<gemma>\|channel|channel\|)>)",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"```[ \t]{0,3}(\w*)")

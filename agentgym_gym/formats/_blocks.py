@@ -17,8 +17,8 @@ _MOST_LINES = 100  # at either end of a block
 
 # A sentence by which what was said before is taken back.
 _TAKEN_BACK = re.compile(
-    r"(?:^|[.!?…;:\n—(]|--)[\s*_\"'>-]*(?:"
-    r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]+)*(?:"
+    r"(?:^|[.!?…;:\n—(]|--)[\s*_\"'>-]{0,8}(?:"
+    r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]{1,4}){0,3}(?:"
     r"hmm+\b|oops\b|no[,.!…—]|no wait|nope\b|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on|hang on"
     r"|actually[,.…]|actually (?:i|let|no|that|this|it)\b|sorry[,.!…]|correction\b|scratch (?:that|this|it)"
     r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)|disregard|cancel (?:that"
@@ -30,7 +30,7 @@ _TAKEN_BACK = re.compile(
     r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
     r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
     r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
-    r"|(?:^|[.!?\n(])[\s*_>-]*(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon|warte|nein\b"
+    r"|(?:^|[.!?\n(])[\s*_>-]{0,8}(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon|warte|nein\b"
     r"|halt[,.!]|doch nicht|moment[,.!]|aspetta|scusa|não|подожд|нет[,. ]|стоп)"
     r"|等等|等一下|不对|錯|错了|算了|抱歉|待って|いや、|違う|잠깐|아니",
     re.IGNORECASE,
@@ -318,18 +318,19 @@ _ANNOUNCED = re.compile(
 )
 
 
-def check_not_taken_back(shape: str, start: int, *, complete: bool = False) -> None:
+def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, complete: bool = False) -> None:
     """Check that what follows an action does not take it back.
 
     Args:
         shape: The reply, folded.
         start: Where the action ends.
+        stop: Where somebody else begins to speak, if that is known.
         complete: Whether a reply that ends in the midst of a sentence is refused too.
 
     Raises:
         NoAction: It does.
     """
-    stop = end_of_turn(shape, start)
+    stop = end_of_turn(shape, start) if stop is None else stop
     rest = shape[start:stop].strip()
     if not rest:
         return

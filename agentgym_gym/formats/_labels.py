@@ -59,6 +59,11 @@ def folded(text: str) -> str:
     return text if text.isascii() else text.translate(_FOLDED)
 
 
+# What may stand before a label in its line; of few kinds and bounded, so that it is passed over quickly.
+_DECOR = (
+    r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}(?:<[a-z]{1,10}>)?[*_]{0,3}"
+)
+
 _OTHER_WORDS = "动作|行动|操作|行為|行为|動作|行動|アクション|액션|행동|acción|ação|действие|aktion|azione"
 _WORD = re.compile(rf"action|{_OTHER_WORDS}", re.IGNORECASE)
 _BEFORE = re.compile(
@@ -73,13 +78,13 @@ _BEFORE = re.compile(
 _BEHIND = re.compile(
     r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?"
     r"(?: (?:is|to take|i take|i choose|taken|will be|i will take|i will perform|i will perform is|for this turn))?"
-    r"[ \t*_`\"')\]]*(?:</[a-z]{1,10}>)?[ \t*_]*"
+    r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
     r"(?:[:=]+>?|-{1,2}>|[-–—](?=[ \t])|→|⇒|➡)(?:[ \t]*</[a-z]{1,10}>)?"
-    r"|(?:s|\(s\))?[ \t]*\d{0,3}[ \t*_#=`\])]*(?:</[a-z0-9]{1,10}>)?[ \t]*(?=\n|\Z)",  # a heading
+    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",  # a heading
     re.IGNORECASE,
 )
 _OTHER_LABEL = re.compile(
-    r"^(?:</?[a-z]{1,10}>|[^\w\n]|_){0,12}(?:my |the |next |final ){0,2}(?:act|command|move|decision)[*_`]*[ \t]*:",
+    rf"^{_DECOR}(?:my |the |next |final ){{0,2}}(?:act|command|move|decision)[*_`]*[ \t]*:",
     re.IGNORECASE | re.MULTILINE,
 )
 _IN_BRACKETS = re.compile(r"s?\][ \t]*(?=\S)", re.IGNORECASE)  # "[Action] move up"
@@ -97,13 +102,13 @@ _OTHERS = (
     r"|analysis|justification|assistant|ai|questions?|(?:final[ _])?answer|next steps?|why"
     r"|思考|想法|理由|分析|解释|计划|注"
 )
-_COLON = r"[ \t]*(?:[#(\[]?\d{1,3}[)\]]?)?[*_`\"')\]]*(?:</[a-z]{1,10}>)?[ \t*_]*"
+_COLON = r"[ \t]{0,3}(?:[#(\[]?\d{1,3}[)\]]?)?[*_`\"')\]]{0,6}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
 _SECTION = re.compile(
-    rf"\n(?:[^\w\n]|_|<[a-z]{{1,10}}>){{0,12}}(?:(?:{_SPEAKERS}|{_OTHERS}){_COLON}(?::|(?=\n|\Z)))",
+    rf"\n{_DECOR}(?:(?:{_SPEAKERS}|{_OTHERS}){_COLON}(?::|(?=\n|\Z)))",
     re.IGNORECASE,
 )
 _NEXT_TURN = re.compile(
-    rf"\n(?:[^\w\n]|_|<[a-z]{{1,10}}>){{0,12}}(?:(?:{_SPEAKERS}){_COLON}(?::|(?=\n|\Z))|assistant[ \t]*(?=\n))"
+    rf"\n{_DECOR}(?:(?:{_SPEAKERS}){_COLON}(?::|(?=\n|\Z))|assistant[ \t]{0, 3}(?=\n))"
     r"|<(?:observation|information|tool_response|tool_result|results?|response|output|environment|env|user)\b"
     r"|\[(?:observation|environment|user|result)\]",
     re.IGNORECASE,
@@ -128,17 +133,20 @@ def labels(shape: str) -> list[Mark]:
     """
     lowered = shape.lower() if shape.isascii() else None
     found: list[Mark] = []
+    line = -1  # where the line of the word before begins: only the first word of a line can be its label
     for start, end in _words(shape, lowered):
         if shape[end : end + 1] == ":" != shape[end + 1 : end + 2] and (
             not start or shape[start - 1] == "\n"
         ):
             found.append(Mark(start, end + 1))  # as nearly all are
+            line = start
             continue
         if shape[end : end + 6] in _INPUTS:
             continue
         first = shape.rfind("\n", max(0, start - _LONGEST_PREFIX), start) + 1
-        if first == 0 and start > _LONGEST_PREFIX:
+        if first == line or (first == 0 and start > _LONGEST_PREFIX):
             continue
+        line = first
         if first < start and not _BEFORE.fullmatch(shape, first, start):
             continue
         if start and shape[start - 1] == '"' == shape[end : end + 1]:

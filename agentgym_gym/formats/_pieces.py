@@ -15,6 +15,7 @@ from agentgym_gym.formats.call_formats import CodeAsAction
 __all__ = ["DOUBT", "PieceReader", "is_sentence"]
 
 _MOST_PIECES = 40
+_FEW_LAYERS = 3
 _LAYERS = 8  # '- **`"get 1 stick"`**.' and no deeper
 
 _PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "*": "*", "_": "_", "[": "]", "(": ")", "$": "$"}
@@ -24,14 +25,14 @@ _MARKS = re.compile(
     r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
 )
 _END_WORD = re.compile(
-    r"\s*[\[<(](?:END|DONE|STOP|EOS|EOT|FINISH|END OF (?:ACTION|REPLY|TURN|RESPONSE))[\])>]\Z"
+    r"[\[<(](?:END|DONE|STOP|EOS|EOT|FINISH|END OF (?:ACTION|REPLY|TURN|RESPONSE))[\])>]\Z"
 )
 _TAG = re.compile(r"</?[a-z]{1,10}(?: [^<>]{0,80})?/?>", re.IGNORECASE)
 _WRAPPED = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
 _LANGUAGE = re.compile(r"([a-z]+)\s+", re.ASCII)
 _COMMENT = re.compile(
-    r"\s+(?:#|//|--|<!--|[—–]|- |\(|because\b|since\b|so that\b|in order to\b|as I\b|to (?:see|make|craft|get|use|find|build|check)\b|for (?:the|my|later)\b)"
-    r"|(?<=[\w\])}`\"'*])[.!;。！；]\s*(?=[A-Z(\u4e00-\u9fff])|(?<=[\w\])}`\"'*])\s*[（，]"
+    r"\s(?:#|//|--|<!--|[—–]|- |\(|because\b|since\b|so that\b|in order to\b|as I\b|to (?:see|make|craft|get|use|find|build|check)\b|for (?:the|my|later)\b)"
+    r"|(?<=[\w\])}`\"'*])[.!;。！；]\s?(?=[A-Z(\u4e00-\u9fff])|(?<=[\w\])}`\"'*])\s*[（，]"
 )
 _CODE = CodeAsAction()
 _CALL = re.compile(r"[A-Za-z_]\w{0,60}\([^\n]*\)")
@@ -127,7 +128,7 @@ class PieceReader:
             plain = unescape(plain)
         style = self.grammar.style
         tags = style.pieces is None or not style.marked
-        for layer in range(_LAYERS):
+        for layer in range(_LAYERS if style.lines else _FEW_LAYERS):
             if not plain:
                 return None
             if layer or plain is not line:
@@ -144,7 +145,9 @@ class PieceReader:
         if not announced and (lead := _ANNOUNCED.match(plain)):
             said = plain[lead.end() :]
             wrapped = len(said) > 1 and _PAIRS.get(said[0]) == said[-1]
-            if (lead[1] or lead[2] or wrapped) and isinstance(read := self._read(said, announced=True), Action):
+            if (lead[1] or lead[2] or wrapped) and isinstance(
+                read := self._read(said, announced=True), Action
+            ):
                 return read
         return self._before_a_comment(plain) or self._as_a_call(plain) or _as_refused(problem, line)
 
@@ -253,7 +256,7 @@ def _peeled(line: str, *, tags: bool = True, sentence: bool = True) -> str:
         return line[: tag.start()].strip()
     if line[-1] in _ENDS and sentence:
         return line.rstrip(_ENDS).strip()
-    if end := _END_WORD.search(line):
+    if line[-1] in "])>" and (end := _END_WORD.match(line, max(map(line.rfind, "[<(")))):
         return line[: end.start()].strip()
     if mark := _MARKS.match(line):
         return line[mark.end() :].strip()

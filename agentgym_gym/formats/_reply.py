@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from agentgym_gym.actions import Action, Grammar
@@ -24,9 +25,9 @@ from agentgym_gym.formats._pieces import PieceReader, is_sentence
 
 __all__ = ["Block", "Reply"]
 
-_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*-->")
 _CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
 _LONGEST_TAG = 16
+_MOST_TAGS, _MOST_BLOCKS = 200, 40  # that are looked at; a reply that repeats one of them has more
 _PROMPT = re.compile(r"\n[ \t]*>")
 _ENDS_OF_PIECES = frozenset("`>}")
 _ONE_FENCE = 2  # it opens and it closes
@@ -62,7 +63,7 @@ class Reply:
     def __init__(self, reply: str, grammar: Grammar) -> None:
         self.text = answer_of(reply)
         if "<!--" in self.text:
-            self.text = _COMMENT.sub(lambda comment: " " * len(comment[0]), self.text)
+            self.text = _without_comments(self.text)
         self.shape = folded(self.text)
         self.reader = PieceReader(grammar)
         self.style = grammar.style
@@ -105,7 +106,7 @@ class Reply:
     def tagged(self) -> Action | None:
         """Return the action between its tags; None where there is no tag."""
         found = []
-        for mark, end, behind in tags(self.shape):
+        for mark, end, behind in islice(tags(self.shape), _MOST_TAGS):
             cut = _CUT_TAG.search(self.shape, max(mark.end, end - _LONGEST_TAG), end)
             end = cut.start() if cut else end
             inside = labels(self.shape[mark.end : end])
@@ -156,7 +157,7 @@ class Reply:
         problem: ActionError | None = None
         meant = False  # whether a block that cannot be read was meant as an action
         spoken_of: list[Action] = []
-        stop, end, said = len(self.shape), 0, ""
+        stop, end, said, tried = len(self.shape), 0, "", 0
         for block in blocks:
             if block.mark >= stop:
                 break
@@ -166,6 +167,9 @@ class Reply:
                 continue
             if not content.strip("*_`#\n "):
                 continue
+            tried += 1
+            if tried > _MOST_BLOCKS:
+                raise ManyActions("there is more than one action in the reply; write only the first")
             try:
                 found = read_block(self.text, self.shape, block.start, block.end, self.reader, marked=True)
                 spoken_of.append(found.action)
@@ -187,7 +191,7 @@ class Reply:
             stop = end_of_turn(self.shape, end)
         if action is None:
             raise problem or NoAction("the place for the action is empty")
-        check_not_taken_back(self.shape, end)
+        check_not_taken_back(self.shape, end, stop)
         return action
 
     def _check_mark(self, block: Block, *, tagged: bool) -> None:
@@ -212,6 +216,15 @@ class Reply:
     def _in_a_sentence(self, block: Block) -> bool:
         line = self.shape.rfind("\n", 0, block.mark) + 1
         return bool(re.search(r"\w", self.shape[line : block.mark]))
+
+
+def _without_comments(text: str) -> str:
+    """Return a text with blanks in place of the comments of HTML; one without an end is none."""
+    kept, position = [], 0
+    while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start)) >= 0:
+        kept += [text[position:start], " " * (end + 3 - start)]
+        position = end + 3
+    return "".join([*kept, text[position:]])
 
 
 def _end_of_line(shape: str, start: int) -> int:

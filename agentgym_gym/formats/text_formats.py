@@ -7,6 +7,7 @@ what the whole reply says decides. That gives one action, or an error that says 
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.errors import NoAction
@@ -112,6 +113,7 @@ _THOUGHT = re.compile(_THINK, re.IGNORECASE)
 _LABEL = re.compile(r"[*_`]*(?:next )?act(?:ion)?[*_`]*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE)
 _GOES_ON = re.compile(r"[*_`]*action[ _]?input\b", re.IGNORECASE)
 _OK = re.compile(r"OK\.?[ \t]*(?=\n|\Z)")
+_MOST_COMMANDS = 300
 _MOST_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million is read quickly
 
 
@@ -123,7 +125,8 @@ def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
     if not starts:
         return [], []
     blocks, thoughts = _asides(reply, 0, starts[0]), []
-    for start, end in zip(starts, [*starts[1:], len(shape)], strict=True):
+    ends = [*starts[1:], len(shape)]
+    for start, end in islice(zip(starts, ends, strict=True), _MOST_COMMANDS):
         mark = _MARKED.match(shape, start)
         begin = mark.end() if mark else start
         line = shape.find("\n", begin, end)
@@ -146,7 +149,9 @@ def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
 def _join_lines(reply: Reply) -> None:
     """Take the mark off the lines that go on with what a line before began: a fence, an object, a call."""
     fenced, depth, kept, position, before = False, 0, [], 0, 0
-    for mark in _MARKED.finditer(reply.shape):
+    if not any(sign in reply.shape for sign in ("```", "{", "nput")):
+        return
+    for mark in islice(_MARKED.finditer(reply.shape), _MOST_COMMANDS):
         end = reply.shape.find("\n", mark.end())
         line = reply.shape[mark.end() : end if end >= 0 else None]
         follows = reply.shape.rfind("\n", 0, max(0, mark.start() - 1)) + 1 == before
