@@ -50,9 +50,56 @@ _MARKS = re.compile(
 
 # What no statement ends with.
 _UNFINISHED = frozenset(
-    "select from join inner outer left right cross natural where and or on by group order having as in not like"
-    " between union all distinct except intersect limit offset case when then else with using is set values"
-    " , = < > ( + - / | . ".split()
+    [
+        "select",
+        "from",
+        "join",
+        "inner",
+        "outer",
+        "left",
+        "right",
+        "cross",
+        "natural",
+        "where",
+        "and",
+        "or",
+        "on",
+        "by",
+        "group",
+        "order",
+        "having",
+        "as",
+        "in",
+        "not",
+        "like",
+        "between",
+        "union",
+        "all",
+        "distinct",
+        "except",
+        "intersect",
+        "limit",
+        "offset",
+        "case",
+        "when",
+        "then",
+        "else",
+        "with",
+        "using",
+        "is",
+        "set",
+        "values",
+        ",",
+        "=",
+        "<",
+        ">",
+        "(",
+        "+",
+        "-",
+        "/",
+        "|",
+        ".",
+    ]
 )
 
 _MOST_LINES = 100  # of a statement without a fence that are looked at for its end

@@ -44,7 +44,9 @@ __all__ = [
 _FENCE = "```"
 
 # What would make one action of two that stand on one line.
-_ACTIONS = tuple(f"] {verb} [" for verb in "click type hover press scroll goto tab_focus stop".split())
+_ACTIONS = tuple(
+    f"] {verb} [" for verb in ["click", "type", "hover", "press", "scroll", "goto", "tab_focus", "stop"]
+)
 _BETWEEN = (
     *_ACTIONS,
     *(f"]{joint}{action[2:]}" for joint in (", ", "; ", " and ", " then ") for action in _ACTIONS),

@@ -1,5 +1,7 @@
 """The one action in a block of text, judged by all that the block says."""
 
+# ruff: noqa: RUF001 - models write these characters, too
+
 from __future__ import annotations
 
 import re
@@ -97,9 +99,9 @@ def read_block(
         raise NoAction("nothing in the reply is marked as the action")
     found = _of_pieces(block, shape[start:end], pieces, reader, marked) if pieces else None
     if found is None and not only_marked and style.lines:
-        found = _of_lines(block, shape[start:end], reader, marked)
+        found = _of_lines(block, shape[start:end], reader)
     elif found is None:
-        found = _of_whole(block, reader, marked)
+        found = _of_whole(block, reader)
     return Found(found.action, start + found.end)
 
 
@@ -130,7 +132,7 @@ def _of_pieces(
         elif read is not None and problem is None:
             problem = read
     if place is not None and shape[: place.start].strip(_EMPTY_MARKS + "\n"):
-        check_meant(shape, place.start, place.end, marked=marked)
+        check_meant(shape, place.start, place.end)
     elif place is not None and not marked:
         _check_not_going_on(shape, place.end, beside=False)
     if found is None and problem is not None and not (style.lines and marked):
@@ -144,7 +146,7 @@ def _end_of_call(block: str, start: int, end: int) -> int:
     return brace + 1 if brace >= 0 else end
 
 
-def _of_whole(block: str, reader: PieceReader, marked: bool) -> Found:
+def _of_whole(block: str, reader: PieceReader) -> Found:
     """Return the action that a block is, or its first paragraph, or its first line."""
     said = reader.grammar.style.alone(block).strip()
     if len(said) > MAX_ACTION_CHARS:
@@ -165,7 +167,7 @@ def _of_whole(block: str, reader: PieceReader, marked: bool) -> Found:
     raise problem
 
 
-def _of_lines(block: str, shape: str, reader: PieceReader, marked: bool) -> Found:
+def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
     """Return the action that one line of a block is; other lines may only be about it."""
     found: Found | None = None
     first: ActionError | None = None
@@ -195,7 +197,7 @@ def _of_lines(block: str, shape: str, reader: PieceReader, marked: bool) -> Foun
                 first = read
             led = led or bool(line.strip(_EMPTY_MARKS))
     if place is not None and led:
-        check_meant(shape, place.start, place.end, marked=marked)
+        check_meant(shape, place.start, place.end)
     if found is None:
         raise first or NoAction("the place for the action is empty")
     called = _INPUT.search(shape, found.end)
@@ -222,14 +224,13 @@ def _lines(block: str, shape: str, *, verbatim: bool) -> list[_Piece]:
     return found
 
 
-def check_meant(shape: str, start: int, end: int, *, marked: bool = True) -> None:
+def check_meant(shape: str, start: int, end: int) -> None:
     """Check that the text around an action, which says something before it, does not only speak of it.
 
     Args:
         shape: The text, folded.
         start: Where the action begins.
         end: Where it ends.
-        marked: Whether the place is marked as that of the action.
 
     Raises:
         NoAction: It does.
@@ -242,7 +243,7 @@ def check_meant(shape: str, start: int, end: int, *, marked: bool = True) -> Non
         sentence = _SENTENCE_END.split(lead.rstrip(".!?:"))[-1]
         if announces_no_action(sentence) or (beside and _WHEN.search(sentence)):
             raise _only_a_mention()
-    if (beside or not closed) and (not marked or not lead.endswith(":")):
+    if (beside or not closed) and not lead.endswith(":"):
         _check_not_going_on(shape, end, beside=bool(beside))
 
 

@@ -1,5 +1,7 @@
 """Where a reply marks its action: labels such as ``Action:``, tags, and what begins somebody else's turn."""
 
+# ruff: noqa: RUF001 - models write these characters, too
+
 from __future__ import annotations
 
 import re
@@ -47,7 +49,7 @@ def _same_length() -> dict[int, str]:
         "\xa0\u1680\u202f\u205f\u3000", " "
     )
     pairs |= {chr(code): " " for code in range(0x2000, 0x2010)}
-    pairs |= {letter: " " for letter in "\ufeff\u2060\u2061\u2062\u2063\u2064\u00ad\u180e"}
+    pairs |= dict.fromkeys("\ufeff\u2060\u2061\u2062\u2063\u2064\xad\u180e", " ")
     return {ord(odd): plain for odd, plain in pairs.items()}
 
 

@@ -1,10 +1,11 @@
 """How one action is read from a line or another piece of a reply, whatever it is wrapped in."""
 
+# ruff: noqa: RUF001 - models write these characters, too
+
 from __future__ import annotations
 
 import re
 from html import unescape
-
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
@@ -16,6 +17,7 @@ __all__ = ["DOUBT", "PieceReader", "is_sentence"]
 
 _MOST_PIECES = 40
 _FEW_LAYERS = 3
+_LONGEST_COMMENT = 300  # that is looked at
 _LAYERS = 8  # '- **`"get 1 stick"`**.' and no deeper
 
 _PAIRS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "*": "*", "_": "_", "[": "]", "(": ")", "$": "$"}
@@ -165,7 +167,7 @@ class PieceReader:
         comment = _COMMENT.search(line) if self.grammar.style.lines else None
         if comment is None or not comment.start():
             return None
-        said = line[comment.start() :]
+        said = line[comment.start() : comment.start() + _LONGEST_COMMENT]
         if _MORE.search(said) or DOUBT.search(said):
             return None
         words = _peeled(said.strip(" \t#/-()（），,.—–!;。"))

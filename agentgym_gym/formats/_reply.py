@@ -83,7 +83,10 @@ class Reply:
             ends = [section_end(shape, mark.end, end) for mark, end in zip(found, ends, strict=True)]
         else:
             found = inline_labels(shape) if inline else []
-            ends = [_end_of_line(shape, mark.end) for mark in found]
+            starts = [*(mark.start for mark in found), len(shape)][1:]
+            ends = [
+                min(_end_of_line(shape, mark.end), start) for mark, start in zip(found, starts, strict=True)
+            ]
         blocks = [Block(*mark, end, end) for mark, end in zip(found, ends, strict=True)]
         return self.one_of(blocks) if blocks else None
 

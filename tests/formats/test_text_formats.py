@@ -1,5 +1,7 @@
 """What the text formats read, and what they refuse, judged on the whole of a reply."""
 
+# ruff: noqa: RUF001 - models write these characters, too
+
 from __future__ import annotations
 
 import pytest
@@ -9,7 +11,6 @@ from agentgym_gym import FORMATS, errors
 from agentgym_gym.actions import Grammar, Thought
 
 TEXT_FORMATS = ("react", "tags", "adapt", "bare")
-ENVIRONMENTS = agentgym_gym.environments()
 
 THINKING = [
     *("<think>{}", "<Think>{}", "< think >{}", "<think lang='en'>{}", "<thinking>{}", "<THINKING>\n{}"),
@@ -59,8 +60,9 @@ CLOSED = [
     *("<think>{}</think><|begin_of_solution|>", "<think></think>", "<think>\n\n</think>\n\n"),
 ]
 
+MOST_TRIED = 400  # 40 pieces, each with what is around it taken off layer by layer
+
 each_format = pytest.mark.parametrize("name", TEXT_FORMATS)
-each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
 
 
 def grammar_of(environment):
@@ -186,6 +188,54 @@ NOT_MEANT = {
 )
 def test_what_was_not_meant_is_not_played(name, environment, reply):
     assert read(name, environment, reply) is None
+
+
+# ------------------------------------------------------------------------------------------ how much is done
+
+LONG = [
+    *(
+        "word\n",
+        "<",
+        "{",
+        "`",
+        "``` ",
+        "Action: ",
+        "Action:\n",
+        "Action: move up\n",
+        "\u200b",
+        "'\"",
+        "> a\n",
+    ),
+    *(
+        "<action>",
+        "<action>a</action>",
+        "(a) ",
+        "a. Action: b",
+        "<!-- ",
+        "- ",
+        "SELECT 1;\n",
+        "<search>a</search>",
+    ),
+]
+
+
+@each_format
+@pytest.mark.parametrize("piece", LONG)
+def test_no_more_pieces_are_tried_in_a_longer_reply(name, piece, monkeypatch):
+    tried = []
+    parse = Grammar.parse
+    monkeypatch.setattr(Grammar, "parse", lambda self, text: tried.append(len(text)) or parse(self, text))
+    for environment in ("TextCraft", "SearchQA"):
+        counts = []
+        for size in (8_000, 16_000):
+            tried.clear()
+            read(
+                name,
+                environment,
+                FORMATS[name].example(grammar_of(environment)) + "\n" + piece * (size // len(piece)),
+            )
+            counts.append(len(tried))
+        assert counts[1] <= max(counts[0], MOST_TRIED)
 
 
 # ----------------------------------------------------------------------------------------- what was plain
