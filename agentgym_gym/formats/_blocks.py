@@ -52,8 +52,8 @@ _NO_INPUT = re.compile(
 )
 _INPUT = re.compile(r"\baction[ _]?input\b", re.IGNORECASE)
 _EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
-_SAME_SENTENCE = re.compile(r"[ \t*_`'\"]*(?:[,;][ \t]*\w|[^\W\dA-Z_])")
-_FLOWS_ON = re.compile(r"\s*\n?[ \t]*[,;]?[ \t]*[a-zà-ÿ]")
+_SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
+_FLOWS_ON = re.compile(r"[\s,;]{0,40}[a-zà-ÿ]")
 
 
 class Found(NamedTuple):
