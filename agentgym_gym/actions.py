@@ -37,6 +37,8 @@ __all__ = ["MAX_ACTION_CHARS", "Action", "Grammar", "ListOf", "Style", "Thought"
 MAX_ACTION_CHARS = 16_384
 """Longest text read as one action. A reply may be longer; its action may not."""
 
+_SHORT = 40  # characters of an action that begins with no word of its own
+
 
 @dataclass(frozen=True)
 class Style:
@@ -69,10 +71,18 @@ class Style:
 
     def cut(self, block: str) -> list[str]:
         """Return the parts of a block of text that may each be an action."""
-        found = [match[0] for match in self.pieces.finditer(block)] if self.pieces else []
+        found = [block[start:end] for start, end in self.places(block)]
         if found or not self.lines:
             return found or [block]
         return block.split("\n") if self.verbatim else block.splitlines()
+
+    def places(self, block: str) -> list[tuple[int, int]]:
+        """Return where the pieces of a block begin and end that what surrounds them shows to be actions."""
+        return [match.span() for match in self.pieces.finditer(block)] if self.pieces else []
+
+    def alone(self, block: str) -> str:
+        """Return the part of a block without such pieces that is the action, without what is said about it."""
+        return block
 
     def first_word(self, action: str) -> str:
         """Return the first word of an action's text, in lower case; may be empty."""
@@ -180,6 +190,11 @@ class Grammar:
             raise UnknownAction(f"{shown(text)} is not one of the actions: {self._names}", text=text)
         # What most of the words at the beginning agree with is what was meant.
         raise problems[max(problems, key=lambda action: len(action.head()))]
+
+    def may_begin(self, text: str) -> bool:
+        """Return whether an action begins with the first word of a text, or whether a short one may be any."""
+        opening = self.style.first_word(text)
+        return opening in self._by_opening or (bool(self._of_any) and len(text) <= _SHORT)
 
     def knows(self, text: str) -> bool:
         """Return whether :meth:`parse` reads an action from the text."""

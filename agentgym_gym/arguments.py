@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["Argument", "Choice", "Integer", "Name", "Text", "strategies"]
+__all__ = ["NO_NAMES", "Argument", "Choice", "Integer", "Name", "Text", "strategies"]
 
 T = TypeVar("T")
 
@@ -156,6 +156,29 @@ class Integer(Argument[int]):
     def sample(self, rng: np.random.Generator) -> int:
         """Draw a small number."""
         return int(rng.integers(self.minimum, min(self.maximum, self.minimum + 8), endpoint=True))
+
+
+NO_NAMES = (
+    *(
+        "because",
+        "so",
+        "since",
+        "then",
+        "or",
+        "if",
+        "not",
+        "but",
+        "now",
+        "that",
+        "this",
+        "i",
+        "we",
+        "my",
+        "it",
+    ),
+    *("is", "was", "for", "instead", "maybe", "please", "first", "next", "also"),
+)
+"""Words of a sentence that goes on behind a name: "get 1 stick because I need it"."""
 
 
 class Name(Argument[str]):

@@ -43,18 +43,18 @@ WAYS: dict[str, type[ActionError] | None] = {
     "Thought:\nx\n\nAction:\n**{action}**": None,
     "Thought:\nx\n\nAction:\n{ACTION}": None,
     "Thought:\nx\r\n\r\nAction:\r\n{action}\r\n": None,
-    "Thought:\nx\n\nAction:\n{action}\n\nAction:\n{action}": ManyActions,
+    "Thought:\nx\n\nAction:\n{action}\n\nAction:\n{action}": None,
     "Thought:\nx\n\nAction:\n{action}\n{next}": ManyActions,
     "{action}": NoAction,
     "": NoAction,
     "Thought:\nonly a thought": NoAction,
     "[[ {action} ]]": NoAction,
     "> think: x\n> {action}": NoAction,
-    "<action>{action}</action>": NoAction,
+    "<action>{action}</action>": None,
 }
 """A template of a reply in the format ``react``: the kind of error, or None where the action is read."""
 
-MARKED = frozenset({"{action}", "[[ {action} ]]", "> think: x\n> {action}", "<action>{action}</action>"})
+MARKED = frozenset({"{action}", "[[ {action} ]]", "> think: x\n> {action}"})
 """Those that are read all the same where an action shows by itself that it is one."""
 
 

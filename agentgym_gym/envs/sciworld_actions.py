@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.arguments import Integer, Name, strategies
+from agentgym_gym.arguments import NO_NAMES, Integer, Name, strategies
 from agentgym_gym.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class _Thing(Name):
 
     def __init__(self) -> None:
         word = r"[a-z0-9()]+(?:['-][a-z0-9()]+)*"
-        super().__init__(_SAMPLES, words=rf"{word}(?: {word})*", max_chars=200)
+        super().__init__(_SAMPLES, words=rf"{word}(?: {word})*", max_chars=200, reserved=NO_NAMES)
 
     def read(self, text: str) -> str:
         """Read a name, also one in quotes."""

@@ -38,9 +38,12 @@ _MARKS = re.compile(r"</?(?:search|answer|action|think)>|```|<\||<｜|<end_of_tu
 class Words(Text):
     """Text on one line, with one blank between words; reading makes it so."""
 
+    _bold = re.compile(r"\*\*.*\*\*", re.DOTALL)
+
     def read(self, text: str) -> str:
-        """Read text, whatever the white space in it."""
-        return super().read(" ".join(text.split()))
+        """Read text, whatever the white space in it, and without the stars that print it bold."""
+        text = " ".join(text.split())
+        return super().read(text[2:-2].strip() if self._bold.fullmatch(text) else text)
 
     def check(self, value: Any) -> None:
         """Accept text without tags and without more white space than it needs."""
@@ -48,8 +51,8 @@ class Words(Text):
         if value != " ".join(value.split()):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         mark = _MARKS.search(value)
-        if mark:
-            raise BadArguments(f"{mark[0]!r} cannot stand in {self.describe()}")
+        if mark or self._bold.fullmatch(value):
+            raise BadArguments(f"{mark[0] if mark else '**'!r} cannot stand in {self.describe()}")
 
 
 class _Tagged(Action):

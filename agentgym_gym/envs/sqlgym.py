@@ -42,10 +42,85 @@ _OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re
 
 # What ends a reply or an action in one format or another, wherever it stands.
 _MARKS = re.compile(
-    r"```|</?(?:action|think)>|<\||<｜|<end_of_turn>"
+    r"```|\b(?:then|or)\s+select\b|</?(?:action|think)>|<\||<｜|<end_of_turn>"
     r"|^[ \t>#*_`-]*(?:next[ \t]+)?(?:action|observation|thought)[ \t\d*_`]*(?:[:：]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
+
+
+# What no statement ends with.
+_UNFINISHED = frozenset(
+    [
+        "select",
+        "from",
+        "join",
+        "inner",
+        "outer",
+        "left",
+        "right",
+        "cross",
+        "natural",
+        "where",
+        "and",
+        "or",
+        "on",
+        "by",
+        "group",
+        "order",
+        "having",
+        "as",
+        "in",
+        "not",
+        "like",
+        "between",
+        "union",
+        "all",
+        "distinct",
+        "except",
+        "intersect",
+        "limit",
+        "offset",
+        "case",
+        "when",
+        "then",
+        "else",
+        "with",
+        "using",
+        "is",
+        "set",
+        "values",
+        ",",
+        "=",
+        "<",
+        ">",
+        "(",
+        "+",
+        "-",
+        "/",
+        "|",
+        ".",
+    ]
+)
+
+_MOST_LINES = 100  # of a statement without a fence that are looked at for its end
+
+# The beginning of a sentence, which no line of a statement has.
+_PROSE = re.compile(
+    r"(?:\*\*|[#>-] ?)?(?:(?:This|That|These|The|It|I|We|You|Here|There|Note|Explanation|In this|In the|As the|Because"
+    r"|Since|So|My|To (?:get|find|count|answer)|First|Now|If|However|But|Also|Finally|Let|An?|Each|All the|Which)\b"
+    r"|[A-Z][a-z]+(?: [a-z]+){3,}|[A-Za-z][\w' ,-]*[.!?:](?:\s|\Z))"
+)
+
+
+def _closed(sql: str) -> bool:
+    """Return whether no quote, bracket or comment of a text is open at its end."""
+    depth = 0
+    for token in _tokens(sql):
+        text = token[0]
+        if token.lastgroup == "quoted" and (len(text) < 2 or text[-1] not in "'\"`]"):  # noqa: PLR2004 - a pair
+            return False
+        depth += (text == "(") - (text == ")")
+    return depth == 0
 
 
 def _tokens(sql: str) -> Iterator[re.Match[str]]:
@@ -100,11 +175,14 @@ class Sql(Text):
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
         if not _reads(_tokens(value)):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        ended = False
-        for token in _tokens(value) if ";" in value else ():
+        last, ended = "", False
+        for token in _tokens(value):
             if ended and token.lastgroup != "end":
                 raise ManyActions("there is more than one SQL statement; only one can be executed")
             ended = ended or token.lastgroup == "end"
+            last = last if ended else token[0]
+        if last.lower() in _UNFINISHED or not _closed(value):
+            raise BadArguments(f"the SQL statement breaks off: {shown(value[-40:])}")
 
     def _fits(self, value: str) -> bool:
         try:
@@ -135,10 +213,29 @@ class _SqlStyle(Style):
 
     _beside: ClassVar[re.Pattern[str]] = re.compile(r"^[ \t]*(?:SELECT|WITH)\b.*(?:\n.+)*", re.MULTILINE)
 
-    def cut(self, block: str) -> list[str]:
-        """Return what stands in fences; where there is a fence, a statement outside of it as well."""
-        rest, fences = self.pieces.subn("\n\n", block) if self.pieces else (block, 0)
-        return super().cut(block) + (self._beside.findall(rest) if fences else [])
+    def places(self, block: str) -> list[tuple[int, int]]:
+        """Return where fences stand; where there is a fence, a statement outside of it as well."""
+        fences = super().places(block)
+        rest = self.pieces.sub(lambda fence: "\n" * len(fence[0]), block) if fences and self.pieces else ""
+        return sorted(fences + [match.span() for match in self._beside.finditer(rest)])
+
+    def alone(self, block: str) -> str:
+        """Return a statement without a fence, up to its end where prose follows.
+
+        It ends behind a semicolon at the end of a line, and before a line of prose.
+        """
+        position = len(block) - len(block.lstrip())
+        lines = block[position:].split("\n")[:_MOST_LINES]
+        end = position
+        for number, line in enumerate(lines):
+            said = line.strip()
+            if number and _PROSE.match(said) and _closed(block[position:end]):
+                return block[position:end]
+            end += len(line) + (1 if number else 0)
+            if said.endswith(";") and _closed(block[position:end]):
+                rest = block[end:].strip()
+                return block[position:end] if _PROSE.match(rest) else block
+        return block
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar
 
 from agentgym_gym._templates import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.arguments import Integer, Name
+from agentgym_gym.arguments import NO_NAMES, Integer, Name
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import plain_line
@@ -29,7 +29,7 @@ _Item = Annotated[
     str,
     Name(
         ["oak logs", "stick", "white dye", "iron ingot", "string", "glass", "bone meal", "redstone"],
-        reserved=["using"],
+        reserved=["using", "to", *NO_NAMES],
         namespace="minecraft:",
         words=r"[a-z]+(?: [a-z]+)*",  # no item has a number: "oak logs and 2 sticks" is two
     ),

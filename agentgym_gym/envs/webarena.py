@@ -43,6 +43,16 @@ __all__ = [
 
 _FENCE = "```"
 
+# What would make one action of two that stand on one line.
+_ACTIONS = tuple(
+    f"] {verb} [" for verb in ["click", "type", "hover", "press", "scroll", "goto", "tab_focus", "stop"]
+)
+_BETWEEN = (
+    *_ACTIONS,
+    *(f"]{joint}{action[2:]}" for joint in (", ", "; ", " and ", " then ") for action in _ACTIONS),
+)
+_WITHOUT = (_FENCE, *_BETWEEN)
+
 # A fence and what follows it up to the next; of fences with nothing between them only the last opens.
 _FENCED = re.compile(r"(?<!`)`{3,}(?!`)(?!\s*```)(?:.*?`{3,}|.*\Z)", re.DOTALL)
 
@@ -121,7 +131,7 @@ class TypeText(_Browsing):
         "type[{id}][{text}]": {"press_enter": 1},
     }
     id: _Element
-    text: Annotated[str, _Typed(["restaurants near CMU", "teapot"], without=[_FENCE]), "what to type"]
+    text: Annotated[str, _Typed(["restaurants near CMU", "teapot"], without=_WITHOUT), "what to type"]
     press_enter: Annotated[int, _Flag(), "1 to press Enter behind it, 0 not to"]
 
 
@@ -142,7 +152,7 @@ class Press(_Browsing):
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"press[{keys}]": {}}
     keys: Annotated[
         str,
-        Text(["Control+v", "Enter", "PageDown"], max_chars=100, without=[_FENCE]),
+        Text(["Control+v", "Enter", "PageDown"], max_chars=100, without=_WITHOUT),
         "the keys, with a plus sign between them",
     ]
 
@@ -166,7 +176,7 @@ class Goto(_Browsing):
 
     template: ClassVar[str] = "goto [{url}]"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"goto[{url}]": {}}
-    url: Annotated[str, Text(["http://homepage.com"], without=[_FENCE]), "the address"]
+    url: Annotated[str, Text(["http://homepage.com"], without=_WITHOUT), "the address"]
 
 
 @dataclass(frozen=True)
@@ -212,7 +222,7 @@ class Stop(_Browsing):
 
     template: ClassVar[str] = "stop [{answer}]"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"stop[{answer}]": {}, "stop": {"answer": ""}}
-    answer: Annotated[str, _Answer(["$42", "N/A"], without=[_FENCE]), "the answer, or nothing"]
+    answer: Annotated[str, _Answer(["$42", "N/A"], without=_WITHOUT), "the answer, or nothing"]
 
 
 _GRAMMAR = Grammar(

@@ -30,6 +30,10 @@ __all__ = ["WEBSHOP", "Click", "Search", "WebShopWire"]
 _COMMANDS = frozenset({"<a>", "<c>", "<q>", "<r>"})
 
 
+# What would make one action of two that stand on one line.
+_ACTIONS = ("search[", "search [", "click[", "click [")
+
+
 class _Keywords(Text):
     """Text that the server searches for."""
 
@@ -54,7 +58,7 @@ class Search(_Shopping):
     keywords: Annotated[
         str,
         # The search engine takes no more than 1,024 different words, and may count each letter as one.
-        _Keywords(["waterproof hiking boots", "green coffee table"], max_chars=1_000),
+        _Keywords(["waterproof hiking boots", "green coffee table"], max_chars=1_000, without=_ACTIONS),
         "what to search for",
     ]
 
@@ -67,7 +71,7 @@ class Click(_Shopping):
     accepts: ClassVar[dict[str, dict[str, str]]] = {"click [{item}]": {}}
     item: Annotated[
         str,
-        Text(["buy now", "back to search", "next >", "B09N8SLFRJ", "size: x-large [tall]"]),
+        Text(["buy now", "back to search", "next >", "B09N8SLFRJ", "size: x-large [tall]"], without=_ACTIONS),
         "what to click",
     ]
 

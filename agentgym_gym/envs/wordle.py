@@ -17,7 +17,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Argument, strategies
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
-from agentgym_gym.errors import BadArguments
+from agentgym_gym.errors import BadArguments, ManyActions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,12 @@ WORDS = (
 """The words that the server knows, which the rules tell the agent."""
 
 
+# Words of five letters with which models fill their replies. With blanks between the letters they are guesses.
+_NO_GUESSES = frozenset(
+    {"guess", "sorry", "maybe", "think", "hmmmm", "great", "thank", "reply", "right", "start"}
+)
+
+
 class _Word(Argument[str]):
     """A word of five letters, written with blanks between them.
 
@@ -42,11 +48,29 @@ class _Word(Argument[str]):
     """
 
     _value = re.compile(r"[a-z]{5}", re.ASCII)
+    _between = re.compile(r"(?:[ ,;/&+|]|\band\b|\bor\b|\bthen\b)+")
     _written = re.compile(r"[a-z]{5}|[a-z](?:[ ,_-]{1,3}[a-z]){4}", re.ASCII)
 
     def read(self, text: str) -> str:
-        """Read five letters, whatever their capitals."""
+        """Read five letters, whatever their capitals.
+
+        Raises:
+            ManyActions: There are several of the words that the server knows, and nothing else.
+            BadArguments: There is anything else.
+        """
         word = text.strip(" .").lower()
+        if word in _NO_GUESSES:
+            raise BadArguments(f"expected {self.describe()}, got {shown(text)}; a guess has blanks in it")
+        return self._letters(text)
+
+    def from_json(self, value: Any) -> str:
+        """Read the letters, of any word."""
+        return self._letters(value) if isinstance(value, str) else super().from_json(value)
+
+    def _letters(self, text: str) -> str:
+        word = text.strip(" .").lower()
+        if len(words := self._between.split(word)) > 1 and all(each in WORDS for each in words):
+            raise ManyActions("there is more than one word in the reply; guess one")
         if not self._written.fullmatch(word):
             raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
         return re.sub(r"[ ,_-]", "", word)

@@ -1,4 +1,8 @@
-"""The formats in which an action is written out in words."""
+"""The formats in which an action is written out in words.
+
+All of them read in one way: the places that a reply marks as that of its action are found, each is read, and
+what the whole reply says decides. That gives one action, or an error that says what to write.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,12 @@ import re
 from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
-from agentgym_gym.errors import ManyActions, NoAction
-from agentgym_gym.formats.base import Format, ParsedReply, answer_of, one_action, read_piece
+from agentgym_gym.errors import NoAction
+from agentgym_gym.formats._labels import ANSWERED
+from agentgym_gym.formats._reply import Block, Reply
+from agentgym_gym.formats.base import Format, ParsedReply
 
 __all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
-
-_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million lines is read quickly
 
 
 class ReAct(Format):
@@ -22,36 +26,17 @@ class ReAct(Format):
         "First write what you think below the word `Thought:`, then exactly one action below the word "
         "`Action:`, and end your reply there."
     )
-    # A line is found by the line end before it, which is fast; "^" is tried at each letter.
-    _label = re.compile(
-        r"\n(?:[ \t>#*_`-]*(?:next[ \t]+)?action(?:[ \t]*\d{1,3})?[*_`]*[ \t]*[:：][*_]*"
-        r"|[ \t]*(?:#{1,6}[ \t]*|\*\*)action(?:\*\*)?[ \t]*$)",  # a heading needs no colon
-        re.IGNORECASE | re.MULTILINE,
-    )
-    # Inside a line, only behind the end of a sentence: "my last Action: get 1 stick failed" is a report.
-    _inline = re.compile(r"(?:(?<=[.!?;:)])|(?<=[.!?;:)][ \t]))[*_`]*Action[*_`]*[:：][*_]*")
-    _next = re.compile(r"^[ \t>#*_`-]*(?:observation|thought)[*_`]*[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 
     def _wrap(self, action: Action, thought: str) -> str:
         return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Read the text after the one ``Action:``.
+        """Read what stands behind ``Action:``.
 
-        A label at the beginning of a line counts. One inside a line counts only if there is no other. Text
-        that can only be an action needs no label.
+        A label at the beginning of a line counts. One inside a line counts only behind the end of a sentence,
+        and if there is no other. Text that can only be an action needs no label.
         """
-        reply = "\n" + answer_of(reply)
-        labels = _first_two(self._label, reply) or _first_two(self._inline, reply)
-        if not labels and grammar.style.shows_in(reply):
-            return one_action(reply, grammar)
-        if not labels:
-            raise NoAction("there is no `Action:` in the reply")
-        if len(labels) > 1:
-            raise ManyActions("there is more than one `Action:` in the reply")
-        after = reply[labels[0].end() :]
-        following = self._next.search(after)
-        return one_action(after[: following.start()] if following else after, grammar)
+        return _marked(Reply(reply, grammar), "write it below the word `Action:`")
 
 
 class Tags(Format):
@@ -62,23 +47,28 @@ class Tags(Format):
         "First write what you think between `<think>` and `</think>`, then exactly one action between "
         "`<action>` and `</action>`."
     )
-    _open = re.compile(r"<action>", re.IGNORECASE)
-    _close = re.compile(r"</action>", re.IGNORECASE)
 
     def _wrap(self, action: Action, thought: str) -> str:
         return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Read the text between the tags."""
-        reply = answer_of(reply)
-        opened = _first_two(self._open, reply)
-        if not opened:
-            raise NoAction("there is no `<action>` in the reply")
-        if len(opened) > 1:
-            raise ManyActions("there is more than one `<action>` in the reply")
-        # Where generation stops at `</action>`, an engine leaves that out of the reply.
-        closed = self._close.search(reply, opened[0].end())
-        return one_action(reply[opened[0].end() : closed.start() if closed else None], grammar)
+        """Read what stands between the tags."""
+        return _marked(Reply(reply, grammar), "write it between `<action>` and `</action>`", tags_first=True)
+
+
+def _marked(reply: Reply, advice: str, *, tags_first: bool = False) -> Action:
+    """Return the action that a label, a tag or its own form marks.
+
+    Raises:
+        ActionError: There is none, or more than one.
+    """
+    for way in (reply.tagged, reply.labelled) if tags_first else (reply.labelled, reply.tagged):
+        action = way()
+        if action is not None:
+            return action
+    if not reply.style.shows_in(reply.text):
+        raise NoAction(f"no action is marked in the reply; {advice}")
+    return reply.unmarked(only_marked=True)
 
 
 class ADaPT(Format):
@@ -103,42 +93,89 @@ class ADaPT(Format):
         Lines without the ``>`` are ignored unless they can be read as an action: prompts in this format often
         end in ``>``.
         """
-        lines = _lines_of(answer_of(reply), grammar)
-        asides = islice((line for line in lines if not line.startswith(">")), _ASIDES)
-        known = {
-            line for line in asides if _is_thought(line) or isinstance(read_piece(line, grammar), Action)
-        }
-        marked = [line.removeprefix(">").strip() for line in lines if line.startswith(">") or line in known]
-        marked = marked or lines[:1]
-        commands = [line for line in marked if line and not _is_thought(line)]
-        if len(commands) > 1:
-            raise ManyActions("there is more than one action in the reply")
-        if commands:
-            return one_action(commands[0], grammar)
-        if marked and any(marked):
-            return Thought("\n".join(line.partition(":")[2].strip() for line in marked))
-        raise NoAction("there is no line that begins with `> ` in the reply")
+        whole = Reply(reply, grammar)
+        blocks, thoughts = _commands(whole)
+        if any(whole.text[block.start : block.end].strip() for block in blocks):
+            return whole.one_of(blocks)
+        if thoughts:
+            return whole.labelled(inline=False) or whole.tagged() or Thought("\n".join(thoughts))
+        if not blocks:
+            action = whole.labelled() or whole.tagged()
+            if action is not None or whole.text.strip():
+                return action or whole.unmarked(only_marked=False)
+        raise NoAction("there is no action in the reply; write it in a line that begins with `> `")
 
 
-def _lines_of(answer: str, grammar: Grammar) -> list[str]:
-    """Return the lines of a reply; if an action may have several, each with those that belong to it."""
-    lines = answer.split("\n") if grammar.style.verbatim else answer.splitlines()
-    if grammar.style.lines:
-        return [line.strip() for line in lines if line.strip()]
-    found: list[list[str]] = []
-    fenced = False
-    for line in lines:
-        if found and (fenced or not line.startswith(">")):
-            found[-1].append(line)
-        else:
-            found.append([line])
+_THINK = r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning|思考|想法)s?[ \t]?\d{0,2}[*_`]*(?:\][ \t]*:?|[ \t]*:)[*_]*"
+_MARKED = re.compile(r"^[^\w\n>&]{0,8}(?<![-=])(?:>|&gt;)(?!=)(?:[ \t>]|&gt;)*", re.MULTILINE)
+_THINKS = re.compile(rf"^{_THINK}", re.IGNORECASE | re.MULTILINE)
+_THOUGHT = re.compile(_THINK, re.IGNORECASE)
+_LABEL = re.compile(r"[*_`]*(?:next )?act(?:ion)?[*_`]*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE)
+_GOES_ON = re.compile(r"[*_`]*action[ _]?input\b", re.IGNORECASE)
+_OK = re.compile(r"OK\.?[ \t]*(?=\n|\Z)")
+_MOST_COMMANDS = 300
+_MOST_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million is read quickly
+
+
+def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
+    """Return the parts of a reply that are commands, and its thoughts."""
+    _join_lines(reply)
+    shape = reply.shape
+    starts = sorted({match.start() for pattern in (_MARKED, _THINKS) for match in pattern.finditer(shape)})
+    if not starts:
+        return [], []
+    blocks, thoughts = _asides(reply, 0, starts[0]), []
+    ends = [*starts[1:], len(shape)]
+    for start, end in islice(zip(starts, ends, strict=True), _MOST_COMMANDS):
+        mark = _MARKED.match(shape, start)
+        begin = mark.end() if mark else start
+        line = shape.find("\n", begin, end)
+        line = end if line < 0 else line
+        if thinks := _THOUGHT.match(shape, begin):
+            thoughts.append(reply.text[thinks.end() : line].strip())
+            blocks += _asides(reply, line, end)
+            continue
+        if _OK.match(shape, begin):
+            break
+        label = _LABEL.match(shape, begin)
+        blocks.append(Block(start, label.end() if label else begin, end, end))
+        if reply.style.lines and ANSWERED.match(shape, line, end):
+            blocks[-1] = blocks[-1]._replace(end=line, behind=line)
+            break  # what the action leads to is imagined
+    reply.opening = starts[0]
+    return blocks, thoughts
+
+
+def _join_lines(reply: Reply) -> None:
+    """Take the mark off the lines that go on with what a line before began: a fence, an object, a call."""
+    fenced, depth, kept, position, before = False, 0, [], 0, 0
+    if not any(sign in reply.shape for sign in ("```", "{", "nput")):
+        return
+    for mark in islice(_MARKED.finditer(reply.shape), _MOST_COMMANDS):
+        end = reply.shape.find("\n", mark.end())
+        line = reply.shape[mark.end() : end if end >= 0 else None]
+        follows = reply.shape.rfind("\n", 0, max(0, mark.start() - 1)) + 1 == before
+        before = mark.start()
+        if follows and (fenced or depth > 0 or _GOES_ON.match(line)):
+            kept.append(reply.text[position : mark.start()])
+            position = mark.end()
         fenced ^= line.count("```") % 2 == 1
-    joined = ("\n".join(parts).strip() for parts in found)
-    return [text for text in joined if text]
+        depth = max(0, depth + line.count("{") - line.count("}"))
+    if kept:
+        reply.rewrite("".join([*kept, reply.text[position:]]))
 
 
-def _is_thought(line: str) -> bool:
-    return line[:6].lower() == "think:"
+def _asides(reply: Reply, start: int, end: int) -> list[Block]:
+    """Return the lines between two places that are actions without a mark."""
+    if not reply.style.lines:
+        return [Block(start, start, end, end)] if reply.style.shows_in(reply.text[start:end]) else []
+    blocks = []
+    for line in reply.shape[start:end].split("\n", _MOST_ASIDES)[:_MOST_ASIDES]:
+        said = reply.text[start : start + len(line)].strip()
+        if said and reply.reader.might_read(said) and isinstance(reply.reader.read(said), Action):
+            blocks.append(Block(start, start, start + len(line), start + len(line)))
+        start += len(line) + 1
+    return blocks
 
 
 class Bare(Format):
@@ -151,15 +188,6 @@ class Bare(Format):
         return action.style.write(str(action))
 
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Read the reply as it stands."""
-        return one_action(answer_of(reply), grammar)
-
-
-def _first_two(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    """Return at most two matches: whether there is a second is all that is asked."""
-    found = []
-    for match in pattern.finditer(text):
-        found.append(match)
-        if len(found) > 1:
-            break
-    return found
+        """Read the one action of the reply; what else it says must be about that."""
+        whole = Reply(reply, grammar)
+        return whole.labelled() or whole.tagged() or whole.unmarked(only_marked=False)

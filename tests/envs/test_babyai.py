@@ -184,7 +184,7 @@ def test_ways_to_say_it(text, action):
         ("pickup red open door 1", errors.BadArguments),
         ("go to red ball 1 and pick it up", errors.BadArguments),
         ("toggle red closed door 1", errors.BadArguments),  # perhaps not the one in front
-        ("turn left\nturn left", errors.ManyActions),
+        ("turn left\nturn right", errors.ManyActions),
         ("jump", errors.UnknownAction),
         ("turn around", errors.UnknownAction),
     ],
