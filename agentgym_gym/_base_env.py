@@ -22,7 +22,8 @@ from agentgym_gym._logging import logger
 from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
 from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import BadOption
-from agentgym_gym.formats import AgentGymFormat, get_format
+from agentgym_gym.formats import AgentGymFormat, ReAct, get_format
+from agentgym_gym.formats.text_formats import ReActOnOneLine
 from agentgym_gym.spaces import ReplySpace, TextSpace
 
 if TYPE_CHECKING:
@@ -235,6 +236,8 @@ class BaseTextEnv:
                 f"parser='agentgym' reads {self.environment.name} in the formats {known}, "
                 f"not action_format={action_format!r}"
             )
+        if action_format == ReAct.name and self.environment.grammar.style.beside_label:
+            return AgentGymFormat(ReActOnOneLine(), reader)
         return AgentGymFormat(get_format(action_format), reader)
 
 

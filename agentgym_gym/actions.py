@@ -52,6 +52,7 @@ class Style:
             language, None for no fence. The parser reads an action with or without a fence.
         pieces: Pattern of an action within a block of text, where it can be told from what surrounds it. It
             must match in linear time.
+        beside_label: Whether AgentGym's own parser finds an action only on the line of its ``Action:``.
         marked: Whether such a piece can only be an action, so that a reply needs no ``Action:`` before it.
         opening: Pattern of an action up to its first word, which is the group ``name``.
     """
@@ -60,6 +61,7 @@ class Style:
     verbatim: bool = False
     fence: str | None = None
     pieces: re.Pattern[str] | None = None
+    beside_label: bool = False
     marked: bool = False
     opening: re.Pattern[str] = re.compile(r"(?P<name>\w*)")
 

@@ -72,7 +72,9 @@ class Tool(Action):
         function: The function's name; by default that of the class, with underscores.
     """
 
-    style: ClassVar[Style] = Style(lines=False, verbatim=True, pieces=_PIECES, opening=_HEAD)
+    style: ClassVar[Style] = Style(
+        lines=False, verbatim=True, beside_label=True, pieces=_PIECES, opening=_HEAD
+    )
     function: ClassVar[str]
 
     def __init_subclass__(cls) -> None:

@@ -15,7 +15,7 @@ from agentgym_gym.formats._labels import ANSWERED
 from agentgym_gym.formats._reply import Block, Reply
 from agentgym_gym.formats.base import Format, ParsedReply
 
-__all__ = ["ADaPT", "Bare", "ReAct", "Tags"]
+__all__ = ["ADaPT", "Bare", "ReAct", "ReActOnOneLine", "Tags"]
 
 
 class ReAct(Format):
@@ -37,6 +37,18 @@ class ReAct(Format):
         and if there is no other. Text that can only be an action needs no label.
         """
         return _marked(Reply(reply, grammar), "write it below the word `Action:`")
+
+
+class ReActOnOneLine(ReAct):
+    """The same with the action on the line of its label, where alone AgentGym's tool servers look for it."""
+
+    _rule = (
+        "First write what you think below the word `Thought:`, then the word `Action:` and exactly one action "
+        "on the same line, and end your reply there."
+    )
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        return f"Thought:\n{thought}\n\nAction: {action.style.write(str(action))}"
 
 
 class Tags(Format):

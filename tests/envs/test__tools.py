@@ -9,11 +9,11 @@ import re
 
 import pytest
 
-from agentgym_gym import FORMATS, catalogue, errors
+from agentgym_gym import FORMATS, AgentGymEnv, catalogue, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs import academia, sheet, todolist, weather
-from agentgym_gym.envs._tools import Finish, ToolWire
+from agentgym_gym.envs._tools import Finish, ToolWire, _evaluated
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
 
@@ -119,6 +119,16 @@ _TOO_LONG = "a" * (MAX_ACTION_CHARS + 1)
 def test_what_cannot_be_written_is_refused(value):
     with pytest.raises(errors.BadArguments):
         Finish(value)
+
+
+@pytest.mark.parametrize("name", ["Weather", "Movie", "Academia", "Sheet", "TODOList"])
+def test_the_prompt_teaches_what_agentgyms_server_reads(name):
+    """It looks for the call on the line of its ``Action:`` alone."""
+    env = AgentGymEnv(name, server="http://127.0.0.1:9", parser="agentgym")
+    example = env.system_prompt.rpartition("An example of a reply:\n\n")[2]
+    assert env.system_prompt.count("on the same line") == 1
+    assert _evaluated(example) is not None
+    env.close()
 
 
 def test_an_answer_as_long_as_the_longest_gold_answer_can_be_given():
