@@ -47,7 +47,7 @@ from uuid import uuid4
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
-from verl_bridge.episodes import Episode, Task
+from verl_bridge.episodes import Episode, Task, labels_of
 from verl_bridge.tokens import Conversation
 
 __all__ = ["ENV_TIMEOUT", "GymAgentLoop"]
@@ -227,7 +227,7 @@ class _Played:
     routed_experts: Any = None
     said_by_server: dict[str, Any] = field(default_factory=dict)
     rewards: list[float] = field(default_factory=list)
-    record: dict[str, float] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
     fault: dict[str, str] | None = None
     worth_another_try: bool = False
 
@@ -271,7 +271,8 @@ class _Played:
         self.worth_another_try = episode.fault is not None
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
-        self.record = {**episode.record(), "fault": float(self.fault is not None)}
+        numbers = {**episode.record(), "fault": float(self.fault is not None)}
+        self.record = {**numbers, **labels_of(episode.task, self.fault)}
 
     def output(self, conversation: Conversation) -> AgentLoopOutput:
         """Return it as verl wants it."""

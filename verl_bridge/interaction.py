@@ -153,7 +153,12 @@ class GymInteraction(BaseInteraction):
             info = {"fault": episode.fault}
         if played.over:
             await episode.end()
-        return played.over, episode.observation, TurnScore(reward, episode.record()), info
+        return (
+            played.over,
+            episode.observation,
+            TurnScore(reward, {**episode.record(), **episode.labels()}),
+            info,
+        )
 
     async def calculate_score(self, instance_id: str, **kwargs: Any) -> float:
         """Return the return of an episode so far; 0 after a fault.
