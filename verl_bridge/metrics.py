@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["MEANS", "NothingPlayed", "by_environment", "check_played", "of_columns", "without_faulted"]
+__all__ = ["MEANS", "by_environment", "of_columns", "what_failed", "without_faulted"]
 
 MEANS: Mapping[str, str] = {
     "success": "success",
@@ -30,10 +30,6 @@ All other numbers are summed over all episodes."""
 
 _MOST_SHOWN = 8
 """Kinds of fault that an error quotes for one environment."""
-
-
-class NothingPlayed(RuntimeError):
-    """All episodes of a training step are faulted, so that there is nothing to learn from."""
 
 
 def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") -> dict[str, float]:
@@ -78,14 +74,13 @@ def of_columns(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def check_played(records: Sequence[Mapping[str, Any]]) -> None:
-    """Raise an error that says what happened if no episode of a step was played.
+def what_failed(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return what an error should say if no episode of a step was played, and an empty text if one was.
 
-    Raises:
-        NothingPlayed: There are records, and all are of faulted episodes.
+    It names environments, servers, kinds of fault with their counts and a message each, and what to do.
     """
     if not records or not all(record.get("fault") for record in records):
-        return
+        return ""
     of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for record in records:
         of[str(record.get("env_id") or "an environment")].append(record)
@@ -104,7 +99,7 @@ def check_played(records: Sequence[Mapping[str, Any]]) -> None:
         "Mend that (do the servers answer?), then start the run again: with trainer.resume_mode=auto it goes "
         "on from its last checkpoint."
     )
-    raise NothingPlayed("\n".join(lines))
+    return "\n".join(lines)
 
 
 def without_faulted(

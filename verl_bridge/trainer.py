@@ -24,6 +24,7 @@ and a warning says so; where what is added fails, a warning says so and the trai
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import importlib
@@ -37,17 +38,41 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from verl_bridge.metrics import by_environment, check_played, of_columns, without_faulted
+from verl_bridge.metrics import by_environment, of_columns, what_failed, without_faulted
 
-__all__ = ["install"]
+__all__ = ["NothingPlayed", "install"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("verl.verl_bridge")  # below verl's own: in its trainer's process no other is printed
 
 Records = list[dict[str, Any]]
 Given = Mapping[str, Any]
 
 _of_step: ContextVar[Records | None] = ContextVar("_of_step", default=None)
 """Records of the step that verl 0.9's trainer computes metrics of; the batch itself has none there."""
+
+
+class NothingPlayed(RuntimeError):
+    """All episodes of a training step are faulted, so that there is nothing to learn from.
+
+    The process that started the run receives a copy, and prints its message once more at its very end.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (str(self),)
+
+
+def _received(message: str) -> NothingPlayed:
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized() and ray.get_runtime_context().get_actor_id() is None:
+        atexit.unregister(_say_last)
+        atexit.register(_say_last, message)
+    return NothingPlayed(message)
+
+
+def _say_last(message: str) -> None:
+    """Print a message when Ray has printed all that its other processes said."""
+    sys.modules["ray"].shutdown()
+    print(f"\n{message}", file=sys.stderr, flush=True)  # noqa: T201 - the console is where it is looked for
 
 
 class _Wrap(NamedTuple):
@@ -97,12 +122,18 @@ def _validation_update(_: Callable[..., Any], given: Given, call: Callable[[], A
     return {**call(), **ours}
 
 
+def _check(records: Records) -> None:
+    message = what_failed(records)
+    if message:
+        raise NothingPlayed(message)
+
+
 def _reward(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
     records: Records = []
     with _warned("whether any episode was played"):
         if not given["batch"].meta_info.get("validate"):
             records = _of_batch(given["batch"])
-    check_played(records)
+    _check(records)
     return call()
 
 
@@ -110,7 +141,7 @@ def _balance(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> An
     records: Records = []
     with _warned("whether any episode was played"):
         records = list(_of_queue(given["batch"]).values())
-    check_played(records)
+    _check(records)
     return call()
 
 
@@ -245,7 +276,7 @@ def _of_queue(batch: Any) -> dict[str, dict[str, Any]]:
     if not keys:
         return {}
     found = queue.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
-    extras = found["extra_fields"].tolist()
+    extras = [getattr(extra, "data", extra) for extra in found["extra_fields"]]
     said = [extra.get("reward_extra_info") if isinstance(extra, Mapping) else None for extra in extras]
     return {key: dict(record or {}) for key, record in zip(keys, said, strict=True)}
 
