@@ -194,7 +194,7 @@ def install() -> None:
     for name in _WRAPS:
         module = sys.modules.get(name)
         if module is not None and not getattr(module.__spec__, "_initializing", False):
-            wrap(module)
+            _try_to_wrap(module)
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -250,7 +250,12 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     execute(module)
-    wrap(module)
+    _try_to_wrap(module)
+
+
+def _try_to_wrap(module: ModuleType) -> None:
+    with _warned(f"what verl_bridge.trainer adds to {module.__name__}"):
+        wrap(module)
 
 
 @contextlib.contextmanager
