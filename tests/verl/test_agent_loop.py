@@ -173,7 +173,7 @@ def test_a_fault_is_masked_and_counted(play, where):
     assert played.field(0, "env_fault") == {"kind": "RuntimeError", "message": f"broken at {where}"}
     assert played.labels(0) == {
         "env_id": "bridge/Count-v0",
-        "env_task": "{}",
+        "env_task": '{"start": 0}',
         "env_server": "",
         "fault_kind": "RuntimeError",
         "fault_message": f"broken at {where}",
