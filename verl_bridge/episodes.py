@@ -250,7 +250,8 @@ class Episode:
 
     def _fail(self, fault: dict[str, str]) -> None:
         self.fault, self.over, self.observation = fault, True, ""
-        _log.warning("%s failed: %s: %s", self.task.env_id, fault["kind"], fault["message"])
+        said = _without_passwords(fault["message"])
+        _log.warning("%s failed, task %s: %s: %s", self.task.env_id, _said(self.task), fault["kind"], said)
 
 
 def labels_of(task: Task, fault: Mapping[str, str] | None) -> dict[str, str]:
