@@ -6,13 +6,15 @@ of its group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667,
 likewise 0.577, so that the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866
 instead of 0.577. The score of an episode cannot repair that, since it does not know the rest of its group.
 This estimator removes the faulted episodes before verl's own function is called, through verl's own registry
-and without a patch, in 0.7.1 and 0.9.1 alike.
+and without a patch, in 0.7.1 and 0.9.1 alike. An episode that is then alone in its group has nothing to be
+compared with, so that its advantage is 0; verl would take its score for it.
 
 Name this module in ``VERL_USE_EXTERNAL_MODULES`` to have the estimator registered.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -45,10 +47,14 @@ def compute_gym_grpo_advantage(
     advantages = torch.zeros_like(token_level_rewards)
     if played.any():
         by_std = True if config is None else config.get("norm_adv_by_std_in_grpo", True)
+        groups = index[played.cpu().numpy()]
         advantages[played], _ = compute_grpo_outcome_advantage(
             token_level_rewards[played],
             response_mask[played],
-            index[played.cpu().numpy()],
+            groups,
             norm_adv_by_std_in_grpo=by_std,
         )
+        left, before = Counter(groups.tolist()), Counter(index.tolist())
+        alone = [left[group] == 1 < before[group] for group in index.tolist()]
+        advantages[torch.tensor(alone, device=advantages.device)] = 0
     return advantages, advantages

@@ -49,7 +49,7 @@ from uuid import uuid4
 from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
-from verl_bridge.episodes import Episode, Task
+from verl_bridge.episodes import Episode, Task, labels_of
 from verl_bridge.observations import LEAST, CutEpisodes, default_limit
 from verl_bridge.tokens import Conversation, conversation_of
 
@@ -274,7 +274,7 @@ class _Played:
     routed_experts: Any = None
     said_by_server: dict[str, Any] = field(default_factory=dict)
     rewards: list[float] = field(default_factory=list)
-    record: dict[str, float] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
     fault: dict[str, str] | None = None
     cut_by: str | None = None
     worth_another_try: bool = False
@@ -334,11 +334,12 @@ class _Played:
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
         self.cut_by = None if self.fault else self.cut_by
-        self.record = {
+        numbers = {
             **episode.record(),
             "fault": float(self.fault is not None),
             "cut": float(self.cut_by is not None),
         }
+        self.record = {**numbers, **labels_of(episode.task, self.fault)}
 
     def output(self, conversation: Conversation) -> AgentLoopOutput:
         """Return it as verl wants it."""

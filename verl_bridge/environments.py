@@ -62,6 +62,12 @@ class Held:
         self._thread: Future[Any] | None = None
         self._task: asyncio.Task[Any] | None = None
         self._closed = False
+        self._retries_before = 0
+
+    @property
+    def retries(self) -> int:
+        """Requests sent again since the environment was taken, if it counts them in ``stats.retries``."""
+        return self._retries_ever() - self._retries_before
 
     async def open(self) -> None:
         """Make the environment, if it is not one that was used before.
@@ -74,6 +80,7 @@ class Held:
             await self._in_thread(self._make)
         if self._is_async():
             self.loop = asyncio.get_running_loop()
+        self._retries_before = self._retries_ever()
 
     async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
         """Call ``reset``; return what it returns, or raise what it raises."""
@@ -151,6 +158,12 @@ class Held:
             self._env = base
         else:
             self._env = env
+
+    def _retries_ever(self) -> int:
+        with contextlib.suppress(Exception):  # another's `stats` may be anything
+            retries = getattr(self._env, "unwrapped", self._env).stats.retries
+            return retries if isinstance(retries, int) else 0
+        return 0
 
     def _is_async(self) -> bool:
         return self._env is not None and inspect.iscoroutinefunction(self._env.step)

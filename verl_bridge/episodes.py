@@ -13,15 +13,19 @@ import asyncio
 import json
 import logging
 import math
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from verl_bridge.environments import Held, Unregistered, close_all, take
 
-__all__ = ["Episode", "StepResult", "Task", "close_all"]
+__all__ = ["Episode", "StepResult", "Task", "close_all", "labels_of"]
 
 _log = logging.getLogger(__name__)
+
+_MOST_SAID = 500
+"""Characters of a label."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,9 @@ class Episode:
         self._timeout = timeout
         self._held: Held | None = None
         self._success = False
+        self._unread = 0
         self._invalid = 0
+        self._retries = 0
         self._playing = False
 
     @classmethod
@@ -161,6 +167,7 @@ class Episode:
             self._playing = False
         self.rewards.append(turn.reward)
         self.observation = turn.observation
+        self._unread += bool(turn.info.get("parse_error"))
         self._invalid += bool(turn.info.get("parse_error") or turn.info.get("invalid_action"))
         self.over = turn.terminated or turn.truncated
         success = turn.info.get("success")
@@ -171,18 +178,28 @@ class Episode:
         """Release the environment, or close it after a fault or an interrupt. May be called again."""
         held, self._held = self._held, None
         if held is not None:
+            self._retries = held.retries
             await held.leave(usable=self.fault is None)
 
     def record(self) -> dict[str, float]:
-        """Return the numbers of the episode, always the same five; the return of a faulted one is 0."""
+        """Return the numbers of the episode, always the same; the return of a faulted one is 0."""
         valid = self.fault is None
         return {
             "return": float(sum(self.rewards)) if valid else 0.0,
             "success": float(self._success and valid),
             "turns": float(len(self.rewards)),
+            "parse_errors": float(self._unread),
             "invalid_actions": float(self._invalid),
+            "retries": float(self._retries if self._held is None else self._held.retries),
             "fault": float(not valid),
         }
+
+    def labels(self) -> dict[str, str]:
+        """Return what the episode was and what its fault was, as text, always the same keys.
+
+        Passwords in addresses are left out, and what is long is cut.
+        """
+        return labels_of(self.task, self.fault)
 
     async def _begin(self) -> None:
         self._held = take(self.task.env_id, self.task.env_kwargs)
@@ -233,7 +250,32 @@ class Episode:
 
     def _fail(self, fault: dict[str, str]) -> None:
         self.fault, self.over, self.observation = fault, True, ""
-        _log.warning("%s failed: %s: %s", self.task.env_id, fault["kind"], fault["message"])
+        said = _without_passwords(fault["message"])
+        _log.warning("%s failed, task %s: %s: %s", self.task.env_id, _said(self.task), fault["kind"], said)
+
+
+def labels_of(task: Task, fault: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what :meth:`Episode.labels` returns, also of a task that was never begun."""
+    kind, message = (fault["kind"], fault["message"]) if fault else ("", "")
+    server = task.env_kwargs.get("server")
+    servers = server if isinstance(server, list | tuple) else [server] if isinstance(server, str) else []
+    return {
+        "env_id": task.env_id.rpartition(":")[2],
+        "env_task": _said(task),
+        "env_server": _without_passwords(" ".join(map(str, servers)))[:_MOST_SAID],
+        "fault_kind": kind,
+        "fault_message": _without_passwords(message)[:_MOST_SAID],
+    }
+
+
+def _said(task: Task) -> str:
+    """Return which task it is, as JSON."""
+    said = {**task.options, "seed": task.seed} if task.seed is not None else dict(task.options)
+    return json.dumps(said, ensure_ascii=False, default=str)[:_MOST_SAID]
+
+
+def _without_passwords(text: str) -> str:
+    return re.sub(r"(://)[^\s/@]*@", r"\1***@", text)
 
 
 def _checked(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:

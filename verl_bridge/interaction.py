@@ -184,7 +184,7 @@ class GymInteraction(BaseInteraction):
             played.cut_by, shown = used_up, ""
         if played.over:
             await episode.end()
-        return played.over, shown, TurnScore(reward, played.record()), info
+        return played.over, shown, TurnScore(reward, {**played.record(), **episode.labels()}), info
 
     async def calculate_score(self, instance_id: str, **kwargs: Any) -> float:
         """Return the return of an episode so far; 0 after a fault.

@@ -13,19 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from verl_bridge.episodes import Episode, Task
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["TurnScore", "compute_score"]
-
-_NOTHING_PLAYED = {
-    "return": 0.0,
-    "success": 0.0,
-    "turns": 0.0,
-    "invalid_actions": 0.0,
-    "fault": 0.0,
-    "cut": 1.0,
-}
 
 
 class TurnScore(float):
@@ -34,12 +27,12 @@ class TurnScore(float):
     verl carries the scores of the turns to the reward manager, and nothing else that an interaction says.
 
     Attributes:
-        record: As :meth:`verl_bridge.episodes.Episode.record` returns it.
+        record: What :meth:`verl_bridge.episodes.Episode.record` and its ``labels`` return, in one.
     """
 
-    record: dict[str, float]
+    record: dict[str, Any]
 
-    def __new__(cls, value: float, record: Mapping[str, float]) -> Self:
+    def __new__(cls, value: float, record: Mapping[str, Any]) -> Self:
         """Make the score of a turn."""
         score = super().__new__(cls, value)
         score.record = dict(record)
@@ -56,31 +49,42 @@ def compute_score(
     ground_truth: Any,  # noqa: ARG001
     extra_info: Mapping[str, Any] | None = None,
     **kwargs: Any,  # noqa: ARG001
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Return what the environment paid: verl's signature of a custom reward function.
 
     Args:
-        data_source: Not used, as the rest that is not named here.
+        data_source: The environment of an episode that was never played, where the row names none.
         solution_str: Not used.
         ground_truth: Not used.
-        extra_info: ``turn_scores`` holds the reward of each turn.
+        extra_info: ``turn_scores`` holds the reward of each turn, and ``interaction_kwargs`` the task.
         **kwargs: Not used.
 
     Returns:
-        ``score``, which is the episode's return, and the numbers of its record, always the same keys. An
-        episode whose first reply used up the response length was never played, and scores 0.
+        ``score``, which is the episode's return, and its record, always the same keys. An episode whose first
+        reply used up the response length was never played, and scores 0.
 
     Raises:
         ValueError: There are no scores of turns, because nothing was played in an environment.
     """
-    scores = (extra_info or {}).get("turn_scores")
+    row = extra_info or {}
+    scores = row.get("turn_scores")
     if scores is None:
         raise ValueError(
             f"a sample of {data_source!r} has no turn_scores: no interaction was played. Set "
             "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent and "
             "actor_rollout_ref.rollout.multi_turn.interaction_config_path, or give the rows an agent_name"
         )
-    record = getattr(scores[-1], "record", None) if len(scores) else _NOTHING_PLAYED
+    record = getattr(scores[-1], "record", None) if len(scores) else _unplayed(row, data_source)
     if record is None:
         raise ValueError(f"the turn_scores of {data_source!r} are not those of verl_bridge's GymInteraction")
     return {"score": record["return"], **record}
+
+
+def _unplayed(row: Mapping[str, Any], data_source: str) -> dict[str, Any]:
+    """Return the record of an episode of which no turn was played."""
+    try:
+        task = Task.of(row)
+    except ValueError:  # the row leaves the environment to the yaml, which is not known here
+        task = Task(data_source)
+    episode = Episode(task)
+    return {**episode.record(), "cut": 1.0, **episode.labels()}

@@ -8,7 +8,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-_SCORE, _HELD = "critic/score/mean", "val-core/agentgym/Maze-v0/reward/mean@4"
+_OF_STEP = ("success", "turns", "parse_errors", "faults", "cut")
+"""What the curve has of the episodes of each step: the first three are means, the others counts."""
 
 
 def curve(metrics: Path) -> list[dict[str, float]]:
@@ -18,18 +19,17 @@ def curve(metrics: Path) -> list[dict[str, float]]:
         metrics: Written by verl's file logger.
 
     Returns:
-        ``step``; ``success`` of the episodes it learned from (with nothing but success there is a reward),
-        which the weights before this step played; ``seconds``; and ``validation``, of 100 episodes by the
-        weights after it, where there was one.
+        ``step``; of the episodes that it learned from, which the weights before it played, ``success``,
+        ``turns`` and ``parse_errors`` (means of those that were played), ``faults`` and ``cut`` (how many);
+        ``seconds``; and ``validation``, the success of 100 episodes by the weights after it, where there was
+        one.
     """
     points = []
     for line in metrics.read_text().splitlines():
         logged = json.loads(line)
-        said = {
-            "success": logged["data"].get(_SCORE),
-            "validation": logged["data"].get(_HELD),
-            "seconds": logged["data"].get("timing_s/step"),
-        }
+        said = {name: logged["data"].get(f"env/agentgym/Maze-v0/{name}") for name in _OF_STEP}
+        said["validation"] = logged["data"].get("val-env/agentgym/Maze-v0/success")
+        said["seconds"] = logged["data"].get("timing_s/step")
         numbers = {name: round(value, 4) for name, value in said.items() if value is not None}
         points.append({"step": logged["step"], **numbers})
     return points
@@ -47,8 +47,21 @@ def report(runs: Path, folder: Path) -> None:
             f"  {before['invalid']:14.3f}  {after['invalid']:5.3f}  {result['minutes']:7.1f}"
         )
     print(f"mean gain {mean(map(_gain, results)):+.3f}, smallest {min(map(_gain, results)):+.3f}")
+    print_steps([result["curve"] for result in results])
     (folder / "maze.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
     _draw(results, folder / "maze.png")
+
+
+def print_steps(curves: list[list[dict[str, float]]]) -> None:
+    """Print what happened by step: means over the seeds, and sums of what is counted."""
+    print("step  success  turns  parse errors  faults  cut")
+    steps = sorted({int(point["step"]) for curve in curves for point in curve if "success" in point})
+    for step in steps:
+        points = [point for curve in curves for point in curve if point["step"] == step]
+        found = {name: [point[name] for point in points if name in point] for name in _OF_STEP}
+        means = [f"{mean(found[name]):.3f}" if found[name] else "-" for name in _OF_STEP[:3]]
+        counts = [f"{sum(found[name]):.0f}" if found[name] else "-" for name in _OF_STEP[3:]]
+        print(f"{step:4}  {means[0]:>7}  {means[1]:>5}  {means[2]:>12}  {counts[0]:>6}  {counts[1]:>3}")
 
 
 def _gain(result: dict[str, Any]) -> float:

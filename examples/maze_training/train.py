@@ -219,7 +219,7 @@ class Seed:
         """
         log = self.folder / f"{name}.log"
         env = os.environ | {
-            "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu",
+            "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu,verl_bridge.trainer",
             "VERL_FILE_LOGGER_PATH": str(self.folder / "metrics.jsonl"),
             "HF_HUB_OFFLINE": "1",
             "RAY_USAGE_STATS_ENABLED": "0",

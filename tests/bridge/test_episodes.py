@@ -38,7 +38,8 @@ def test_an_episode():
     assert episode.rewards == [1.0, 0.0, 1.0]
     assert episode.over
     assert episode.fault is None
-    assert episode.record() == {"return": 2, "success": 1, "turns": 3, "invalid_actions": 1, "fault": 0}
+    counted = {"parse_errors": 0, "invalid_actions": 1, "retries": 0, "fault": 0}
+    assert episode.record() == {"return": 2, "success": 1, "turns": 3, **counted}
 
 
 def test_the_first_observation_is_that_of_this_reset():
@@ -87,7 +88,8 @@ def test_what_an_environment_raises_is_the_fault(where, turns):
     episode, played = play(Task(COUNT, {"faults": [where]}), *["1", "2"][:turns])
     assert episode.fault == {"kind": "RuntimeError", "message": f"broken at {where}"}
     assert episode.over
-    assert episode.record() == {"return": 0, "success": 0, "turns": turns, "invalid_actions": 0, "fault": 1}
+    counted = {"parse_errors": 0, "invalid_actions": 0, "retries": 0, "fault": 1}
+    assert episode.record() == {"return": 0, "success": 0, "turns": turns, **counted}
     if played:
         assert played[-1].truncated
         assert played[-1].info["fault"] == episode.fault
@@ -170,6 +172,7 @@ def test_invalid_actions(key):
     turn = ("o", 0.0, False, False, {key: "unknown_action"})
     episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
     assert episode.record()["invalid_actions"] == 2
+    assert episode.record()["parse_errors"] == (2 if key == "parse_error" else 0)
 
 
 def test_an_episode_that_is_over_cannot_be_played_on():

@@ -53,3 +53,21 @@ class Guessing(gymnasium.Env[str, str]):
 
 
 gymnasium.register("test/Guessing-v0", Guessing, disable_env_checker=True, order_enforce=False)
+
+
+class Failing(Guessing):
+    """Fails by the option ``fails``: at its ``reset``, or at its first ``step``."""
+
+    def reset(self, *, seed=None, options=None):
+        self._fails = (options or {}).get("fails")
+        if self._fails == "reset":
+            raise ConnectionRefusedError("POST http://bob:secret@127.0.0.1:9/reset could not connect")
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        if self._fails == "step":
+            raise TimeoutError("POST http://127.0.0.1:9/step was not answered in 5 s")
+        return super().step(action)
+
+
+gymnasium.register("test/Failing-v0", Failing, disable_env_checker=True, order_enforce=False)

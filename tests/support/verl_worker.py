@@ -186,11 +186,16 @@ class Played:
         return self.batch.non_tensor_batch[name][i]
 
     def record(self, i: int) -> dict[str, float]:
-        assert sorted(self.batch.meta_info["reward_extra_keys"]) == sorted(KEYS)
+        assert sorted(self.batch.meta_info["reward_extra_keys"]) == sorted((*KEYS, *COUNTS, *LABELS))
         return {key: float(self.batch.non_tensor_batch[key][i]) for key in KEYS}
+
+    def labels(self, i: int) -> dict[str, str]:
+        return {key: str(self.batch.non_tensor_batch[key][i]) for key in LABELS}
 
 
 KEYS = ("return", "success", "turns", "invalid_actions", "fault", "cut")
+COUNTS = ("parse_errors", "retries")
+LABELS = ("env_id", "env_task", "env_server", "fault_kind", "fault_message")
 
 _numbers = itertools.count()
 

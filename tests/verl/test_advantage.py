@@ -52,6 +52,27 @@ def test_a_batch_of_nothing_but_faults_has_no_advantages():
     assert advantages.abs().sum() == 0
 
 
+@pytest.mark.parametrize("estimator", ["grpo", "gym_grpo"])
+def test_a_group_of_nothing_but_faults_harms_no_other(estimator):
+    rewards, mask = batch([1.0, 0.0, 0.0, 0.0], [0, 0, 1, 1])
+    index = np.array(["a", "a", "b", "b"], dtype=object)
+    given, _ = algorithms.get_adv_estimator_fn(estimator)(
+        token_level_rewards=rewards, response_mask=mask, index=index
+    )
+    alone, _ = algorithms.compute_grpo_outcome_advantage(rewards[:2], mask[:2], index[:2])
+    assert torch.equal(given[:2], alone)
+    assert given[2:].abs().sum() == 0
+
+
+def test_the_last_of_a_group_is_compared_with_nothing():
+    """verl takes its score for its advantage, as it does in a group of one."""
+    rewards, mask = batch([1.0, 0.0, 0.5, 0.0, 0.7], [0, 1, 0, 0, 0])
+    index = np.array(["a", "a", "b", "b", "c"], dtype=object)
+    given, _ = ours.compute_gym_grpo_advantage(rewards, mask, index)
+    assert given[:2].abs().sum() == 0
+    assert given[:, 0].tolist() == pytest.approx([0, 0, 0.707, -0.707, 0.7], abs=1e-3)
+
+
 def test_the_loss_of_masked_episodes_needs_the_tokens_of_the_whole_batch():
     """As the documentation says: alone a micro-batch of them is 0/0; with verl's global count it is 0."""
     nothing = torch.zeros(1, 4)

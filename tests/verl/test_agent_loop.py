@@ -189,6 +189,8 @@ def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
     }
     assert played.mask(0) == [0]
     assert "data.max_prompt_length allows 128" in played.field(0, "env_fault")["message"]
+    assert played.labels(0)["fault_kind"] == "PromptTooLong"
+    assert played.labels(0)["fault_message"] == played.field(0, "env_fault")["message"]
     assert "data.max_prompt_length" in caplog.text
     assert played.record(1)["return"] == 3
 
@@ -209,6 +211,13 @@ def test_a_fault_is_masked_and_counted(play, where):
     assert set(played.mask(0)) == {0}
     assert played.score(0) == 0.0
     assert played.field(0, "env_fault") == {"kind": "RuntimeError", "message": f"broken at {where}"}
+    assert played.labels(0) == {
+        "env_id": "bridge/Count-v0",
+        "env_task": '{"start": 0}',
+        "env_server": "",
+        "fault_kind": "RuntimeError",
+        "fault_message": f"broken at {where}",
+    }
     assert played.record(1) == {
         "return": 3,
         "success": 1,

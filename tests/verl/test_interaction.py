@@ -100,6 +100,7 @@ def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play):
     assert [played.score(i) for i in range(3)] == [3.0, 0.0, 0.0]
     assert [played.field(i, "fault") for i in range(3)] == [0, 1, 1]
     assert [any(played.mask(i)) for i in range(3)] == [True, False, False]
+    assert [played.labels(i)["fault_kind"] for i in range(3)] == ["", "RuntimeError", "RuntimeError"]
     assert not counting_left()
 
 
@@ -235,7 +236,8 @@ def test_a_sample_that_nothing_was_played_for_is_an_error():
         compute_score("test", "", "", {"num_turns": 2})
     with pytest.raises(ValueError, match="GymInteraction"):
         compute_score("test", "", "", {"turn_scores": [1.0]})
-    assert compute_score("test", "", "", {"turn_scores": []})["score"] == 0.0
+    unplayed = compute_score("test", "", "", {"turn_scores": []})
+    assert (unplayed["score"], unplayed["env_id"], unplayed["fault_kind"]) == (0.0, "test", "")
     score = TurnScore(0.5, {"return": 1.5, "fault": 0.0})
     assert compute_score("test", "", "", {"turn_scores": [1.0, score]}) == {
         "score": 1.5,

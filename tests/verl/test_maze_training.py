@@ -39,6 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert "mean gain" in ended.stdout
+        (folder / "said.txt").write_text(ended.stdout)
         yield folder
     finally:
         shutil.rmtree(ray, ignore_errors=True)
@@ -50,8 +51,21 @@ def test_a_seed_is_reported_with_its_curve(trained: Path):
     assert result["seed"] == 7
     assert result["minutes"] > 0
     assert [point["step"] for point in result["curve"]] == [0, 1, 2]
-    assert all(0 <= point["success"] <= 1 for point in result["curve"][1:])
+    for point in result["curve"][1:]:
+        assert 0 <= point["success"] <= 1 <= point["turns"] <= 5
+        assert 0 <= point["parse_errors"] <= point["turns"]
+        assert point["faults"] == 0
     assert all(0 <= point["validation"] <= 1 for point in result["curve"])
+
+
+def test_the_report_shows_what_happened_by_step(trained: Path):
+    _, table = (trained / "said.txt").read_text().split("step  success  turns  parse errors  faults  cut\n")
+    result = json.loads((trained / "maze.jsonl").read_text())
+    points = [point for point in result["curve"] if "success" in point]
+    shown = [line.split() for line in table.splitlines()]
+    assert [(int(row[0]), float(row[1]), float(row[2])) for row in shown] == [
+        (point["step"], round(point["success"], 3), round(point["turns"], 3)) for point in points
+    ]
 
 
 def test_every_start_is_measured_before_and_after(trained: Path):

@@ -7,12 +7,8 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import threading
-import time
 from collections import Counter
 from importlib import metadata
 from pathlib import Path
@@ -27,9 +23,9 @@ from transformers import AutoModelForCausalLM
 from guessing_env import TEXTS
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
+from verl_run import LIMIT_S, Run, measured
 
 HERE = Path(__file__).resolve().parent
-LIMIT_S = 400
 VERL = metadata.version("verl")
 SENT_AS = torch.bfloat16 if VERL.startswith(("0.7.", "0.8.")) else torch.float32
 """verl 0.7 and 0.8 round the weights that they send."""
@@ -50,88 +46,6 @@ interaction:
 
 INTEGRATIONS = ["agent_loop", "interaction"] if VERL.startswith("0.7.") else ["agent_loop"]
 """How episodes come to verl."""
-
-
-class Run:
-    """verl as a process of its own, with a folder for Ray by which all its processes are known."""
-
-    def __init__(self, arguments: list[str], variables: dict[str, str], folder: Path):
-        self.ray = Path(tempfile.mkdtemp(prefix="vb", dir="/tmp"))  # Ray's sockets must have short paths
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment |= {
-            "RAY_TMPDIR": str(self.ray),
-            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE.parent / "support")]),
-            "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu",
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "HF_HUB_OFFLINE": "1",
-            **variables,
-        }
-        self.log, self.peak, self.code = folder / "log.txt", 0, None
-        started = time.monotonic()
-        with self.log.open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, *arguments],
-                cwd=folder,
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        done = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(done,))
-        watch.start()
-        try:
-            self.code = process.wait(LIMIT_S)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            self.seconds = time.monotonic() - started
-            done.set()
-            watch.join()
-            self.left = self._end(process)
-
-    def _watch(self, done: threading.Event) -> None:
-        while not done.wait(1):
-            self.peak = max(self.peak, sum(_memory(process) for process in self._processes()))
-
-    def _processes(self) -> list[int]:
-        mark = f"RAY_TMPDIR={self.ray}".encode()
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-            except OSError:  # it has ended, or is another's
-                continue
-        return found
-
-    def _end(self, process: subprocess.Popen[bytes]) -> list[int]:
-        """Wait for what is going away by itself; end the rest; return what had to be ended."""
-        patience = time.monotonic() + 90  # Ray ends at low priority, beside other tests
-        while self.code is not None and self._processes() and time.monotonic() < patience:
-            time.sleep(0.5)
-        left = self._processes()
-        for number in left:
-            try:
-                os.kill(number, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        process.wait(30)
-        shutil.rmtree(self.ray, ignore_errors=True)
-        return left
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\x1b\[[0-9;]*m", "", self.log.read_text(errors="replace"))
-
-
-def _memory(process: int) -> int:
-    """Bytes; shared pages are counted in parts."""
-    try:
-        rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    return int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE).group(1)) << 10 if "Pss:" in rollup else 0
 
 
 def row(number: int, integration: str) -> dict[str, object]:
@@ -230,13 +144,6 @@ def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest
     run = Run(arguments, {"GUESSING_LOG": f"{folder}/paid.jsonl"}, folder)
     assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
     return run
-
-
-def measured(run: Run, step: int = 1) -> dict[str, float]:
-    """What verl printed of a step."""
-    (line,) = re.findall(rf"step:{step} - (.*)", run.text)
-    number = r"(?:np\.float64\()?(-?[\d.]+(?:e[-+]?\d+)?)\)?"
-    return {key: float(value) for key, value in re.findall(rf"([\w/@.\-]+):{number}", line)}
 
 
 def lines(file: Path) -> list[dict[str, object]]:

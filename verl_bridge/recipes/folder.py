@@ -150,11 +150,12 @@ def _about_data(command: str) -> str:
 
 
 def _about_modules(algorithm: str) -> str:
-    module = MODULES.get(algorithm)
-    if module is None:
-        return "# VERL_USE_EXTERNAL_MODULES is not needed: agent_loop.yaml registers the loop."
+    own = MODULES.get(algorithm)
+    why = "# verl_bridge.trainer has verl log what happens in the environments"
+    why += f"; {algorithm} is not one of verl's own." if own else "."
     others = "$" + "{VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}"
-    return f'# {algorithm} is not one of verl\'s own.\nexport VERL_USE_EXTERNAL_MODULES="{module}{others}"'
+    modules = ",".join(["verl_bridge.trainer", *([own] if own else [])])
+    return f'{why}\nexport VERL_USE_EXTERNAL_MODULES="{modules}{others}"'
 
 
 def _template(name: str) -> str:

@@ -1,0 +1,289 @@
+"""Tells verl's trainer what happened in the episodes; to be loaded by verl as an external module.
+
+``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` has verl import this in each of its processes. verl has no
+hook for metrics of one's own, so these functions of its trainer are wrapped when their module is imported
+(below ``verl.trainer.ppo``; ``PPOTrainer`` is that of ``v1.trainer_base``):
+
+================================================  ==============  ==========================================
+function                                          verl            what is added
+================================================  ==============  ==========================================
+``metric_utils.compute_data_metrics``             0.7.1 to 0.9.1  metrics of a training step; ``critic/score``
+                                                                  and ``critic/rewards`` leave the faulted out
+``metric_utils.process_validation_metrics``       0.7.1 to 0.9.1  ``val-core`` leaves the faulted out
+``reward.extract_reward``                         0.7.1, 0.8.0    an error where no episode was played
+``ray_trainer.RayPPOTrainer._val_metrics_update`` 0.7.1, 0.8.0    metrics of a validation
+``PPOTrainer._val_metrics_update``                0.9.1           metrics of a validation
+``PPOTrainer._balance_batch``                     0.9.1           an error where no episode was played
+``PPOTrainer._compute_metrics``                   0.9.1           finds the records of a step
+``PPOTrainer._dump_generations``                  0.9.1           the records in the dump of a step
+================================================  ==============  ==========================================
+
+The originals are called with what verl gave. Where one does not take what is expected, it is left as it is,
+and a warning says so; where what is added fails, a warning says so and the training goes on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import inspect
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from verl_bridge.metrics import by_environment, of_columns, what_failed, without_faulted
+
+__all__ = ["NothingPlayed", "install"]
+
+_log = logging.getLogger("verl.verl_bridge")  # below verl's own: in its trainer's process no other is printed
+
+Records = list[dict[str, Any]]
+Given = Mapping[str, Any]
+
+_of_step: ContextVar[Records | None] = ContextVar("_of_step", default=None)
+"""Records of the step that verl 0.9's trainer computes metrics of; the batch itself has none there."""
+
+
+class NothingPlayed(RuntimeError):
+    """All episodes of a training step are faulted, so that there is nothing to learn from.
+
+    The process that started the run receives a copy, and prints its message once more at its very end.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (str(self),)
+
+
+def _received(message: str) -> NothingPlayed:
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized() and ray.get_runtime_context().get_actor_id() is None:
+        atexit.unregister(_say_last)
+        atexit.register(_say_last, message)
+    return NothingPlayed(message)
+
+
+def _say_last(message: str) -> None:
+    """Print a message when Ray has printed all that its other processes said."""
+    sys.modules["ray"].shutdown()
+    print(f"\n{message}", file=sys.stderr, flush=True)  # noqa: T201 - the console is where it is looked for
+
+
+class _Wrap(NamedTuple):
+    """A function of verl, and what takes its place.
+
+    Attributes:
+        name: In its module, with its class.
+        needs: Parameters that it must have.
+        around: Is given the original, its arguments by name, and a function that calls it with them.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    around: Callable[[Callable[..., Any], Given, Callable[[], Any]], Any]
+
+
+def _data_metrics(original: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+    metrics = call()
+    with _warned("the metrics of a step"):
+        batch = given["batch"]
+        records = _of_batch(batch) or _of_step.get() or []
+        if len(records) == len(batch):
+            metrics = {**metrics, **by_environment(records)}
+            played = [place for place, record in enumerate(records) if not record.get("fault")]
+            if 0 < len(played) < len(records):
+                # Of verl's own making, so that they are what they are without a fault.
+                among = original(**{**given, "batch": batch.select_idxs(played)})
+                metrics |= {
+                    name: value
+                    for name, value in among.items()
+                    if name.startswith(("critic/score/", "critic/rewards/"))
+                }
+    return metrics
+
+
+def _validation_metrics(original: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+    metrics = None
+    with _warned("a validation without its faulted episodes"):
+        metrics = without_faulted(original, **given)
+    return call() if metrics is None else metrics
+
+
+def _validation_update(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+    ours: dict[str, float] = {}
+    with _warned("the metrics of a validation"):
+        ours = by_environment(of_columns(given["reward_extra_infos_dict"]), "val-env")
+    return {**call(), **ours}
+
+
+def _check(records: Records) -> None:
+    message = what_failed(records)
+    if message:
+        raise NothingPlayed(message)
+
+
+def _reward(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+    records: Records = []
+    with _warned("whether any episode was played"):
+        if not given["batch"].meta_info.get("validate"):
+            records = _of_batch(given["batch"])
+    _check(records)
+    return call()
+
+
+def _balance(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+    records: Records = []
+    with _warned("whether any episode was played"):
+        records = list(_of_queue(given["batch"]).values())
+    _check(records)
+    return call()
+
+
+def _step_metrics(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+    records: dict[str, dict[str, Any]] = {}
+    with _warned("the records of a step"):
+        records = _of_queue(given["batch"])
+    given["self"].verl_bridge_records = records
+    token = _of_step.set(list(records.values()))
+    try:
+        return call()
+    finally:
+        _of_step.reset(token)
+
+
+def _dump(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+    with _warned("the records in a dump"):
+        columns = given["reward_extra_infos_dict"]
+        records = getattr(given["self"], "verl_bridge_records", {})
+        rows = [records.get(key, {}) for key in columns.get("uid", ())]
+        for name in dict.fromkeys(name for row in rows for name in row if name not in columns):
+            columns[name] = [row.get(name) for row in rows]
+    return call()
+
+
+_WRAPS: Mapping[str, Sequence[_Wrap]] = {
+    "verl.trainer.ppo.metric_utils": (
+        _Wrap("compute_data_metrics", ("batch",), _data_metrics),
+        _Wrap(
+            "process_validation_metrics",
+            ("data_sources", "sample_uids", "infos_dict"),
+            _validation_metrics,
+        ),
+    ),
+    "verl.trainer.ppo.reward": (_Wrap("extract_reward", ("batch",), _reward),),
+    "verl.trainer.ppo.ray_trainer": (
+        _Wrap("RayPPOTrainer._val_metrics_update", ("self", "reward_extra_infos_dict"), _validation_update),
+    ),
+    "verl.trainer.ppo.v1.trainer_base": (
+        _Wrap("PPOTrainer._val_metrics_update", ("self", "reward_extra_infos_dict"), _validation_update),
+        _Wrap("PPOTrainer._balance_batch", ("self", "batch"), _balance),
+        _Wrap("PPOTrainer._compute_metrics", ("self", "batch"), _step_metrics),
+        _Wrap("PPOTrainer._dump_generations", ("self", "reward_extra_infos_dict"), _dump),
+    ),
+}
+
+
+def install() -> None:
+    """Wrap verl's functions, now or when their modules are imported. May be called again."""
+    for name in _WRAPS:
+        module = sys.modules.get(name)
+        if module is not None and not getattr(module.__spec__, "_initializing", False):
+            _try_to_wrap(module)
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def wrap(module: ModuleType) -> None:
+    """Wrap the functions of a module of verl; warn of those that are not as expected, and leave them."""
+    for wanted in _WRAPS[module.__name__]:
+        path, _, name = wanted.name.rpartition(".")
+        owner: Any = getattr(module, path, None) if path else module
+        original = getattr(owner, name, None)
+        if getattr(original, "wrapped_by_verl_bridge", False):
+            continue
+        signature = inspect.signature(original) if callable(original) else inspect.Signature()
+        missing = [needed for needed in wanted.needs if needed not in signature.parameters]
+        if original is None or missing:
+            _log.warning(
+                "%s.%s of this verl is not as expected (%s): it is left as it is, and the log lacks what "
+                "verl_bridge.trainer would have it say",
+                module.__name__,
+                wanted.name,
+                "it is not there" if original is None else f"it takes no {', '.join(missing)}",
+            )
+            continue
+        setattr(owner, name, _wrapped(original, signature, wanted))
+
+
+def _wrapped(original: Callable[..., Any], signature: inspect.Signature, wanted: _Wrap) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        return wanted.around(original, given, functools.partial(original, *args, **kwargs))
+
+    wrapper.wrapped_by_verl_bridge = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules as the other finders do, and has them wrapped when they have been executed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in _WRAPS:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None and spec.loader is not None:
+                execute = spec.loader.exec_module
+                spec.loader.exec_module = functools.partial(_execute, execute)  # type: ignore[method-assign]
+                return spec
+        return None
+
+
+def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    execute(module)
+    _try_to_wrap(module)
+
+
+def _try_to_wrap(module: ModuleType) -> None:
+    with _warned(f"what verl_bridge.trainer adds to {module.__name__}"):
+        wrap(module)
+
+
+@contextlib.contextmanager
+def _warned(what: str) -> Iterator[None]:
+    """Let nothing that is only logged end a training."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001
+        _log.warning("%s could not be computed", what, exc_info=True)
+
+
+def _of_batch(batch: Any) -> Records:
+    """Return the records in the batch of verl's trainer up to 0.8, or none."""
+    columns = batch.non_tensor_batch
+    names = [name for name in batch.meta_info.get("reward_extra_keys", ()) if name in columns]
+    return of_columns({name: columns[name].tolist() for name in names})
+
+
+def _of_queue(batch: Any) -> dict[str, dict[str, Any]]:
+    """Return the records of a batch of verl 0.9's trainer by the keys of their episodes, in order."""
+    queue = importlib.import_module("transfer_queue")  # only verl 0.9 needs it
+    keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
+    if not keys:
+        return {}
+    found = queue.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
+    extras = [getattr(extra, "data", extra) for extra in found["extra_fields"]]
+    said = [extra.get("reward_extra_info") if isinstance(extra, Mapping) else None for extra in extras]
+    return {key: dict(record or {}) for key, record in zip(keys, said, strict=True)}
+
+
+install()
