@@ -48,6 +48,7 @@ from uuid import uuid4
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from verl_bridge.episodes import Episode, Task
+from verl_bridge.replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge.tokens import Conversation
 
 __all__ = ["ENV_TIMEOUT", "GymAgentLoop"]
@@ -69,8 +70,8 @@ class GymAgentLoop(AgentLoopBase):
         max_turns: Replies after which an episode is cut short; None leaves it to the environment.
         max_tokens_per_turn: Tokens after which a reply is cut off; None leaves it to the length of the
             response.
-        fault_retries: How often a faulted episode is played again, from the reset and with new replies,
-            before it is given up.
+        fault_budget: Seconds, from its first fault on, within which a faulted episode is played anew, from
+            the reset and with new replies, before it is left out; 0 for no replay.
         env_timeout: Seconds allowed for each reset and step; None waits for good.
         **kwargs: What else verl gives its agent loops, by version.
 
@@ -86,7 +87,7 @@ class GymAgentLoop(AgentLoopBase):
         reset_options: Mapping[str, Any] | str | None = None,
         max_turns: int | None = None,
         max_tokens_per_turn: int | None = None,
-        fault_retries: int = 1,
+        fault_budget: float = FAULT_BUDGET,
         env_timeout: float | None = ENV_TIMEOUT,
         **kwargs: Any,
     ) -> None:
@@ -99,7 +100,7 @@ class GymAgentLoop(AgentLoopBase):
         }
         self._max_turns = _at_least(1, "max_turns", max_turns)
         self._max_tokens_per_turn = _at_least(1, "max_tokens_per_turn", max_tokens_per_turn)
-        self._fault_retries = _at_least(0, "fault_retries", fault_retries) or 0
+        self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
@@ -119,9 +120,10 @@ class GymAgentLoop(AgentLoopBase):
         messages = [dict(message) for message in kwargs["raw_prompt"]]
         system = any(message.get("role") == "system" for message in messages)
         conversation = _conversation(self.tokenizer, self.apply_chat_template_kwargs, system=system)
-        for _ in range(self._fault_retries + 1):
-            played = await self._play(task, messages, conversation, sampling_params)
-            if not played.worth_another_try:
+        replays = Replays(task, self._fault_budget)
+        while True:
+            played, episode = await self._play(task, messages, conversation, sampling_params, replays.count)
+            if not await replays.wait(episode):
                 break
         # verl 0.9.1 wants to know whose weights were sampled, also where nothing was.
         played.said_by_server = {**_steps_of(kwargs), **played.said_by_server}
@@ -133,10 +135,11 @@ class GymAgentLoop(AgentLoopBase):
         messages: Sequence[Mapping[str, Any]],
         conversation: Conversation,
         sampling_params: Mapping[str, Any],
-    ) -> _Played:
+        replays: int,
+    ) -> tuple[_Played, Episode]:
         played = _Played(want_logprobs=bool(sampling_params.get("logprobs")))
         started = time.monotonic()
-        episode = await Episode.begin(task, timeout=self._env_timeout)
+        episode = await Episode.begin(task, timeout=self._env_timeout, replays=replays)
         try:
             played.environment_seconds += time.monotonic() - started
             shown = messages if episode.fault else _followed_by(messages, episode.observation)
@@ -156,7 +159,7 @@ class GymAgentLoop(AgentLoopBase):
             await episode.end()
             played.environment_seconds += time.monotonic() - started
         played.take(episode)
-        return played
+        return played, episode
 
     async def _turns(
         self,
@@ -229,7 +232,6 @@ class _Played:
     rewards: list[float] = field(default_factory=list)
     record: dict[str, float] = field(default_factory=dict)
     fault: dict[str, str] | None = None
-    worth_another_try: bool = False
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
         """Add a reply as the server gave it, of `limit` tokens at most."""
@@ -268,7 +270,6 @@ class _Played:
 
     def take(self, episode: Episode) -> None:
         """Take over what the environment said of the episode."""
-        self.worth_another_try = episode.fault is not None
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
         self.record = {**episode.record(), "fault": float(self.fault is not None)}

@@ -22,12 +22,25 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from verl_bridge.threads import Threads
 
-__all__ = ["CLOSE_SECONDS", "MAX_IDLE", "MAX_THREADS", "Held", "Unregistered", "close_all", "take"]
+__all__ = [
+    "CLOSE_SECONDS",
+    "MAX_ABANDONED",
+    "MAX_IDLE",
+    "MAX_THREADS",
+    "Held",
+    "Unregistered",
+    "WrongArguments",
+    "close_all",
+    "take",
+]
 
 T = TypeVar("T")
 
-MAX_THREADS = 256
-"""Calls of environments without coroutines that may run at once in a process."""
+MAX_THREADS = 1_024
+"""Calls of environments without coroutines that may run at once in a process, beside abandoned ones."""
+
+MAX_ABANDONED = 1_024
+"""Calls that were given up, and never return, whose places are given to others."""
 
 MAX_IDLE = 256
 """Environments kept for reuse; of more, the one that has waited longest is closed."""
@@ -40,6 +53,12 @@ _log = logging.getLogger(__name__)
 
 class Unregistered(ValueError):
     """No environment is registered by an id, or the module that registers it cannot be imported."""
+
+
+class WrongArguments(TypeError):
+    """An environment does not take the arguments that it is to be made with."""
+
+    transient = False
 
 
 class Held:
@@ -62,6 +81,8 @@ class Held:
         self._thread: Future[Any] | None = None
         self._task: asyncio.Task[Any] | None = None
         self._closed = False
+        self.call_began: float | None = None
+        """When the latest call began to run, on `time.monotonic`; None while it waits for a thread."""
 
     async def open(self) -> None:
         """Make the environment, if it is not one that was used before.
@@ -144,7 +165,11 @@ class Held:
             del options["disable_env_checker"]
             self._env = awaitable(**{**copy.deepcopy(spec.kwargs), **options})
             return
-        env = gymnasium.make(spec, **options)
+        try:
+            env = gymnasium.make(spec, **options)
+        except TypeError as error:
+            _check_arguments(spec, self.env_kwargs, error)
+            raise
         base = env.unwrapped
         if inspect.iscoroutinefunction(base.reset) and inspect.iscoroutinefunction(base.step):
             self._limit = env.spec.max_episode_steps if env.spec else None
@@ -158,14 +183,29 @@ class Held:
     def _interrupted(self) -> bool:
         return any(call is not None and not call.done() for call in (self._thread, self._task))
 
+    def no_answer(self, seconds: float) -> str:
+        """Return what is to be said of a call that was not answered in so many seconds."""
+        if self.call_began is not None:
+            return f"no answer from the environment in {seconds:g} s"
+        return (
+            f"no thread was free for a call of the environment in {seconds:g} s: {_threads.limit} may run at "
+            f"once, and those that run are in {_listed(_threads.running())}"
+        )
+
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        call: Future[tuple[T | None, Exception | None]] = _threads.submit(lambda: _outcome(work))
+        def begin() -> tuple[T | None, Exception | None]:
+            self.call_began = time.monotonic()
+            return _outcome(work)
+
+        self.call_began = None
+        call = _threads.submit(begin, self.env_id)
         self._thread = call
         done = asyncio.wrap_future(call)
         try:
             await asyncio.wait({done})
         except asyncio.CancelledError:
             done.cancel()  # a call that waits for a thread never begins; one that runs, runs on
+            _threads.abandon(call)
             raise
         value, error = call.result()
         if error is not None:
@@ -173,6 +213,7 @@ class Held:
         return cast("T", value)
 
     async def _in_loop(self, call: Coroutine[Any, Any, Any]) -> Any:
+        self.call_began = time.monotonic()
         # A task of its own, so that a cancellation inside the environment is not taken for one of ours.
         self._task = task = asyncio.ensure_future(call)
         try:
@@ -224,7 +265,30 @@ def _awaitable(spec: EnvSpec) -> Callable[..., Any] | None:
     return None if named is None else load_env_creator(named)
 
 
-_threads = Threads(MAX_THREADS, "verl_bridge")
+def _check_arguments(spec: EnvSpec, given: Mapping[str, Any], error: TypeError) -> None:
+    """Raise if an environment's own signature says that a TypeError came of what it was given.
+
+    Raises:
+        WrongArguments: It has no such parameter, or lacks one.
+    """
+    made_by = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    own = {*inspect.signature(gymnasium.make).parameters}
+    if made_by is None:
+        return
+    try:
+        inspect.signature(made_by).bind(**{**spec.kwargs, **{k: given[k] for k in given if k not in own}})
+    except TypeError as mismatch:
+        raise WrongArguments(f"env_kwargs of {spec.id}: {mismatch}") from error
+    except ValueError:
+        return  # it has no signature that could be read
+
+
+def _listed(running: Mapping[str, int]) -> str:
+    most = sorted(running.items(), key=lambda item: -item[1])
+    return ", ".join(f"{label} ({count})" for label, count in most[:3]) or "none"
+
+
+_threads = Threads(MAX_THREADS, "verl_bridge", MAX_ABANDONED)
 _lock = threading.Lock()
 _idle: list[Held] = []  # the one that was used last stands last
 _closing: set[Awaitable[None]] = set()
@@ -281,7 +345,7 @@ def _as_exception(error: BaseException) -> Exception:
 def _forget() -> None:
     """Start empty in a forked child: the threads are gone, and the environments are its parent's."""
     global _threads, _lock, _idle
-    _threads, _lock, _idle = Threads(MAX_THREADS, "verl_bridge"), threading.Lock(), []
+    _threads, _lock, _idle = Threads(MAX_THREADS, "verl_bridge", MAX_ABANDONED), threading.Lock(), []
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
+import time
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 from verl_bridge.environments import Held, Unregistered, close_all, take
 
 __all__ = ["Episode", "StepResult", "Task", "close_all"]
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -107,14 +105,19 @@ class Episode:
         over: Whether the environment has ended the episode, or failed.
         fault: None, or the ``kind`` and ``message`` of what went wrong in the environment. Such an episode
             says nothing about the agent.
+        transient: Whether the fault may be gone when the task is played again. It is not where the exception
+            says so by an attribute ``transient``, or the environment by ``info["fault"]["transient"]``.
+        replays: How often this task was played before, for its record.
     """
 
-    def __init__(self, task: Task, timeout: float | None = None) -> None:
+    def __init__(self, task: Task, timeout: float | None = None, *, replays: int = 0) -> None:
         self.task = task
+        self.replays = replays
         self.observation = ""
         self.rewards: list[float] = []
         self.over = False
         self.fault: dict[str, str] | None = None
+        self.transient = False
         self._timeout = timeout
         self._held: Held | None = None
         self._success = False
@@ -122,18 +125,19 @@ class Episode:
         self._playing = False
 
     @classmethod
-    async def begin(cls, task: Task, *, timeout: float | None = None) -> Episode:
+    async def begin(cls, task: Task, *, timeout: float | None = None, replays: int = 0) -> Episode:
         """Start a task in an environment from the pool, or a new one.
 
         Args:
             task: What is to be played.
             timeout: Seconds allowed for making the environment and for each reset and step, after which it
                 counts as failed; None waits for good.
+            replays: How often the task was played before.
 
         Raises:
             ValueError: No environment is registered by the task's id.
         """
-        episode = cls(task, timeout)
+        episode = cls(task, timeout, replays=replays)
         try:
             await episode._begin()
         except BaseException:
@@ -174,7 +178,7 @@ class Episode:
             await held.leave(usable=self.fault is None)
 
     def record(self) -> dict[str, float]:
-        """Return the numbers of the episode, always the same five; the return of a faulted one is 0."""
+        """Return the numbers of the episode, always the same; the return of a faulted one is 0."""
         valid = self.fault is None
         return {
             "return": float(sum(self.rewards)) if valid else 0.0,
@@ -182,6 +186,7 @@ class Episode:
             "turns": float(len(self.rewards)),
             "invalid_actions": float(self._invalid),
             "fault": float(not valid),
+            "replays": float(self.replays),
         }
 
     async def _begin(self) -> None:
@@ -193,10 +198,10 @@ class Episode:
         except Unregistered:
             raise  # a mistake in the data, which every episode would meet
         except Exception as error:  # noqa: BLE001 - whatever an environment may raise
-            self._fail(_fault_of(error))
+            self._fail(_fault_of(error), error)
             return
         if info.get("fault"):
-            self._fail(_stated(info["fault"]))
+            self._fail(_stated(info["fault"]), info["fault"])
         else:
             self.observation = observation
 
@@ -211,29 +216,37 @@ class Episode:
                 raise ValueError(f"the reward is {reward}, not a number that can be summed")
         except Exception as error:  # noqa: BLE001
             fault, info = _fault_of(error), {}
+            self._fail(fault, error)
         else:
             if not info.get("fault"):
                 return StepResult(observation, reward, bool(terminated), bool(truncated), info)
             fault = _stated(info["fault"])
-        self._fail(fault)
+            self._fail(fault, info["fault"])
         return StepResult("", 0.0, terminated=False, truncated=True, info={**info, "fault": fault})
 
     async def _in_time(self, call: Awaitable[Any]) -> Any:
-        if self._timeout is None:
+        if self._timeout is None or self._held is None:
             return await call
         # Not by wait_for, whose TimeoutError cannot be told from one that the environment raises.
+        held, asked = self._held, time.monotonic()
+        held.call_began = None  # what stands there is of the call before
         task = asyncio.ensure_future(call)
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._timeout)
+            while not task.done():
+                # A call may have to wait for a thread until those before it have used up their own time.
+                began = held.call_began or asked + self._timeout
+                left = began + self._timeout - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(held.no_answer(self._timeout))
+                await asyncio.wait({task}, timeout=left)
         finally:
             task.cancel()
-        if not done:
-            raise TimeoutError(f"no answer from the environment in {self._timeout:g} s")
         return task.result()
 
-    def _fail(self, fault: dict[str, str]) -> None:
+    def _fail(self, fault: dict[str, str], cause: Any) -> None:
         self.fault, self.over, self.observation = fault, True, ""
-        _log.warning("%s failed: %s: %s", self.task.env_id, fault["kind"], fault["message"])
+        says = cause.get("transient") if isinstance(cause, Mapping) else getattr(cause, "transient", None)
+        self.transient = says is not False
 
 
 def _checked(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:

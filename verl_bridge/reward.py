@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["TurnScore", "compute_score"]
 
-_NOTHING_PLAYED = {"return": 0.0, "success": 0.0, "turns": 0.0, "invalid_actions": 0.0, "fault": 0.0}
+_NOTHING_PLAYED = {
+    "return": 0.0,
+    "success": 0.0,
+    "turns": 0.0,
+    "invalid_actions": 0.0,
+    "fault": 0.0,
+    "replays": 0.0,
+}
 
 
 class TurnScore(float):

@@ -38,7 +38,14 @@ def test_an_episode():
     assert episode.rewards == [1.0, 0.0, 1.0]
     assert episode.over
     assert episode.fault is None
-    assert episode.record() == {"return": 2, "success": 1, "turns": 3, "invalid_actions": 1, "fault": 0}
+    assert episode.record() == {
+        "return": 2,
+        "success": 1,
+        "turns": 3,
+        "invalid_actions": 1,
+        "fault": 0,
+        "replays": 0,
+    }
 
 
 def test_the_first_observation_is_that_of_this_reset():
@@ -87,7 +94,14 @@ def test_what_an_environment_raises_is_the_fault(where, turns):
     episode, played = play(Task(COUNT, {"faults": [where]}), *["1", "2"][:turns])
     assert episode.fault == {"kind": "RuntimeError", "message": f"broken at {where}"}
     assert episode.over
-    assert episode.record() == {"return": 0, "success": 0, "turns": turns, "invalid_actions": 0, "fault": 1}
+    assert episode.record() == {
+        "return": 0,
+        "success": 0,
+        "turns": turns,
+        "invalid_actions": 0,
+        "fault": 1,
+        "replays": 0,
+    }
     if played:
         assert played[-1].truncated
         assert played[-1].info["fault"] == episode.fault

@@ -179,7 +179,7 @@ class Played:
         return {key: float(self.batch.non_tensor_batch[key][i]) for key in KEYS}
 
 
-KEYS = ("return", "success", "turns", "invalid_actions", "fault")
+KEYS = ("return", "success", "turns", "invalid_actions", "fault", "replays")
 
 _numbers = itertools.count()
 

@@ -59,7 +59,14 @@ def test_a_game_is_told_as_the_template_tells_it(play, template, system):
     (said,) = model.models[0].said.values()
     assert played.masked_in(0) == [token for reply in said for token in reply]
     assert played.score(0) == 3.0
-    assert played.record(0) == {"return": 3, "success": 1, "turns": 4, "invalid_actions": 1, "fault": 0}
+    assert played.record(0) == {
+        "return": 3,
+        "success": 1,
+        "turns": 4,
+        "invalid_actions": 1,
+        "fault": 0,
+        "replays": 0,
+    }
     assert played.field(0, "turn_scores") == [1.0, 1.0, 0.0, 1.0]
     assert played.turns(0) == 8  # four of each
 
@@ -127,7 +134,14 @@ def test_another_stop_token_is_kept_and_the_turn_closed_after_it(play, tokenizer
 def test_the_limit_of_turns(play):
     played = play(scripted(["1", "2", "3"]), [row()], max_turns=2)
     assert played.score(0) == 2.0
-    assert played.record(0) == {"return": 2, "success": 0, "turns": 2, "invalid_actions": 0, "fault": 0}
+    assert played.record(0) == {
+        "return": 2,
+        "success": 0,
+        "turns": 2,
+        "invalid_actions": 0,
+        "fault": 0,
+        "replays": 0,
+    }
     assert played.text(0).endswith("2<|im_end|>")
 
 
@@ -146,14 +160,28 @@ def test_a_reply_that_fills_the_response_is_played_as_it_stands(play):
     played = play(scripted(["1 " * 500]), [row()], response_length=60)
     assert len(played.ids(0)) == 60
     assert played.mask(0) == [1] * 60
-    assert played.record(0) == {"return": 0, "success": 0, "turns": 1, "invalid_actions": 1, "fault": 0}
+    assert played.record(0) == {
+        "return": 0,
+        "success": 0,
+        "turns": 1,
+        "invalid_actions": 1,
+        "fault": 0,
+        "replays": 0,
+    }
     assert played.score(0) == 0.0
 
 
 def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
     model = scripted(["1", "2", "3"])
     played = play(model, [row(rules="Rule. " * 200), row()], prompt_length=128)
-    assert played.record(0) == {"return": 0, "success": 0, "turns": 0, "invalid_actions": 0, "fault": 1}
+    assert played.record(0) == {
+        "return": 0,
+        "success": 0,
+        "turns": 0,
+        "invalid_actions": 0,
+        "fault": 1,
+        "replays": 0,
+    }
     assert played.mask(0) == [0]
     assert "data.max_prompt_length allows 128" in played.field(0, "env_fault")["message"]
     assert "data.max_prompt_length" in caplog.text
@@ -165,11 +193,25 @@ def test_a_fault_is_masked_and_counted(play, where):
     model = scripted(["1", "2", "3"])
     played = play(model, [row(faults=[where]), row()])
     turns = {"step 0": 1, "step 1": 2}.get(where, 0)
-    assert played.record(0) == {"return": 0, "success": 0, "turns": turns, "invalid_actions": 0, "fault": 1}
+    assert played.record(0) == {
+        "return": 0,
+        "success": 0,
+        "turns": turns,
+        "invalid_actions": 0,
+        "fault": 1,
+        "replays": 0,
+    }
     assert set(played.mask(0)) == {0}
     assert played.score(0) == 0.0
     assert played.field(0, "env_fault") == {"kind": "RuntimeError", "message": f"broken at {where}"}
-    assert played.record(1) == {"return": 3, "success": 1, "turns": 3, "invalid_actions": 0, "fault": 0}
+    assert played.record(1) == {
+        "return": 3,
+        "success": 1,
+        "turns": 3,
+        "invalid_actions": 0,
+        "fault": 0,
+        "replays": 0,
+    }
     # Played twice, each time by fresh replies, and then given up.
     conversations = 2 if turns else 0
     assert len(model.models[0].asked) == conversations + 1
@@ -186,7 +228,14 @@ def test_an_episode_is_played_anew_after_a_fault(play, monkeypatch):
     monkeypatch.setattr(counting_env.Count, "_fail", fail_once)
     model = scripted(["1", "2", "3"])
     played = play(model, [row()])
-    assert played.record(0) == {"return": 3, "success": 1, "turns": 3, "invalid_actions": 0, "fault": 0}
+    assert played.record(0) == {
+        "return": 3,
+        "success": 1,
+        "turns": 3,
+        "invalid_actions": 0,
+        "fault": 0,
+        "replays": 0,
+    }
     first, second = model.models[0].said.values()
     assert (len(first), len(second)) == (2, 3)
     assert played.masked_in(0) == [token for reply in second for token in reply]

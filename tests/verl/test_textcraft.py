@@ -94,7 +94,14 @@ def test_an_unreadable_reply_is_answered_with_advice_and_counted(play, textcraft
     env.close()
     replies = ["I shall think.", "Thought: a.\n\nAction: inventory"]
     played = play(lambda made: ScriptedModel(made, replies), [row(textcraft_url, 0)], max_turns=2, **LENGTHS)
-    assert played.record(0) == {"return": 0, "success": 0, "turns": 2, "invalid_actions": 1, "fault": 0}
+    assert played.record(0) == {
+        "return": 0,
+        "success": 0,
+        "turns": 2,
+        "invalid_actions": 1,
+        "fault": 0,
+        "replays": 0,
+    }
     told = (
         f"I shall think.<|im_end|>\n<|im_start|>user\n{advice}<|im_end|>\n<|im_start|>assistant\nThought: a."
     )
