@@ -29,8 +29,8 @@
 
 The three families answer three different questions. A ``SetupError`` is for the person who wrote the
 call. An ``ActionError`` is for the agent: an episode turns it into an observation and goes on. A
-``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. A fault
-may be gone when the task is played again (``transient``); what raises a ``SetupError`` stays until it is changed.
+``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. It is
+``transient``: it may be gone when the task is played again, while a ``SetupError`` stays until it is mended.
 
 ``gymnasium.error.ResetNeeded`` is raised as it is when a finished episode is stepped.
 """

@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from verl_bridge.cleanup import release_at_end
 from verl_bridge.threads import Threads
 
 __all__ = [
@@ -158,7 +159,9 @@ class Held:
             ) from error
         # The checker cannot read text spaces of every library, and costs time at each reset and step.
         options: dict[str, Any] = {"disable_env_checker": True, **self.env_kwargs}
-        awaitable = _awaitable(spec)
+        made_by = _made_by(spec)
+        release_at_end(made_by, {**spec.kwargs, **self.env_kwargs})
+        awaitable = _awaitable(made_by)
         if awaitable is not None:
             # Not by gymnasium.make, which makes nothing but a gymnasium.Env.
             self._limit = options.pop("max_episode_steps", spec.max_episode_steps)
@@ -168,7 +171,7 @@ class Held:
         try:
             env = gymnasium.make(spec, **options)
         except TypeError as error:
-            _check_arguments(spec, self.env_kwargs, error)
+            _check_arguments(made_by, {**spec.kwargs, **self.env_kwargs}, error)
             raise
         base = env.unwrapped
         if inspect.iscoroutinefunction(base.reset) and inspect.iscoroutinefunction(base.step):
@@ -258,29 +261,32 @@ class Held:
             _log.warning("closing %s failed: %s: %s", self.env_id, type(error).__name__, error)
 
 
-def _awaitable(spec: EnvSpec) -> Callable[..., Any] | None:
+def _made_by(spec: EnvSpec) -> Any:
+    """Return the class of an environment, or what else makes it."""
+    return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+
+
+def _awaitable(made_by: Any) -> Callable[..., Any] | None:
     """Return the class of the same environment that can be awaited, where its own class names one."""
-    made_by = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     named = getattr(made_by, "metadata", {}).get("asynchronous_entry_point")
     return None if named is None else load_env_creator(named)
 
 
-def _check_arguments(spec: EnvSpec, given: Mapping[str, Any], error: TypeError) -> None:
+def _check_arguments(made_by: Any, given: Mapping[str, Any], error: TypeError) -> None:
     """Raise if an environment's own signature says that a TypeError came of what it was given.
 
     Raises:
         WrongArguments: It has no such parameter, or lacks one.
     """
-    made_by = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
-    own = {*inspect.signature(gymnasium.make).parameters}
-    if made_by is None:
-        return
+    of_make = {*inspect.signature(gymnasium.make).parameters, "render_mode"}
     try:
-        inspect.signature(made_by).bind(**{**spec.kwargs, **{k: given[k] for k in given if k not in own}})
+        signature = inspect.signature(made_by)
+    except (TypeError, ValueError):
+        return  # it has none that could be read
+    try:
+        signature.bind(**{name: value for name, value in given.items() if name not in of_make})
     except TypeError as mismatch:
-        raise WrongArguments(f"env_kwargs of {spec.id}: {mismatch}") from error
-    except ValueError:
-        return  # it has no signature that could be read
+        raise WrongArguments(f"env_kwargs do not fit: {mismatch}") from error
 
 
 def _listed(running: Mapping[str, int]) -> str:
