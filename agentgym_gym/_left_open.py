@@ -1,7 +1,7 @@
-"""Remote environments that a process left open when it was killed: which of them may be there, and closing them.
+"""Remote environments that a process left open when it was killed: which may still be there; closing them.
 
-Where a server gives out ids that only grow, a new id that is not greater than an old one says that the server was
-restarted in between, and lost what it held. Beyond that, an id proves nothing.
+Where a server gives out ids that only grow, a new id that is not greater than an old one says that the server
+was restarted in between, and lost what it held. Beyond that, an id proves nothing.
 """
 
 from __future__ import annotations
@@ -96,7 +96,13 @@ def _release(server: str, left: list[Record], wire: Wire, headers: HiddenHeaders
                     record.remove(env_id)
     except Fault as fault:
         logger.warning("what a killed process left on %s stays open: %s", redact(server), fault)
-    logger.warning("of what a killed process left on %s: %s", redact(server), dict(counts))
+    logger.warning(
+        "a killed process had left environments on %s: closed %d, unknown there %d, gone with the server %d",
+        redact(server),
+        counts["closed"],
+        counts["refused"],
+        counts["lost"],
+    )
 
 
 def newest_id(server: str, wire: Wire, headers: HiddenHeaders) -> int:

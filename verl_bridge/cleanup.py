@@ -1,14 +1,14 @@
 """Has environments released after this process was killed, by a process that outlives it.
 
-Ray kills its workers when a run ends, and what is killed closes nothing. So the first environment that is made
-here and has something to be released elsewhere, as on a server, starts a small process that waits until this one
-has ended, however it ends, and then has it released.
+Ray kills its workers when a run ends, and what is killed closes nothing. So the first environment that is
+made here and has something to be released elsewhere, as on a server, starts a small process. That waits until
+this one has ended, however it ends, and then has it released.
 
 An environment says by whom: its class names a function under ``metadata["release_entry_point"]``, such as
-``"package.module:function"``. In the other process it is called with the id of the process that has ended, and
-with the arguments of the environment as keywords; once for all environments with the same arguments. It should
-release what that process still held, which may be nothing. Nothing outlives the end of the whole machine or
-container.
+``"package.module:function"``. In the other process it is called with the id of the process that has ended,
+and with the arguments of the environment as keywords; once for all environments with the same arguments. It
+should release what that process still held, which may be nothing. Where the whole machine or container ends,
+that process ends too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def release_at_end(made_by: Any, arguments: Mapping[str, Any]) -> None:
 
 
 def _tell(line: bytes) -> None:
-    global _pipe
+    global _pipe  # noqa: PLW0603 - the other process is one for this process
     with _lock:
         if line in _told:
             return

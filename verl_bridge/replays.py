@@ -1,11 +1,12 @@
 """Playing a faulted episode anew, with exponential backoff and within a budget of time.
 
 A server that is restarted, or full, is back after a while, and a training run has cost hours by then. So an
-episode that ended by a fault is played again from its reset, until it ends without one or its budget is used up.
-Not every fault is worth it: an exception whose attribute ``transient`` is False stays until somebody mends it.
+episode that ended by a fault is played again from its reset, until it ends without one or its budget is used
+up. Not every fault is worth it: an exception whose attribute ``transient`` is False stays until somebody mends
+it.
 
-Many episodes fault at once when a server goes away. The log has one line for the first of each environment and
-kind of fault, and then a summary of all others every `LOG_SECONDS`.
+Many episodes fault at once when a server goes away. The log has one line for the first of each environment
+and kind of fault, and then a summary of all others every `LOG_SECONDS`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from verl_bridge.episodes import Episode, Task
+if TYPE_CHECKING:
+    from verl_bridge.episodes import Episode, Task
 
 __all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of"]
 

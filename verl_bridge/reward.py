@@ -67,8 +67,8 @@ def compute_score(
         **kwargs: Not used.
 
     Returns:
-        ``score``, which is the episode's return, and the five numbers of its record, always the same keys. An
-        episode whose first reply used up the response length was never played, and scores 0.
+        ``score``, which is the episode's return, and the numbers of its record, always the same keys. An
+        episode of which nothing was played scores 0, and the interaction has masked its tokens.
 
     Raises:
         ValueError: There are no scores of turns, because nothing was played in an environment.

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import signal
 import time
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 import gymnasium
 import pytest
 
+from agentgym_gym.servers.local import LocalServer
 from verl_bridge import replays
 from verl_bridge.episodes import Episode, Task, close_all
 from verl_bridge.replays import Replays, budget_of
@@ -188,7 +191,7 @@ def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
     assert "are left for more" in lines[0]
     failed = [line for line in lines if "no answer" in line]
     first = sum("more such" not in line for line in failed)
-    counted = sum(int(line.split(" more such")[0].rpartition(" ")[2]) for line in failed if "more such" in line)
+    counted = sum(int(re.search(r"(\d+) more such", line)[1]) for line in failed if "more such" in line)
     assert first + counted == tries  # every try is in the log, one by one or summed up
     assert any("played at last, after" in line for line in lines)
     assert "secret" not in caplog.text
@@ -200,3 +203,75 @@ def test_a_budget_that_cannot_be_is_an_error(value):
     with pytest.raises(ValueError, match="fault_budget="):
         budget_of(value)
 
+
+async def maze_while(url, happens, *, turns=200, **options):
+    """Play Maze in eight episodes, up and down, while something happens; return the last of each."""
+
+    async def play(task_id):
+        again = Replays(Task(AGENTGYM_MAZE, {"server": url, **options}, {"task_id": task_id}), budget=90)
+        while True:
+            episode = await Episode.begin(again.task, replays=again.count)
+            for turn in range(turns if episode.fault is None else 0):
+                await episode.step(f"move {('up', 'down')[turn % 2]}")
+                if episode.over:
+                    break
+                await asyncio.sleep(0.02)
+            await episode.end()
+            if not await again.wait(episode):
+                return episode
+
+    playing = [asyncio.create_task(play(task_id)) for task_id in range(8)]
+    await asyncio.sleep(0.5)
+    await asyncio.to_thread(happens)
+    return await asyncio.gather(*playing)
+
+
+@pytest.fixture
+def slowly(monkeypatch):
+    """The waits as they are outside of tests."""
+    monkeypatch.setattr(replays, "FIRST_WAIT", 1.0)
+    monkeypatch.setattr(replays, "MAX_WAIT", 30.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("slowly")
+def test_episodes_outlive_a_server_that_is_killed_and_back_after_20_seconds(caplog):
+    first = LocalServer("maze")
+    url = first.start()
+    second = LocalServer("maze", port=urlsplit(url).port)
+
+    def happens():
+        first.process.kill()
+        time.sleep(20)
+        second.start()
+
+    try:
+        episodes = asyncio.run(maze_while(url, happens))
+    finally:
+        first.stop()
+        second.stop()
+    assert [episode.fault for episode in episodes] == [None] * 8
+    assert all(episode.replays >= 3 for episode in episodes)
+    lines = [record.message for record in caplog.records if record.name == "verl_bridge.replays"]
+    assert url in lines[0]
+    assert len(lines) < 20 < sum(episode.replays for episode in episodes)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("slowly")
+def test_episodes_outlive_a_server_that_says_nothing_until_its_circuit_opens(caplog):
+    server = LocalServer("maze")
+    url = server.start()
+
+    def happens():
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(12)
+        server.process.send_signal(signal.SIGCONT)
+
+    limits = {"create": 1.0, "reset": 1.0, "step": 1.0}
+    try:
+        episodes = asyncio.run(maze_while(url, happens, timeout=limits))
+    finally:
+        server.stop()
+    assert [episode.fault for episode in episodes] == [None] * 8
+    assert "circuit open" in caplog.text

@@ -15,15 +15,22 @@ _numbers = itertools.count(1)
 
 
 class Count(gymnasium.Env):
-    """Say the next number. Each right one earns 1; a wrong one earns nothing, no number at all is invalid."""
+    """Say the next number. Each right one earns 1, a wrong one nothing; no number is invalid, and may cost."""
 
     observation_space = gymnasium.spaces.Text(1_000)
     action_space = gymnasium.spaces.Text(1_000)
 
     def __init__(
-        self, goal: int = 3, faults: tuple[str, ...] = (), rate: float = 0.0, seed: int = 0, rules: str = ""
+        self,
+        goal: int = 3,
+        faults: tuple[str, ...] = (),
+        rate: float = 0.0,
+        seed: int = 0,
+        rules: str = "",
+        invalid: float = 0.0,
     ):
         self.goal, self.faults, self.rate, self.rules = goal, list(faults), rate, rules
+        self.invalid = invalid
         self.number = next(_numbers)
         self.random = random.Random(seed * 1_000 + self.number)  # noqa: S311
         self._fail("make")
@@ -44,7 +51,7 @@ class Count(gymnasium.Env):
         self._fail(f"step {self.at}")
         said = action.rsplit("</think>", maxsplit=1)[-1].strip()
         if not said.lstrip("-").isdigit():
-            return f"{said!r} is no number.", 0.0, False, False, {"invalid_action": True}
+            return f"{said!r} is no number.", self.invalid, False, False, {"invalid_action": True}
         right = int(said) == self.at + 1
         self.at += right
         return f"You are at {self.at}.", float(right), self.at == self.start + self.goal, False, {}

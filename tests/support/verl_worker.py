@@ -204,8 +204,9 @@ def play(
     """Play rows, mappings of ``interaction_kwargs``, in verl's own worker.
 
     By the integration ``interaction`` verl's own loop plays them, of at most so many `turns`, and `loop` is
-    the config of the interaction.
+    the config of the interaction. A faulted episode is not played anew unless `loop` says so.
     """
+    loop = {"fault_budget": 0, **loop}
     name = f"gym_env_{next(_numbers)}"  # verl keeps what was registered
     config = tmp_path / f"{name}.yaml"
     folder = model_folder(template)

@@ -8,6 +8,7 @@ import json
 import pytest
 
 import counting_env
+from verl_bridge import replays
 from verl_bridge.interaction import GymInteraction
 from verl_bridge.reward import TurnScore, compute_score
 from verl_worker import ScriptedModel
@@ -57,11 +58,12 @@ def test_a_game_from_its_first_observation_to_its_last_reward(play):
         "turns": 4,
         "invalid_actions": 1,
         "fault": 0,
+        "replays": 0,
     }
     assert not counting_left()
 
 
-KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault")
+KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault", "replays")
 
 
 def counting_left():
@@ -99,6 +101,62 @@ def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play):
     assert [played.field(i, "fault") for i in range(3)] == [0, 1, 1]
     assert [any(played.mask(i)) for i in range(3)] == [True, False, False]
     assert not counting_left()
+
+
+@needs_interactions
+def test_a_reply_that_uses_up_the_response_is_played_as_it_is_trained_on(play):
+    """verl's loop would not play it, so that it would score 0: better than a game that costs something."""
+    model = scripted(["no number " * 100], ["nothing", "2 " * 200], ["1", "2", "3"])
+    rows = [row(goal=3, invalid=-0.25)] * 3
+    played = play(model, rows, integration="interaction", response_length=60)
+    assert [played.score(i) for i in range(2)] == [-0.25, -0.5]
+    assert [played.field(i, "turns") for i in range(2)] == [1, 2]
+    assert played.field(0, "turn_scores") == [-0.25]
+    for i in range(2):
+        assert len(played.ids(i)) == 60
+        assert played.mask(i)[-1] == 1
+        assert played.field(i, "fault") == 0
+    assert not counting_left()
+
+
+@needs_interactions
+def test_the_last_reply_of_a_full_response_can_win(play):
+    model = scripted(["1" + " " * 300])
+    won = play(model, [row(goal=1)], integration="interaction", response_length=40)
+    assert len(won.ids(0)) == 40
+    assert (won.score(0), won.field(0, "success"), won.field(0, "turns")) == (1.0, 1, 1)
+
+
+@needs_interactions
+def test_an_episode_that_never_began_is_masked_also_if_its_first_reply_is_too_long(play):
+    model = scripted(["no number " * 100], ["1", "2", "3"])
+    played = play(model, [row(faults=["reset"]), row()], integration="interaction", response_length=120)
+    assert played.field(0, "fault") == 1
+    assert not any(played.mask(0))
+    assert any(played.mask(1))
+
+
+@needs_interactions
+def test_an_episode_without_any_reply_is_masked(play):
+    played = play(scripted([[]]), [row()], integration="interaction", response_length=1)
+    assert (played.score(0), played.field(0, "turns")) == (0, 0)
+    assert not any(played.mask(0))
+
+
+@needs_interactions
+def test_an_episode_that_cannot_begin_is_tried_anew_within_the_budget(play, monkeypatch):
+    left = ["make", "reset", "reset"]
+
+    def fail(self, where):
+        if left and left[0] == where:
+            raise RuntimeError(f"broken at {left.pop(0)}")
+
+    monkeypatch.setattr(replays, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(counting_env.Count, "_fail", fail)
+    model = scripted(["1", "2", "3"])
+    played = play(model, [row()], integration="interaction", fault_budget=20)
+    assert (played.score(0), played.field(0, "fault"), played.field(0, "replays")) == (3.0, 0, 3)
+    assert "Count from 0 to 3." in played.prompt(0)
 
 
 @needs_interactions

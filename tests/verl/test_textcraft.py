@@ -124,7 +124,7 @@ def test_nothing_is_left_open_on_the_server_after_many_episodes_with_faults(
     )
     with proxy:
         rows = [row(proxy.url, task) for task in range(200)]
-        options = {"max_turns": 3, "fault_retries": 0, **LENGTHS}
+        options = {"max_turns": 3, **LENGTHS}
         played = play(lambda made: ScriptedModel(made, replies), rows, **options)
         close_all()
     faults = [played.record(i)["fault"] for i in range(200)]
