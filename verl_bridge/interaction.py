@@ -11,13 +11,13 @@ them (``verl/experimental/agent_loop/tool_agent_loop.py``):
 - ``finalize_interaction`` is never called. So an episode is ended when the task that plays it is done, and at
   the latest after ``idle_seconds`` without a call.
 - A reply that reaches the end of the response is never played. An episode whose first reply is that long
-  would score 0, which may be the best of its group. So the loop's own ``_handle_generating_state`` is wrapped,
-  for this one episode: such a reply is played as it is trained on, without what is beyond the end.
+  would score 0, which may be the best of its group. So the loop's own ``_handle_generating_state`` is
+  wrapped, for this one episode: such a reply is played as far as it is trained on.
 - A failed episode cannot be left out of the loss, nor one of which nothing was played. So the mask of its
   tokens is set to 0 in the loop's state.
 
-An episode whose reset faults is begun anew within the budget of time ``fault_budget``, since the model has said
-nothing by then. A later fault cannot be mended, as verl's loop cannot begin again.
+An episode whose reset faults is begun anew within the budget of time ``fault_budget``, since the model has
+said nothing by then. A later fault cannot be mended, as verl's loop cannot begin again.
 
 Where the loop is not the one expected, the first and the last two are not done, and a warning says so.
 :class:`verl_bridge.agent_loop.GymAgentLoop` needs none of this, and runs on 0.7.1 too: prefer it.
@@ -255,8 +255,8 @@ class _Loop:
         generate = getattr(loop, "_handle_generating_state", None)
         if not inspect.iscoroutinefunction(generate):
             _log.warning(
-                "a reply that reaches the end of the response is not played: this is not the ToolAgentLoop of "
-                "verl 0.7"
+                "a reply that reaches the end of the response is not played: this is not the ToolAgentLoop "
+                "of verl 0.7"
             )
             return
 

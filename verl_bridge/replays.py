@@ -2,8 +2,8 @@
 
 A server that is restarted, or full, is back after a while, and a training run has cost hours by then. So an
 episode that ended by a fault is played again from its reset, until it ends without one or its budget is used
-up. Not every fault is worth it: an exception whose attribute ``transient`` is False stays until somebody mends
-it.
+up. Not every fault is worth it: an exception whose attribute ``transient`` is False stays until somebody
+mends it.
 
 Many episodes fault at once when a server goes away. The log has one line for the first of each environment
 and kind of fault, and then a summary of all others every `LOG_SECONDS`.
@@ -71,20 +71,20 @@ class Replays:
         fault = episode.fault
         if fault is None:
             if self.count:
-                _story.tell(self.task, "played", f"played at last, after {_replays(self.count)}")
+                _replay_log.tell(self.task, "played", f"played at last, after {_replays(self.count)}")
             return False
         now = time.monotonic()
         self._until = self._until or now + self._budget
         left = self._until - now
         told = f"{fault['kind']}: {_hidden(fault['message'])}"[:_MOST_SHOWN]
         if not episode.transient:
-            _story.tell(
+            _replay_log.tell(
                 self.task, fault["kind"], f"{told}. Waiting does not mend that: the episode is left out"
             )
             return False
         if left <= 0:
             tried = f"{_replays(self.count)} in {self._budget:g} s"
-            _story.tell(
+            _replay_log.tell(
                 self.task, f"{fault['kind']}, left out", f"{told}. The episode is left out after {tried}"
             )
             return False
@@ -93,7 +93,7 @@ class Replays:
         wait = min(wait, left)
         self.count += 1
         tried = f"Replay {self.count} follows in {wait:.1f} s, {left:.0f} s are left for more"
-        _story.tell(self.task, fault["kind"], f"{told}. {tried}")
+        _replay_log.tell(self.task, fault["kind"], f"{told}. {tried}")
         await asyncio.sleep(wait)
         return True
 
@@ -112,7 +112,7 @@ def budget_of(value: Any) -> float:
 
 
 @dataclass
-class _Told:
+class _Repeated:
     """What was logged of one environment and kind of fault, and what is still to be."""
 
     at: float
@@ -121,12 +121,12 @@ class _Told:
     latest: str = ""
 
 
-class _Story:
+class _ReplayLog:
     """The log of all episodes of this process: the first line of a kind, then summaries."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._told: dict[tuple[str, ...], _Told] = {}
+        self._told: dict[tuple[str, ...], _Repeated] = {}
 
     def tell(self, task: Task, kind: str, what: str) -> None:
         """Log a line about an episode, or count it for the next summary.
@@ -141,7 +141,7 @@ class _Story:
             told = self._told.get(key)
             if told is None or time.monotonic() - told.at >= LOG_SECONDS:
                 self._sum_up(task.env_id, told)
-                self._told[key] = _Told(time.monotonic())
+                self._told[key] = _Repeated(time.monotonic())
                 _log.warning("%s, %s", task.env_id, line)
                 return
             if not told.more:
@@ -154,16 +154,16 @@ class _Story:
         with self._lock:
             told = self._told[key]
             self._sum_up(env_id, told)
-            self._told[key] = _Told(time.monotonic())
+            self._told[key] = _Repeated(time.monotonic())
 
-    def _sum_up(self, env_id: str, told: _Told | None) -> None:
+    def _sum_up(self, env_id: str, told: _Repeated | None) -> None:
         if told is not None and told.more:
             seconds = time.monotonic() - told.at
             counted = f"{told.more} more such in {seconds:.0f} s, of {len(told.tasks)} tasks"
             _log.warning("%s: %s; the last: %s", env_id, counted, told.latest)
 
 
-_story = _Story()
+_replay_log = _ReplayLog()
 
 
 def _server(task: Task) -> str:

@@ -54,7 +54,7 @@ class Threads:
         return future
 
     def abandon(self, future: Future[Any]) -> None:
-        """Give the place of a call that nobody awaits any more to another; its thread ends when it returns."""
+        """Give the place of a call that nobody awaits any more to another; its thread ends with it."""
         with self._lock:
             if future not in self._running or future in self._abandoned:
                 return

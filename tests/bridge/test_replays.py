@@ -58,7 +58,7 @@ RETURNS = "bridge/Returns-v0"
 def _fast(monkeypatch):
     monkeypatch.setattr(replays, "FIRST_WAIT", 0.02)
     monkeypatch.setattr(replays, "MAX_WAIT", 0.1)
-    monkeypatch.setattr(replays, "_story", replays._Story())
+    monkeypatch.setattr(replays, "_replay_log", replays._ReplayLog())
     yield
     close_all()
 

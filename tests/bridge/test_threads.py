@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from typing import ClassVar
 
 import gymnasium
 import pytest
@@ -22,7 +21,6 @@ class Hangs(gymnasium.Env):
 
     observation_space = gymnasium.spaces.Text(9)
     action_space = gymnasium.spaces.Text(9)
-    closed: ClassVar[list[int]] = []
 
     def reset(self, *, seed=None, options=None):
         return "begin", {}
@@ -31,9 +29,6 @@ class Hangs(gymnasium.Env):
         if action == "hang":
             MAY_RETURN.wait(30)
         return "went on", 1.0, False, False, {}
-
-    def close(self):
-        self.closed.append(id(self))
 
 
 gymnasium.register("bridge/Hangs-v0", Hangs)
@@ -44,7 +39,6 @@ HANGS, HEALTHY = Task("bridge/Hangs-v0"), Task("bridge/Heals-v0")
 @pytest.fixture(autouse=True)
 def _released():
     MAY_RETURN.clear()
-    Hangs.closed.clear()
     yield
     MAY_RETURN.set()
     close_all()
@@ -114,10 +108,17 @@ def test_where_no_place_can_be_given_up_the_fault_names_who_holds_them(monkeypat
 
 
 def test_a_call_that_was_given_up_closes_its_environment_when_it_returns():
-    asyncio.run(hung_and_healthy(3, 0, timeout=0.1))
-    assert Hangs.closed == []
+    closed = []
+
+    class Closing(Hangs):
+        def close(self):
+            closed.append(self)
+
+    gymnasium.register("bridge/Closing-v0", Closing)
+    asyncio.run(asyncio.wait_for(a_turn(Task("bridge/Closing-v0"), "hang", timeout=0.1), 5))
+    assert closed == []
     MAY_RETURN.set()
     deadline = time.monotonic() + 5
-    while len(Hangs.closed) < 3:
+    while not closed:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -15,7 +15,7 @@ _numbers = itertools.count(1)
 
 
 class Count(gymnasium.Env):
-    """Say the next number. Each right one earns 1, a wrong one nothing; no number is invalid, and may cost."""
+    """Say the next number. A right one earns 1, a wrong one nothing; no number is invalid, and may cost."""
 
     observation_space = gymnasium.spaces.Text(1_000)
     action_space = gymnasium.spaces.Text(1_000)
