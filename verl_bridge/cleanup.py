@@ -14,6 +14,7 @@ that process ends too.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import logging
 import os
@@ -23,8 +24,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from typing import IO, Any
-
-from gymnasium.envs.registration import load_env_creator
 
 __all__ = ["ENTRY_POINT", "release_at_end", "wait_and_release"]
 
@@ -101,7 +100,8 @@ def wait_and_release() -> None:
     for line in lines:
         pid, named, arguments = json.loads(line)
         try:
-            load_env_creator(named)(pid, **arguments)
+            module, _, function = named.partition(":")
+            getattr(importlib.import_module(module), function)(pid, **arguments)
         except Exception as error:  # noqa: BLE001 - the next may have more luck
             _log.warning("%s failed for process %d: %s: %s", named, pid, type(error).__name__, error)
 
