@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _pipe: IO[bytes] | None = None
 _told: set[bytes] = set()
+_warned: set[str] = set()
 
 
 def release_at_end(made_by: Any, arguments: Mapping[str, Any]) -> None:
@@ -48,12 +49,12 @@ def release_at_end(made_by: Any, arguments: Mapping[str, Any]) -> None:
     if named is None or not hasattr(os, "fork"):
         return
     try:
-        line = json.dumps([os.getpid(), named, dict(arguments)]).encode() + b"\n"
-        _tell(line)
+        _tell(json.dumps([os.getpid(), named, dict(arguments)]).encode() + b"\n")
     except (OSError, TypeError, ValueError) as error:  # it is a help only: the episode is played without it
-        _log.warning(
-            "what a killed process leaves open will not be released: %s: %s", type(error).__name__, error
-        )
+        why = f"{type(error).__name__}: {error}"
+        if why not in _warned:
+            _warned.add(why)
+            _log.warning("what this process leaves open if it is killed will not be released: %s", why)
 
 
 def _tell(line: bytes) -> None:
@@ -64,7 +65,6 @@ def _tell(line: bytes) -> None:
         if _pipe is None:
             _pipe = _start()
         _pipe.write(line)
-        _pipe.flush()
         _told.add(line)
 
 
@@ -74,6 +74,7 @@ def _start() -> IO[bytes]:
     starter = subprocess.Popen(  # noqa: S603 - it is this module
         [sys.executable, "-c", f"from {__name__} import wait_and_release; wait_and_release()"],
         stdin=subprocess.PIPE,
+        bufsize=0,
         stdout=subprocess.DEVNULL,
         stderr=None if _is_file(2) else subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
@@ -110,8 +111,7 @@ def _forget() -> None:
     """Let go of the pipe in a forked child, whose parent's end the other process waits for."""
     global _lock, _pipe
     if _pipe is not None:
-        with contextlib.suppress(OSError):
-            os.close(_pipe.fileno())
+        _pipe.close()
     _lock, _pipe = threading.Lock(), None
     _told.clear()
 
