@@ -157,10 +157,17 @@ class Held:
                 f"env_id={self.env_id!r} is not registered: {error}. Give the module that registers it "
                 "before a colon, as in 'package:namespace/Name-v0'"
             ) from error
+        made_by, arguments = _made_by(spec), {**spec.kwargs, **self.env_kwargs}
+        release_at_end(made_by, arguments)
+        try:
+            self._make_by(made_by, spec)
+        except TypeError as error:
+            _check_arguments(made_by, arguments, error)
+            raise
+
+    def _make_by(self, made_by: Any, spec: EnvSpec) -> None:
         # The checker cannot read text spaces of every library, and costs time at each reset and step.
         options: dict[str, Any] = {"disable_env_checker": True, **self.env_kwargs}
-        made_by = _made_by(spec)
-        release_at_end(made_by, {**spec.kwargs, **self.env_kwargs})
         awaitable = _awaitable(made_by)
         if awaitable is not None:
             # Not by gymnasium.make, which makes nothing but a gymnasium.Env.
@@ -168,11 +175,7 @@ class Held:
             del options["disable_env_checker"]
             self._env = awaitable(**{**copy.deepcopy(spec.kwargs), **options})
             return
-        try:
-            env = gymnasium.make(spec, **options)
-        except TypeError as error:
-            _check_arguments(made_by, {**spec.kwargs, **self.env_kwargs}, error)
-            raise
+        env = gymnasium.make(spec, **options)
         base = env.unwrapped
         if inspect.iscoroutinefunction(base.reset) and inspect.iscoroutinefunction(base.step):
             self._limit = env.spec.max_episode_steps if env.spec else None
