@@ -78,9 +78,9 @@ async def played(task, budget):
 
 
 @pytest.mark.parametrize("stage", ["make", "reset", "step"])
-@pytest.mark.parametrize("error", [RuntimeError, ConnectionError, TimeoutError, KeyError])
+@pytest.mark.parametrize("error", [RuntimeError, ConnectionError])
 def test_an_environment_that_comes_back_within_the_budget_is_played(monkeypatch, stage, error):
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 0.15)
+    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 0.1)
     task = Task(RETURNS, {"stage": stage, "error": error}, {"task": 7}, seed=3)
     episode, seen = asyncio.run(played(task, budget=10))
     assert episode.fault is None
