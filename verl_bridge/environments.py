@@ -194,8 +194,8 @@ class Held:
         if self.call_began is not None:
             return f"no answer from the environment in {seconds:g} s"
         return (
-            f"no thread was free for a call of the environment in {seconds:g} s: {_threads.limit} may run at "
-            f"once, and those that run are in {_listed(_threads.running())}"
+            f"no thread was free for a call of the environment in time: {_threads.limit} may run at once, "
+            f"and those that run are in {_listed(_threads.running())}"
         )
 
     async def _in_thread(self, work: Callable[[], T]) -> T:

@@ -21,6 +21,8 @@ from verl_bridge.environments import Held, Unregistered, close_all, take
 
 __all__ = ["Episode", "StepResult", "Task", "close_all"]
 
+_WAITS = 3  # time limits of calls that hang, one after the other, for which a call waits for a thread
+
 
 @dataclass(frozen=True)
 class Task:
@@ -234,7 +236,7 @@ class Episode:
         try:
             while not task.done():
                 # A call may have to wait for a thread until those before it have used up their own time.
-                began = held.call_began or asked + self._timeout
+                began = held.call_began or asked + _WAITS * self._timeout
                 left = began + self._timeout - time.monotonic()
                 if left <= 0:
                     raise TimeoutError(held.no_answer(self._timeout))

@@ -13,8 +13,7 @@ them (``verl/experimental/agent_loop/tool_agent_loop.py``):
 - A reply that reaches the end of the response is never played. An episode whose first reply is that long
   would score 0, which may be the best of its group. So the loop's own ``_handle_generating_state`` is
   wrapped, for this one episode: such a reply is played as far as it is trained on.
-- A failed episode cannot be left out of the loss, nor one of which nothing was played. So the mask of its
-  tokens is set to 0 in the loop's state.
+- A failed episode cannot be left out of the loss. So the mask of its tokens is set to 0 in the loop's state.
 
 An episode whose reset faults is begun anew within the budget of time ``fault_budget``, since the model has
 said nothing by then. A later fault cannot be mended, as verl's loop cannot begin again.
@@ -280,15 +279,13 @@ class _Loop:
 
 
 async def _play_last_reply(self: Any, agent_data: Any, interaction: GymInteraction, instance_id: str) -> None:
-    """Play the reply with which a response ended, as far as it is trained on; mask it if nothing was played.
+    """Play the reply with which a response ended, as far as it is trained on.
 
     The names of the first two are those of the loop's own methods, in whose place it calls the interaction.
     """
     beyond = max(0, len(agent_data.response_mask) - self.response_length)
     reply = agent_data.response_ids[: len(agent_data.response_ids) - beyond]
-    if not reply:  # generation was broken off
-        if not agent_data.turn_scores:
-            _Loop(None, float("inf"), agent_data).mask()
+    if not reply:  # the observation before it had filled the response
         return
     text = self.tokenizer.decode(reply, skip_special_tokens=True)
     messages = [*agent_data.messages, {"role": "assistant", "content": text}]

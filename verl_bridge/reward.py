@@ -68,7 +68,7 @@ def compute_score(
 
     Returns:
         ``score``, which is the episode's return, and the numbers of its record, always the same keys. An
-        episode of which nothing was played scores 0, and the interaction has masked its tokens.
+        episode of which nothing was played scores 0.
 
     Raises:
         ValueError: There are no scores of turns, because nothing was played in an environment.

@@ -137,13 +137,6 @@ def test_an_episode_that_never_began_is_masked_also_if_its_first_reply_is_too_lo
 
 
 @needs_interactions
-def test_an_episode_without_any_reply_is_masked(play):
-    played = play(scripted([[]]), [row()], integration="interaction", response_length=1)
-    assert (played.score(0), played.field(0, "turns")) == (0, 0)
-    assert not any(played.mask(0))
-
-
-@needs_interactions
 def test_an_episode_that_cannot_begin_is_tried_anew_within_the_budget(play, monkeypatch):
     left = ["make", "reset", "reset"]
 
