@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from verl_bridge.episodes import Episode, Task
-from verl_bridge.replays import Replays, budget_of
+from verl_bridge.replays import Replays, budget_of, log_left_out
 from verl_bridge.reward import TurnScore
 
 _missing: ModuleNotFoundError | None = None
@@ -162,6 +162,7 @@ class GymInteraction(BaseInteraction):
         if not played.over:
             turn = await episode.step(_reply_in(messages))
             reward, info = turn.reward, dict(turn.info)
+            log_left_out(episode)
         if episode.fault is not None:
             loop.mask()
             info = {"fault": episode.fault}

@@ -22,9 +22,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from verl_bridge.episodes import Episode, Task
 
-__all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of"]
+__all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of", "log_left_out"]
 
 FAULT_BUDGET = 600.0
 """Seconds, from its first fault on, within which a faulted episode is played anew."""
@@ -76,7 +78,7 @@ class Replays:
         now = time.monotonic()
         self._until = self._until or now + self._budget
         left = self._until - now
-        told = f"{fault['kind']}: {_hidden(fault['message'])}"[:_MOST_SHOWN]
+        told = _told_of(fault)
         if not episode.transient:
             _replay_log.tell(
                 self.task, fault["kind"], f"{told}. Waiting does not mend that: the episode is left out"
@@ -96,6 +98,17 @@ class Replays:
         _replay_log.tell(self.task, fault["kind"], f"{told}. {tried}")
         await asyncio.sleep(wait)
         return True
+
+
+def log_left_out(episode: Episode) -> None:
+    """Log the fault of an episode that cannot be played anew, since it was begun by somebody else."""
+    if episode.fault is not None:
+        kind, what = episode.fault["kind"], _told_of(episode.fault)
+        _replay_log.tell(episode.task, f"{kind}, left out", f"{what}. The episode is left out")
+
+
+def _told_of(fault: Mapping[str, str]) -> str:
+    return f"{fault['kind']}: {_hidden(fault['message'])}"[:_MOST_SHOWN]
 
 
 def budget_of(value: Any) -> float:

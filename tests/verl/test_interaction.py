@@ -93,13 +93,15 @@ def test_limits_that_leave_no_turn_are_an_error(play):
 
 
 @needs_interactions
-def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play):
+def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play, caplog):
     model = scripted(["1", "2", "3"])
     rows = [row(), row(faults=["step 1"]), row(faults=["reset"])]
     played = play(model, rows, integration="interaction")
     assert [played.score(i) for i in range(3)] == [3.0, 0.0, 0.0]
     assert [played.field(i, "fault") for i in range(3)] == [0, 1, 1]
     assert [any(played.mask(i)) for i in range(3)] == [True, False, False]
+    assert "RuntimeError: broken at step 1. The episode is left out" in caplog.text
+    assert "RuntimeError: broken at reset. The episode is left out after 0 replays" in caplog.text
     assert not counting_left()
 
 
