@@ -76,7 +76,7 @@ class AgentGymError(gymnasium.error.Error):
         transient: Whether waiting and trying again may help.
     """
 
-    transient: ClassVar[bool] = False
+    transient: bool = False
 
     @property
     def kind(self) -> str:

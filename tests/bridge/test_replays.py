@@ -163,6 +163,21 @@ def test_what_waiting_does_not_mend_is_not_waited_for(monkeypatch, task, kind, c
     assert "Waiting does not mend that" in caplog.text
 
 
+@pytest.mark.parametrize("path", ["/", "/create", "/reset", "/step"])
+def test_a_server_that_answers_by_errors_for_a_while_is_waited_for(counted, path):
+    server = counted()
+    server.broken = {path}
+    task = Task("agentgym_gym:agentgym/TextCraft-v0", {"server": server.url, "action_format": "bare"})
+
+    async def work():
+        asyncio.get_running_loop().call_later(0.3, server.broken.clear)
+        return await played(task, budget=20)
+
+    episode, seen = asyncio.run(work())
+    assert episode.fault is None
+    assert len(seen) > 1
+
+
 def test_a_fault_in_the_info_may_say_that_it_stays(monkeypatch):
     fault = {"kind": "Gone", "message": "m", "transient": False}
     monkeypatch.setattr(Returns, "step", lambda *_: ("", 0.0, False, True, {"fault": fault}))
