@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -194,7 +195,7 @@ def test_a_run_whose_server_stays_away_ends_within_its_budget(tiny, tmp_path):
 
 
 def test_a_run_that_is_killed_gives_back_what_it_held(tiny, tmp_path):
-    """Its trainer and the workers of Ray, in the midst of a step."""
+    """Its trainer and all that is Ray's, in the midst of a step; not the process that releases."""
 
     def happens(outage: Outage) -> None:
         for folder in Path("/proc").glob("[0-9]*"):
@@ -203,8 +204,9 @@ def test_a_run_that_is_killed_gives_back_what_it_held(tiny, tmp_path):
             except OSError:
                 continue
             of_run = f"TMPDIR={outage.temporary}".encode() in environment.split(b"\0")
-            if of_run and (b"main_ppo" in command or command.startswith(b"ray::")):
-                os.kill(int(folder.name), signal.SIGKILL)
+            if of_run and b"wait_and_release" not in command:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(folder.name), signal.SIGKILL)
 
     outage = Outage(tiny, tmp_path, happens, budget=60)
     assert outage.run.code == -signal.SIGKILL
