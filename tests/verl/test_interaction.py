@@ -100,24 +100,28 @@ def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play, caplog):
     assert [played.score(i) for i in range(3)] == [3.0, 0.0, 0.0]
     assert [played.field(i, "fault") for i in range(3)] == [0, 1, 1]
     assert [any(played.mask(i)) for i in range(3)] == [True, False, False]
-    assert "RuntimeError: broken at step 1. The episode is left out" in caplog.text
     assert "RuntimeError: broken at reset. The episode is left out after 0 replays" in caplog.text
+
+
+@needs_interactions
+def test_a_fault_after_the_first_reply_is_in_the_log(play, caplog):
+    play(scripted(["1", "2", "3"]), [row(faults=["step 1"])], integration="interaction", fault_budget=60)
+    assert "RuntimeError: broken at step 1. The episode is left out" in caplog.text
     assert not counting_left()
 
 
 @needs_interactions
-def test_a_reply_that_uses_up_the_response_is_played_as_it_is_trained_on(play):
+@pytest.mark.parametrize(
+    ("replies", "scores"), [(["no number " * 100], [-0.25]), (["nothing", "2 " * 200], [-0.25, -0.25])]
+)
+def test_a_reply_that_uses_up_the_response_is_played_as_it_is_trained_on(play, replies, scores):
     """verl's loop would not play it, so that it would score 0: better than a game that costs something."""
-    model = scripted(["no number " * 100], ["nothing", "2 " * 200], ["1", "2", "3"])
-    rows = [row(goal=3, invalid=-0.25)] * 3
-    played = play(model, rows, integration="interaction", response_length=60)
-    assert [played.score(i) for i in range(2)] == [-0.25, -0.5]
-    assert [played.field(i, "turns") for i in range(2)] == [1, 2]
-    assert played.field(0, "turn_scores") == [-0.25]
-    for i in range(2):
-        assert len(played.ids(i)) == 60
-        assert played.mask(i)[-1] == 1
-        assert played.field(i, "fault") == 0
+    played = play(scripted(replies), [row(invalid=-0.25)], integration="interaction", response_length=60)
+    assert played.field(0, "turn_scores") == scores
+    assert (played.score(0), played.field(0, "turns")) == (sum(scores), len(scores))
+    assert played.field(0, "fault") == 0
+    assert len(played.ids(0)) == 60
+    assert played.mask(0)[-1] == 1
     assert not counting_left()
 
 
@@ -131,11 +135,10 @@ def test_the_last_reply_of_a_full_response_can_win(play):
 
 @needs_interactions
 def test_an_episode_that_never_began_is_masked_also_if_its_first_reply_is_too_long(play):
-    model = scripted(["no number " * 100], ["1", "2", "3"])
-    played = play(model, [row(faults=["reset"]), row()], integration="interaction", response_length=120)
+    model = scripted(["no number " * 100])
+    played = play(model, [row(faults=["reset"])], integration="interaction", response_length=60)
     assert played.field(0, "fault") == 1
     assert not any(played.mask(0))
-    assert any(played.mask(1))
 
 
 @needs_interactions
