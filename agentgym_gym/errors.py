@@ -29,7 +29,8 @@
 
 The three families answer three different questions. A ``SetupError`` is for the person who wrote the
 call. An ``ActionError`` is for the agent: an episode turns it into an observation and goes on. A
-``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out.
+``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. It is
+``transient``: it may be gone when the task is played again, while a ``SetupError`` stays until it is mended.
 
 ``gymnasium.error.ResetNeeded`` is raised as it is when a finished episode is stepped.
 """
@@ -69,7 +70,13 @@ __all__ = [
 
 
 class AgentGymError(gymnasium.error.Error):
-    """Root of every error this library raises."""
+    """Root of every error this library raises.
+
+    Attributes:
+        transient: Whether waiting and trying again may help.
+    """
+
+    transient: bool = False
 
     @property
     def kind(self) -> str:
@@ -159,6 +166,7 @@ class Fault(AgentGymError):
         counted: Whether it was counted, which whoever meets it first does.
     """
 
+    transient = True
     was_sent: bool = True
     server_slow: bool = False
     counted: bool = False

@@ -58,6 +58,7 @@ def test_every_error(kind):
     assert inspect.getdoc(kind)
     families = [f for f in (errors.SetupError, errors.ActionError, errors.Fault) if issubclass(kind, f)]
     assert len(families) == (kind is not errors.AgentGymError)
+    assert error.transient is issubclass(kind, errors.Fault)
     if kind is not errors.MissingExtra:
         assert str(error) == "what happened"
 

@@ -49,8 +49,10 @@ from uuid import uuid4
 from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
-from verl_bridge.episodes import Episode, Task, labels_of
+from verl_bridge.episodes import Episode, Task
+from verl_bridge.labels import labels_of
 from verl_bridge.observations import LEAST, CutEpisodes, default_limit
+from verl_bridge.replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge.tokens import Conversation, conversation_of
 
 __all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
@@ -82,8 +84,8 @@ class GymAgentLoop(AgentLoopBase):
         hide_reasoning: Whether the environment is sent only what stands behind the reasoning of a reply.
         drop_reasoning: Whether the reasoning of earlier replies is taken out of what the model sees. Then
             the last reply of each episode is trained on, and no other.
-        fault_retries: How often a faulted episode is played again, from the reset and with new replies,
-            before it is given up.
+        fault_budget: Seconds, from its first fault on, within which a faulted episode is played anew, from
+            the reset and with new replies, before it is left out; 0 for no replay.
         env_timeout: Seconds allowed for each reset and step; None waits for good.
         **kwargs: What else verl gives its agent loops, by version.
 
@@ -102,7 +104,7 @@ class GymAgentLoop(AgentLoopBase):
         max_observation_tokens: int | None = None,
         hide_reasoning: bool = False,
         drop_reasoning: bool = False,
-        fault_retries: int = 1,
+        fault_budget: float = FAULT_BUDGET,
         env_timeout: float | None = ENV_TIMEOUT,
         **kwargs: Any,
     ) -> None:
@@ -123,7 +125,7 @@ class GymAgentLoop(AgentLoopBase):
         self._max_tokens_per_turn = _at_least(1, "max_tokens_per_turn", max_tokens_per_turn)
         self._max_observation_tokens = _at_least(1, "max_observation_tokens", max_observation_tokens)
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
-        self._fault_retries = _at_least(0, "fault_retries", fault_retries) or 0
+        self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
@@ -143,9 +145,10 @@ class GymAgentLoop(AgentLoopBase):
         messages = [dict(message) for message in kwargs["raw_prompt"]]
         system = any(message.get("role") == "system" for message in messages)
         conversation = conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system)
-        for _ in range(self._fault_retries + 1):
-            played = await self._play(task, messages, conversation, sampling_params)
-            if not played.worth_another_try:
+        replays = Replays(task, self._fault_budget)
+        while True:
+            played, episode = await self._play(task, messages, conversation, sampling_params, replays.count)
+            if not await replays.wait(episode):
                 break
         _cut_episodes.count(played.cut_by)
         # verl 0.9.1 wants to know whose weights were sampled, also where nothing was.
@@ -158,10 +161,11 @@ class GymAgentLoop(AgentLoopBase):
         messages: Sequence[Mapping[str, Any]],
         conversation: Conversation,
         sampling_params: Mapping[str, Any],
-    ) -> _Played:
+        replays: int,
+    ) -> tuple[_Played, Episode]:
         played = _Played(want_logprobs=bool(sampling_params.get("logprobs")))
         started = time.monotonic()
-        episode = await Episode.begin(task, timeout=self._env_timeout)
+        episode = await Episode.begin(task, timeout=self._env_timeout, replays=replays)
         try:
             played.environment_seconds += time.monotonic() - started
             first = episode.observation  # empty after a fault
@@ -182,7 +186,7 @@ class GymAgentLoop(AgentLoopBase):
             await episode.end()
             played.environment_seconds += time.monotonic() - started
         played.take(episode)
-        return played
+        return played, episode
 
     async def _turns(
         self,
@@ -277,7 +281,6 @@ class _Played:
     record: dict[str, Any] = field(default_factory=dict)
     fault: dict[str, str] | None = None
     cut_by: str | None = None
-    worth_another_try: bool = False
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
         """Add a reply as the server gave it, of `limit` tokens at most."""
@@ -330,7 +333,6 @@ class _Played:
 
     def take(self, episode: Episode) -> None:
         """Take over what the environment said of the episode."""
-        self.worth_another_try = episode.fault is not None
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
         self.cut_by = None if self.fault else self.cut_by

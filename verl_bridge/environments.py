@@ -20,14 +20,28 @@ from typing import Any, TypeVar, cast
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from verl_bridge.cleanup import release_at_end
 from verl_bridge.threads import Threads
 
-__all__ = ["CLOSE_SECONDS", "MAX_IDLE", "MAX_THREADS", "Held", "Unregistered", "close_all", "take"]
+__all__ = [
+    "CLOSE_SECONDS",
+    "MAX_ABANDONED",
+    "MAX_IDLE",
+    "MAX_THREADS",
+    "Held",
+    "Unregistered",
+    "WrongArguments",
+    "close_all",
+    "take",
+]
 
 T = TypeVar("T")
 
-MAX_THREADS = 256
-"""Calls of environments without coroutines that may run at once in a process."""
+MAX_THREADS = 1_024
+"""Calls of environments without coroutines that may run at once in a process, beside abandoned ones."""
+
+MAX_ABANDONED = 1_024
+"""Calls that were given up, and never return, whose places are given to others."""
 
 MAX_IDLE = 256
 """Environments kept for reuse; of more, the one that has waited longest is closed."""
@@ -40,6 +54,12 @@ _log = logging.getLogger(__name__)
 
 class Unregistered(ValueError):
     """No environment is registered by an id, or the module that registers it cannot be imported."""
+
+
+class WrongArguments(TypeError):
+    """An environment does not take the arguments that it is to be made with."""
+
+    transient = False
 
 
 class Held:
@@ -63,6 +83,8 @@ class Held:
         self._task: asyncio.Task[Any] | None = None
         self._closed = False
         self._retries_before = 0
+        self.call_began: float | None = None
+        """When the latest call began to run, on `time.monotonic`; None while it waits for a thread."""
 
     @property
     def retries(self) -> int:
@@ -142,9 +164,18 @@ class Held:
                 f"env_id={self.env_id!r} is not registered: {error}. Give the module that registers it "
                 "before a colon, as in 'package:namespace/Name-v0'"
             ) from error
+        made_by, arguments = _made_by(spec), {**spec.kwargs, **self.env_kwargs}
+        release_at_end(made_by, arguments)
+        try:
+            self._make_by(made_by, spec)
+        except TypeError as error:
+            _check_arguments(made_by, arguments, error)
+            raise
+
+    def _make_by(self, made_by: Any, spec: EnvSpec) -> None:
         # The checker cannot read text spaces of every library, and costs time at each reset and step.
         options: dict[str, Any] = {"disable_env_checker": True, **self.env_kwargs}
-        awaitable = _awaitable(spec)
+        awaitable = _awaitable(made_by)
         if awaitable is not None:
             # Not by gymnasium.make, which makes nothing but a gymnasium.Env.
             self._limit = options.pop("max_episode_steps", spec.max_episode_steps)
@@ -171,14 +202,29 @@ class Held:
     def _interrupted(self) -> bool:
         return any(call is not None and not call.done() for call in (self._thread, self._task))
 
+    def no_answer(self, seconds: float) -> str:
+        """Return what is to be said of a call that was not answered in so many seconds."""
+        if self.call_began is not None:
+            return f"no answer from the environment in {seconds:g} s"
+        return (
+            f"no thread was free for a call of the environment in time: {_threads.limit} may run at once, "
+            f"and those that run are in {_listed(_threads.running())}"
+        )
+
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        call: Future[tuple[T | None, Exception | None]] = _threads.submit(lambda: _outcome(work))
+        def begin() -> tuple[T | None, Exception | None]:
+            self.call_began = time.monotonic()
+            return _outcome(work)
+
+        self.call_began = None
+        call = _threads.submit(begin, self.env_id)
         self._thread = call
         done = asyncio.wrap_future(call)
         try:
             await asyncio.wait({done})
         except asyncio.CancelledError:
             done.cancel()  # a call that waits for a thread never begins; one that runs, runs on
+            _threads.abandon(call)
             raise
         value, error = call.result()
         if error is not None:
@@ -186,6 +232,7 @@ class Held:
         return cast("T", value)
 
     async def _in_loop(self, call: Coroutine[Any, Any, Any]) -> Any:
+        self.call_began = time.monotonic()
         # A task of its own, so that a cancellation inside the environment is not taken for one of ours.
         self._task = task = asyncio.ensure_future(call)
         try:
@@ -230,14 +277,40 @@ class Held:
             _log.warning("closing %s failed: %s: %s", self.env_id, type(error).__name__, error)
 
 
-def _awaitable(spec: EnvSpec) -> Callable[..., Any] | None:
+def _made_by(spec: EnvSpec) -> Any:
+    """Return the class of an environment, or what else makes it."""
+    return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+
+
+def _awaitable(made_by: Any) -> Callable[..., Any] | None:
     """Return the class of the same environment that can be awaited, where its own class names one."""
-    made_by = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     named = getattr(made_by, "metadata", {}).get("asynchronous_entry_point")
     return None if named is None else load_env_creator(named)
 
 
-_threads = Threads(MAX_THREADS, "verl_bridge")
+def _check_arguments(made_by: Any, given: Mapping[str, Any], error: TypeError) -> None:
+    """Raise if an environment's own signature says that a TypeError came of what it was given.
+
+    Raises:
+        WrongArguments: It has no such parameter, or lacks one.
+    """
+    of_make = {*inspect.signature(gymnasium.make).parameters, "render_mode"}
+    try:
+        signature = inspect.signature(made_by)
+    except (TypeError, ValueError):
+        return  # it has none that could be read
+    try:
+        signature.bind(**{name: value for name, value in given.items() if name not in of_make})
+    except TypeError as mismatch:
+        raise WrongArguments(f"env_kwargs do not fit: {mismatch}") from error
+
+
+def _listed(running: Mapping[str, int]) -> str:
+    most = sorted(running.items(), key=lambda item: -item[1])
+    return ", ".join(f"{label} ({count})" for label, count in most[:3]) or "none"
+
+
+_threads = Threads(MAX_THREADS, "verl_bridge", MAX_ABANDONED)
 _lock = threading.Lock()
 _idle: list[Held] = []  # the one that was used last stands last
 _closing: set[Awaitable[None]] = set()
@@ -294,7 +367,7 @@ def _as_exception(error: BaseException) -> Exception:
 def _forget() -> None:
     """Start empty in a forked child: the threads are gone, and the environments are its parent's."""
     global _threads, _lock, _idle
-    _threads, _lock, _idle = Threads(MAX_THREADS, "verl_bridge"), threading.Lock(), []
+    _threads, _lock, _idle = Threads(MAX_THREADS, "verl_bridge", MAX_ABANDONED), threading.Lock(), []
 
 
 if hasattr(os, "register_at_fork"):

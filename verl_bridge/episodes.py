@@ -10,85 +10,18 @@ Of ``info``, ``fault``, ``success``, ``parse_error`` and ``invalid_action`` are 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import math
-import re
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Awaitable, Mapping
 from typing import Any, NamedTuple
 
 from verl_bridge.environments import Held, Unregistered, close_all, take
+from verl_bridge.labels import labels_of
+from verl_bridge.tasks import Task
 
-__all__ = ["Episode", "StepResult", "Task", "close_all", "labels_of"]
+__all__ = ["Episode", "StepResult", "Task", "close_all"]
 
-_log = logging.getLogger(__name__)
-
-_MOST_SAID = 500
-"""Characters of a label."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """Which environment is played, and from which start.
-
-    Attributes:
-        env_id: gymnasium's id, with its module: ``"agentgym_gym:agentgym/Maze-v0"``.
-        env_kwargs: Arguments of ``gymnasium.make``.
-        options: Options of ``reset``.
-        seed: Seed of ``reset``; None lets the environment go on drawing.
-    """
-
-    env_id: str
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    seed: int | None = None
-
-    @classmethod
-    def of(
-        cls,
-        row: Mapping[str, Any],
-        *,
-        env_id: str | None = None,
-        env_kwargs: Mapping[str, Any] | str | None = None,
-        reset_options: Mapping[str, Any] | str | None = None,
-        seed: int | None = None,
-    ) -> Task:
-        """Read the task of a row of data: its ``interaction_kwargs``, which may stand in ``extra_info``.
-
-        Mappings may be written as JSON. In a mapping that is not, None means that the row leaves the key out,
-        as a column of structs has the same keys in every row.
-
-        Args:
-            row: The row, or the keyword arguments that verl makes of it.
-            env_id: The environment of rows that name none.
-            env_kwargs: Arguments for it, each overridden by the row's own. They are not given to a row that
-                names another environment than `env_id`.
-            reset_options: Options for it, likewise.
-            seed: Seed of rows that have none.
-
-        Raises:
-            ValueError: A key of the row has a value it cannot have, or there is no ``env_id``.
-        """
-        holder = row if row.get("interaction_kwargs") is not None else _mapping(row, "extra_info")
-        own = _without_none(_mapping(holder, "interaction_kwargs"))
-        unknown = sorted(set(own) - {"name", "env_id", "env_kwargs", "reset_options", "seed"})
-        if unknown:
-            raise ValueError(
-                f"interaction_kwargs has {unknown}, which the bridge does not know: arguments of the "
-                "environment belong in env_kwargs, those of its reset in reset_options"
-            )
-        name = own.get("env_id", env_id)
-        if not isinstance(name, str) or not name:
-            raise ValueError(
-                f"env_id={name!r} should be the id of an environment, such as 'module:namespace/Name-v0', in "
-                "interaction_kwargs or in the yaml of the agent loop"
-            )
-        given = {"env_kwargs": env_kwargs, "reset_options": reset_options}
-        if env_id is not None and name != env_id:
-            given = {}
-        merged = {key: _mapping(given, key) | _of_row(own, key) for key in ("env_kwargs", "reset_options")}
-        return cls(name, merged["env_kwargs"], merged["reset_options"], _seed(own.get("seed", seed)))
+_WAITS = 3  # time limits of calls that hang, one after the other, for which a call waits for a thread
 
 
 class StepResult(NamedTuple):
@@ -111,14 +44,19 @@ class Episode:
         over: Whether the environment has ended the episode, or failed.
         fault: None, or the ``kind`` and ``message`` of what went wrong in the environment. Such an episode
             says nothing about the agent.
+        transient: Whether the fault may be gone when the task is played again. It is not where the exception
+            says so by an attribute ``transient``, or the environment by ``info["fault"]["transient"]``.
+        replays: How often this task was played before, for its record.
     """
 
-    def __init__(self, task: Task, timeout: float | None = None) -> None:
+    def __init__(self, task: Task, timeout: float | None = None, *, replays: int = 0) -> None:
         self.task = task
+        self.replays = replays
         self.observation = ""
         self.rewards: list[float] = []
         self.over = False
         self.fault: dict[str, str] | None = None
+        self.transient = False
         self._timeout = timeout
         self._held: Held | None = None
         self._success = False
@@ -128,18 +66,19 @@ class Episode:
         self._playing = False
 
     @classmethod
-    async def begin(cls, task: Task, *, timeout: float | None = None) -> Episode:
+    async def begin(cls, task: Task, *, timeout: float | None = None, replays: int = 0) -> Episode:
         """Start a task in an environment from the pool, or a new one.
 
         Args:
             task: What is to be played.
             timeout: Seconds allowed for making the environment and for each reset and step, after which it
                 counts as failed; None waits for good.
+            replays: How often the task was played before.
 
         Raises:
             ValueError: No environment is registered by the task's id.
         """
-        episode = cls(task, timeout)
+        episode = cls(task, timeout, replays=replays)
         try:
             await episode._begin()
         except BaseException:
@@ -192,6 +131,7 @@ class Episode:
             "invalid_actions": float(self._invalid),
             "retries": float(self._retries if self._held is None else self._held.retries),
             "fault": float(not valid),
+            "replays": float(self.replays),
         }
 
     def labels(self) -> dict[str, str]:
@@ -210,10 +150,10 @@ class Episode:
         except Unregistered:
             raise  # a mistake in the data, which every episode would meet
         except Exception as error:  # noqa: BLE001 - whatever an environment may raise
-            self._fail(_fault_of(error))
+            self._fail(_fault_of(error), error)
             return
         if info.get("fault"):
-            self._fail(_stated(info["fault"]))
+            self._fail(_stated(info["fault"]), info["fault"])
         else:
             self.observation = observation
 
@@ -228,54 +168,37 @@ class Episode:
                 raise ValueError(f"the reward is {reward}, not a number that can be summed")
         except Exception as error:  # noqa: BLE001
             fault, info = _fault_of(error), {}
+            self._fail(fault, error)
         else:
             if not info.get("fault"):
                 return StepResult(observation, reward, bool(terminated), bool(truncated), info)
             fault = _stated(info["fault"])
-        self._fail(fault)
+            self._fail(fault, info["fault"])
         return StepResult("", 0.0, terminated=False, truncated=True, info={**info, "fault": fault})
 
     async def _in_time(self, call: Awaitable[Any]) -> Any:
-        if self._timeout is None:
+        if self._timeout is None or self._held is None:
             return await call
         # Not by wait_for, whose TimeoutError cannot be told from one that the environment raises.
+        held, asked = self._held, time.monotonic()
+        held.call_began = None  # what stands there is of the call before
         task = asyncio.ensure_future(call)
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._timeout)
+            while not task.done():
+                # A call may have to wait for a thread until those before it have used up their own time.
+                began = held.call_began or asked + _WAITS * self._timeout
+                left = began + self._timeout - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(held.no_answer(self._timeout))
+                await asyncio.wait({task}, timeout=left)
         finally:
             task.cancel()
-        if not done:
-            raise TimeoutError(f"no answer from the environment in {self._timeout:g} s")
         return task.result()
 
-    def _fail(self, fault: dict[str, str]) -> None:
+    def _fail(self, fault: dict[str, str], cause: Any) -> None:
         self.fault, self.over, self.observation = fault, True, ""
-        said = _without_passwords(fault["message"])
-        _log.warning("%s failed, task %s: %s: %s", self.task.env_id, _said(self.task), fault["kind"], said)
-
-
-def labels_of(task: Task, fault: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what :meth:`Episode.labels` returns, also of a task that was never begun."""
-    kind, message = (fault["kind"], fault["message"]) if fault else ("", "")
-    server = task.env_kwargs.get("server")
-    servers = server if isinstance(server, list | tuple) else [server] if isinstance(server, str) else []
-    return {
-        "env_id": task.env_id.rpartition(":")[2],
-        "env_task": _said(task),
-        "env_server": _without_passwords(" ".join(map(str, servers)))[:_MOST_SAID],
-        "fault_kind": kind,
-        "fault_message": _without_passwords(message)[:_MOST_SAID],
-    }
-
-
-def _said(task: Task) -> str:
-    """Return which task it is, as JSON."""
-    said = {**task.options, "seed": task.seed} if task.seed is not None else dict(task.options)
-    return json.dumps(said, ensure_ascii=False, default=str)[:_MOST_SAID]
-
-
-def _without_passwords(text: str) -> str:
-    return re.sub(r"(://)[^\s/@]*@", r"\1***@", text)
+        says = cause.get("transient") if isinstance(cause, Mapping) else getattr(cause, "transient", None)
+        self.transient = says is not False
 
 
 def _checked(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -295,46 +218,3 @@ def _fault_of(error: BaseException) -> dict[str, str]:
 def _stated(fault: Any) -> dict[str, str]:
     said = fault if isinstance(fault, Mapping) else {"message": fault}
     return {"kind": str(said.get("kind", "Fault")), "message": str(said.get("message", ""))}
-
-
-def _seed(value: Any) -> int | None:
-    value = _plain(value)
-    if isinstance(value, float):  # what pandas makes of a column of integers and nulls
-        value = None if math.isnan(value) else int(value) if value.is_integer() else value
-    if value is None or (type(value) is int and value >= 0):
-        return value
-    raise ValueError(f"seed={value!r} should be an integer from 0, or null")
-
-
-def _mapping(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = holder.get(key)
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"{key}={value!r:.200} is not JSON: {error}") from None
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    raise ValueError(f"{key}={value!r:.200} should be a mapping, or one written as JSON")
-
-
-def _of_row(own: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = _mapping(own, key)
-    return value if isinstance(own.get(key), str) else _without_none(value)
-
-
-def _without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in mapping.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value without the types of numpy and of configuration files."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
-    if hasattr(value, "tolist"):  # numpy's arrays and scalars
-        return _plain(value.tolist())
-    return value

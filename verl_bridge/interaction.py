@@ -1,6 +1,6 @@
 """A text environment as a verl interaction, for verl up to 0.7; newer ones have none.
 
-verl 0.7.1 makes four things hard for an interaction, and its own ``ToolAgentLoop`` offers no hook for any of
+verl 0.7.1 makes five things hard for an interaction, and its own ``ToolAgentLoop`` offers no hook for any of
 them (``verl/experimental/agent_loop/tool_agent_loop.py``):
 
 - What ``start_interaction`` returns is thrown away, so the first observation would never reach the model. The
@@ -10,19 +10,27 @@ them (``verl/experimental/agent_loop/tool_agent_loop.py``):
   by limits read from the loop.
 - ``finalize_interaction`` is never called. So an episode is ended when the task that plays it is done, and at
   the latest after ``idle_seconds`` without a call.
+- A reply that reaches the end of the response is never played. An episode whose first reply is that long
+  would score 0, which may be the best of its group. So the loop's own ``_handle_generating_state`` is
+  wrapped, for this one episode: such a reply is played as far as it is trained on.
 - A failed episode cannot be left out of the loss. So the mask of its tokens is set to 0 in the loop's state.
 
 verl's loop encodes the messages itself, and does not look how long they are. So an observation is handed over
 as text in which no control token stands (a blank is put into its words: ``< |im_end|>``), and no longer than
 there is room for (:mod:`verl_bridge.fitting`).
 
-Where the loop is not the one expected, nothing of this but the turns is done, and a warning says so.
+An episode whose reset faults is begun anew within the budget of time ``fault_budget``, since the model has
+said nothing by then. A later fault cannot be mended, as verl's loop cannot begin again.
+
+Where the loop is not the one expected, nothing of this but the turns and the budget is done, and a warning
+says so.
 :class:`verl_bridge.agent_loop.GymAgentLoop` needs none of this, and runs on 0.7.1 too: prefer it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import math
 import sys
@@ -33,6 +41,7 @@ from uuid import uuid4
 from verl_bridge.episodes import Episode, Task
 from verl_bridge.fitting import Fitting
 from verl_bridge.observations import CutEpisodes
+from verl_bridge.replays import Replays, budget_of, log_left_out
 from verl_bridge.reward import TurnScore
 
 _missing: ModuleNotFoundError | None = None
@@ -56,7 +65,7 @@ _log = logging.getLogger(__name__)
 _OPTIONS = frozenset(
     {
         *("name", "env_id", "env_kwargs", "reset_options", "max_turns", "idle_seconds"),
-        *("max_observation_tokens", "hide_reasoning"),
+        *("max_observation_tokens", "hide_reasoning", "fault_budget"),
     }
 )
 _cut_episodes = CutEpisodes()
@@ -80,7 +89,8 @@ class GymInteraction(BaseInteraction):
             calls is given up, 1800 by default; ``max_observation_tokens``, of which the middle of a longer
             observation is left out, by default a quarter of ``response_length``, at least 128;
             ``hide_reasoning``, whether the environment is sent only what stands behind the reasoning of a
-            reply.
+            reply; ``fault_budget``, the seconds within which an episode that cannot begin is tried anew, 600
+            by default, 0 for no other try.
 
     Raises:
         RuntimeError: The installed verl has no interactions.
@@ -108,6 +118,7 @@ class GymInteraction(BaseInteraction):
         self._most = math.ceil(most) or None
         self._hide_reasoning = bool(config.get("hide_reasoning"))
         self._idle_seconds = _positive("idle_seconds", config.get("idle_seconds"), 1_800.0)
+        self._fault_budget = budget_of(config.get("fault_budget"))
         self._played: dict[str, _Played] = {}
 
     async def start_interaction(self, instance_id: str | None = None, **kwargs: Any) -> str:
@@ -132,10 +143,11 @@ class GymInteraction(BaseInteraction):
                 "reply within it is never played, and max_user_turns at least 1"
             )
         task = Task.of({"interaction_kwargs": kwargs}, **self._defaults)
+        replays = Replays(task, self._fault_budget)
         episode = await Episode.begin(task)
-        if episode.fault is not None:  # nothing has been generated yet, so that another try costs nothing
+        while await replays.wait(episode):
             await episode.end()
-            episode = await Episode.begin(task)
+            episode = await Episode.begin(task, replays=replays.count)
         self._played[instance_id] = played = _Played(episode, limit)
         self._keep(instance_id, played)
         player = asyncio.current_task()
@@ -153,6 +165,7 @@ class GymInteraction(BaseInteraction):
                 episode.fault = {"kind": "PromptTooLong", "message": refused}
                 episode.over = True
                 _log.warning("%s: %s", task.env_id, refused)
+            loop.play_last_reply(self, instance_id)
         return instance_id
 
     async def generate_response(
@@ -176,6 +189,7 @@ class GymInteraction(BaseInteraction):
             reply = loop.fitting.reply(_reply_in(messages), messages, hide_reasoning=self._hide_reasoning)
             turn = await episode.step(reply)
             reward, info = turn.reward, dict(turn.info)
+            log_left_out(episode)
         if episode.fault is not None:
             loop.mask()
             info = {"fault": episode.fault}
@@ -265,6 +279,7 @@ class _Loop:
         self.turns = turns
         self.fitting = Fitting(loop, state)
         self._state = state
+        self._loop = loop
 
     @classmethod
     def around(cls, frame: FrameType) -> _Loop:
@@ -281,6 +296,25 @@ class _Loop:
         known = messages if isinstance(messages, list) else None
         return cls(known, min(replies, answers), names.get("agent_data"), loop)
 
+    def play_last_reply(self, interaction: GymInteraction, instance_id: str) -> None:
+        """Have a reply played that reaches the end of the response. verl makes a loop for each episode."""
+        loop = self._loop
+        generate = getattr(loop, "_handle_generating_state", None)
+        if not inspect.iscoroutinefunction(generate):
+            _log.warning(
+                "a reply that reaches the end of the response is not played: this is not the ToolAgentLoop "
+                "of verl 0.7"
+            )
+            return
+
+        async def generate_and_play(agent_data: Any, *args: Any, **kwargs: Any) -> Any:
+            state = await generate(agent_data, *args, **kwargs)
+            if getattr(state, "name", None) == "TERMINATED":
+                await _play_last_reply(loop, agent_data, interaction, instance_id)
+            return state
+
+        loop._handle_generating_state = generate_and_play  # noqa: SLF001 - see the top of this file
+
     def mask(self) -> None:
         """Leave the episode out of the loss."""
         mask = getattr(self._state, "response_mask", None)
@@ -290,6 +324,21 @@ class _Loop:
             _log.warning(
                 "an episode that failed stays in the loss: this is not the ToolAgentLoop of verl 0.7"
             )
+
+
+async def _play_last_reply(self: Any, agent_data: Any, interaction: GymInteraction, instance_id: str) -> None:
+    """Play the reply with which a response ended, as far as it is trained on.
+
+    The names of the first two are those of the loop's own methods, in whose place it calls the interaction.
+    """
+    beyond = max(0, len(agent_data.response_mask) - self.response_length)
+    reply = agent_data.response_ids[: len(agent_data.response_ids) - beyond]
+    if not reply:  # the observation before it had filled the response
+        return
+    text = self.tokenizer.decode(reply, skip_special_tokens=True)
+    messages = [*agent_data.messages, {"role": "assistant", "content": text}]
+    _, _, score, _ = await interaction.generate_response(instance_id, messages)
+    agent_data.turn_scores.append(score)
 
 
 def _reply_in(messages: list[dict[str, Any]]) -> str:

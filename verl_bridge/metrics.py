@@ -201,6 +201,4 @@ def _servers(record: Mapping[str, Any]) -> list[str]:
 
 def _tries(records: Sequence[Mapping[str, Any]]) -> str:
     most = max((int(record.get("replays", 0)) for record in records), default=0)
-    budgets = sorted({str(record["fault_budget"]) for record in records if record.get("fault_budget")})
-    within = f" within fault_budget={' or '.join(budgets)} s" if budgets else ""
-    return f"Each was begun anew, up to {most} times{within}." if most else f"None was begun anew{within}."
+    return f"Each was begun anew, up to {most} times." if most else "None was begun anew."

@@ -60,8 +60,8 @@ def compute_score(
         **kwargs: Not used.
 
     Returns:
-        ``score``, which is the episode's return, and its record, always the same keys. An episode whose first
-        reply used up the response length was never played, and scores 0.
+        ``score``, which is the episode's return, and its record, always the same keys. An episode of which
+        nothing was played scores 0.
 
     Raises:
         ValueError: There are no scores of turns, because nothing was played in an environment.

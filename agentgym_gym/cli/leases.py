@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
+from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,28 +13,24 @@ from rich import box
 from rich.table import Table
 
 from agentgym_gym._addresses import parse_urls
-from agentgym_gym._http.limits import Limits
-from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import held
 from agentgym_gym._leasing.capacity import SlotState, slot_states
+from agentgym_gym._left_open import ask, close_left, newest_id, remove_lost
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Call, Flow, at, exchange
+from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import clean, err, out, print_json
 from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.cli.sources import Probe, headers_for, probe
-from agentgym_gym.errors import BadOption, EnvironmentFailed, Fault, NoServer, ServerError
+from agentgym_gym.errors import BadOption, Fault, NoServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agentgym_gym._headers import HiddenHeaders
     from agentgym_gym._leasing.held import Record
-    from agentgym_gym.wire import Wire
 
 __all__ = ["leases"]
-
-_SECONDS = 60.0  # for each reply: to close may be to end a browser
 
 
 def leases(
@@ -177,7 +173,7 @@ def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
     listed: tuple[int, ...] | None = None
     if not all(environment.wire.closes for environment in found.environments):
         try:
-            listed = _ask(server, _listed(), headers)
+            listed = ask(server, _listed(), headers)
         except Fault:
             listed = None  # it does not say
     return _ServerState(
@@ -210,31 +206,17 @@ def _clear(found: _ServerState, *, yes: bool) -> bool:
 def _remove_lost(found: _ServerState) -> list[Record]:
     """Remove from the records what the server has lost by a restart; return the records of the rest.
 
-    Where ids only grow, a new id is greater than all before it, unless the server was restarted. The records
-    of another environment, whose server was at this address before, are removed, too.
+    An environment is made and closed for that, as a new id tells.
     """
     names = {environment.name for environment in found.probe.environments}
     left, newest = found.left, None
     played = next((record.environment for record in left if record.environment in names), None)
     if played is not None:
         try:
-            newest = _ask(found.server, _make_and_close(find(played).wire), found.headers)
+            newest = newest_id(found.server, find(played).wire, found.headers)
         except Fault as fault:  # it is full, say
             err.print(f"Whether it was restarted could not be looked at: {clean(str(fault))}", soft_wrap=True)
-    made_before = [
-        made
-        for record in left
-        for env_id, made in record.ids.items()
-        if newest is not None and env_id >= newest
-    ]
-    restarted = max(made_before, default=0.0)  # at that time or later
-    gone = 0
-    for record in left:
-        for env_id, made in list(record.ids.items()):
-            if record.environment not in names or made <= restarted:
-                record.remove(env_id)
-                del record.ids[env_id]
-                gone += 1
+    gone = remove_lost(left, names, newest)
     for record in found.records:
         if not record.ids and not record.alive:
             with record.claimed():
@@ -245,50 +227,21 @@ def _remove_lost(found: _ServerState) -> list[Record]:
 
 
 def _close(found: _ServerState, left: Sequence[Record]) -> bool:
-    server = found.server
-    closed = refused = 0
+    counts: Counter[str] = Counter()
     try:
-        for record in left:
-            wire = find(record.environment).wire
-            with record.claimed() as ours:
-                for env_id in record.ids if ours else ():
-                    if not _held_by_running(server, env_id, but=record):
-                        try:
-                            _ask(server, wire.close(env_id), found.headers)
-                            closed += 1
-                        except (ServerError, EnvironmentFailed):
-                            refused += 1  # it does not know the id, or cannot close it
-                    record.remove(env_id)
+        close_left(found.server, left, found.headers, counts)
     except Fault as fault:
         err.print(f"The server failed, and the rest is left: {clean(str(fault))}", soft_wrap=True)
         return False
     finally:
-        out.print(f"Closed {_count(closed)}.")
-        if refused:
-            out.print(f"Of {_count(refused)} the server knew nothing, or could not close it.")
+        out.print(f"Closed {_count(counts['closed'])}.")
+        if counts["refused"]:
+            out.print(f"Of {_count(counts['refused'])} the server knew nothing, or could not close it.")
     return True
-
-
-def _held_by_running(server: str, env_id: int, *, but: Record) -> bool:
-    """Return whether another process, which runs, holds an id: after a restart of the server it may."""
-    records = held.records(server)
-    return any(each.alive and env_id in each.ids for each in records if each.folder != but.folder)
-
-
-def _ask(server: str, flow: Flow[Any], headers: HiddenHeaders) -> Any:
-    limits = Limits(create=_SECONDS, reset=_SECONDS, close=_SECONDS)
-    with contextlib.closing(SyncDriver(limits=limits, headers=headers)) as driver:
-        return driver.run(at(server, flow))
 
 
 def _listed() -> Flow[tuple[int, ...]]:
     return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
-
-
-def _make_and_close(wire: Wire) -> Flow[int]:
-    env_id = yield from wire.create(0)
-    yield from wire.close(env_id)
-    return env_id
 
 
 def _count(number: int) -> str:

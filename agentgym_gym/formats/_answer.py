@@ -1,6 +1,6 @@
 """What of a reply is the answer: without its thinking, end marks, role names and characters without a width."""
 
-# ruff: noqa: RUF001 - models write these characters, too
+
 
 from __future__ import annotations
 

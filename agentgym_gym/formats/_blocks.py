@@ -1,6 +1,6 @@
 """The one action in a block of text, judged by all that the block says."""
 
-# ruff: noqa: RUF001 - models write these characters, too
+
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_an_episode():
     assert episode.rewards == [1.0, 0.0, 1.0]
     assert episode.over
     assert episode.fault is None
-    counted = {"parse_errors": 0, "invalid_actions": 1, "retries": 0, "fault": 0}
+    counted = {"parse_errors": 0, "invalid_actions": 1, "retries": 0, "fault": 0, "replays": 0}
     assert episode.record() == {"return": 2, "success": 1, "turns": 3, **counted}
 
 
@@ -88,7 +88,7 @@ def test_what_an_environment_raises_is_the_fault(where, turns):
     episode, played = play(Task(COUNT, {"faults": [where]}), *["1", "2"][:turns])
     assert episode.fault == {"kind": "RuntimeError", "message": f"broken at {where}"}
     assert episode.over
-    counted = {"parse_errors": 0, "invalid_actions": 0, "retries": 0, "fault": 1}
+    counted = {"parse_errors": 0, "invalid_actions": 0, "retries": 0, "fault": 1, "replays": 0}
     assert episode.record() == {"return": 0, "success": 0, "turns": turns, **counted}
     if played:
         assert played[-1].truncated

@@ -18,7 +18,7 @@ _numbers = itertools.count(1)
 
 
 class Count(gymnasium.Env):
-    """Say the next number. Each right one earns 1; a wrong one earns nothing, no number at all is invalid."""
+    """Say the next number. A right one earns 1, a wrong one nothing; no number is invalid, and may cost."""
 
     observation_space = gymnasium.spaces.Text(1_000)
     action_space = gymnasium.spaces.Text(1_000)
@@ -31,9 +31,10 @@ class Count(gymnasium.Env):
         seed: int = 0,
         rules: str = "",
         besides: str = "",
+        invalid: float = 0.0,
     ):
         self.goal, self.faults, self.rate, self.rules = goal, list(faults), rate, rules
-        self.besides = besides
+        self.besides, self.invalid = besides, invalid
         self.number = next(_numbers)
         self.random = random.Random(seed * 1_000 + self.number)  # noqa: S311
         self._fail("make")
@@ -55,7 +56,7 @@ class Count(gymnasium.Env):
         heard.append(action)
         said = action.rsplit("</think>", maxsplit=1)[-1].strip()
         if not said.lstrip("-").isdigit():
-            return f"{said!r} is no number.", 0.0, False, False, {"invalid_action": True}
+            return f"{said!r} is no number.", self.invalid, False, False, {"invalid_action": True}
         right = int(said) == self.at + 1
         self.at += right
         return (

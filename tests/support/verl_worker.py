@@ -193,7 +193,7 @@ class Played:
         return {key: str(self.batch.non_tensor_batch[key][i]) for key in LABELS}
 
 
-KEYS = ("return", "success", "turns", "invalid_actions", "fault", "cut")
+KEYS = ("return", "success", "turns", "invalid_actions", "fault", "cut", "replays")
 COUNTS = ("parse_errors", "retries")
 LABELS = ("env_id", "env_task", "env_server", "fault_kind", "fault_message")
 
@@ -220,8 +220,9 @@ def play(
     """Play rows, mappings of ``interaction_kwargs``, in verl's own worker.
 
     By the integration ``interaction`` verl's own loop plays them, of at most so many `turns`, and `loop` is
-    the config of the interaction.
+    the config of the interaction. A faulted episode is not played anew unless `loop` says so.
     """
+    loop = {"fault_budget": 0, **loop}
     name = f"gym_env_{next(_numbers)}"  # verl keeps what was registered
     config = tmp_path / f"{name}.yaml"
     folder = model_folder(template)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import verl_bridge.episodes
+import verl_bridge.replays
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +43,8 @@ def play(model_folder: Callable[[str], Path], tmp_path: Path) -> Callable[..., A
 
 
 @pytest.fixture(autouse=True)
-def _no_environment_left() -> Iterator[None]:
+def _by_itself(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give each test a log in which nothing was said yet, and no environment of another."""
+    monkeypatch.setattr(verl_bridge.replays, "_replay_log", verl_bridge.replays._ReplayLog())
     yield
     verl_bridge.episodes.close_all()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
+import time
 
 import pytest
 
 import counting_env
+from verl_bridge import replays
 from verl_bridge.episodes import close_all
 from verl_bridge.observations import CutEpisodes
 from verl_bridge.tokens import Conversation
@@ -71,6 +74,7 @@ def test_a_game_is_told_as_the_template_tells_it(play, template, system):
         "invalid_actions": 1,
         "fault": 0,
         "cut": 0,
+        "replays": 0,
     }
     assert played.field(0, "turn_scores") == [1.0, 1.0, 0.0, 1.0]
     assert played.turns(0) == 8  # four of each
@@ -146,6 +150,7 @@ def test_the_limit_of_turns(play):
         "invalid_actions": 0,
         "fault": 0,
         "cut": 0,
+        "replays": 0,
     }
     assert played.text(0).endswith("2<|im_end|>")
 
@@ -172,6 +177,7 @@ def test_a_reply_that_fills_the_response_is_played_as_it_stands(play):
         "invalid_actions": 1,
         "fault": 0,
         "cut": 1,
+        "replays": 0,
     }
     assert played.score(0) == 0.0
 
@@ -186,6 +192,7 @@ def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
         "invalid_actions": 0,
         "fault": 1,
         "cut": 0,
+        "replays": 0,
     }
     assert played.mask(0) == [0]
     assert "data.max_prompt_length allows 128" in played.field(0, "env_fault")["message"]
@@ -207,6 +214,7 @@ def test_a_fault_is_masked_and_counted(play, where):
         "invalid_actions": 0,
         "fault": 1,
         "cut": 0,
+        "replays": 0,
     }
     assert set(played.mask(0)) == {0}
     assert played.score(0) == 0.0
@@ -225,23 +233,22 @@ def test_a_fault_is_masked_and_counted(play, where):
         "invalid_actions": 0,
         "fault": 0,
         "cut": 0,
+        "replays": 0,
     }
-    # Played twice, each time by fresh replies, and then given up.
-    conversations = 2 if turns else 0
-    assert len(model.models[0].asked) == conversations + 1
+    assert len(model.models[0].asked) == bool(turns) + 1
 
 
-def test_an_episode_is_played_anew_after_a_fault(play, monkeypatch):
-    left = [True]
+def test_an_episode_is_played_anew_until_the_environment_is_back(play, monkeypatch, caplog):
+    left = ["step 1", "make", "reset", "step 0"]
 
-    def fail_once(self, where):
-        if where == "step 1" and left:
-            left.clear()
-            raise RuntimeError("broken once")
+    def fail(self, where):
+        if left and left[0] == where:
+            raise RuntimeError(f"broken at {left.pop(0)}")
 
-    monkeypatch.setattr(counting_env.Count, "_fail", fail_once)
+    monkeypatch.setattr(replays, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(counting_env.Count, "_fail", fail)
     model = scripted(["1", "2", "3"])
-    played = play(model, [row()])
+    played = play(model, [row(start=0)], fault_budget=30)
     assert played.record(0) == {
         "return": 3,
         "success": 1,
@@ -249,10 +256,33 @@ def test_an_episode_is_played_anew_after_a_fault(play, monkeypatch):
         "invalid_actions": 0,
         "fault": 0,
         "cut": 0,
+        "replays": 4,
     }
-    first, second = model.models[0].said.values()
-    assert (len(first), len(second)) == (2, 3)
-    assert played.masked_in(0) == [token for reply in second for token in reply]
+    first, second, third = model.models[0].said.values()
+    assert (len(first), len(second), len(third)) == (2, 1, 3)
+    assert played.masked_in(0) == [token for reply in third for token in reply]
+    assert "RuntimeError: broken at step 1. Replay 1 follows" in caplog.text
+    assert "played at last, after 4 replays" in caplog.text
+
+
+def test_an_environment_that_stays_away_is_left_out_when_the_budget_is_used_up(play, monkeypatch):
+    monkeypatch.setattr(replays, "FIRST_WAIT", 0.05)
+    began = time.monotonic()
+    played = play(scripted(["1", "2", "3"]), [row(faults=["step 1"]), row()], fault_budget=0.5)
+    assert 0.5 < time.monotonic() - began < 20
+    assert (played.record(0)["fault"], played.record(1)["fault"]) == (1, 0)
+    assert played.record(0)["replays"] >= 2
+    assert not any(played.mask(0))
+    assert played.field(0, "env_fault") == {"kind": "RuntimeError", "message": "broken at step 1"}
+
+
+def test_a_fault_that_waiting_does_not_mend_is_not_waited_for(play):
+    model = scripted(["1", "2", "3"])
+    rules = ["You play a game.", "Rule. " * 500, "You play a game."]
+    played = play(model, [row(colour="red"), row(), row()], system=rules, fault_budget=1_000)
+    assert [played.record(i)["fault"] for i in range(3)] == [1, 1, 0]
+    assert [played.record(i)["replays"] for i in range(3)] == [0, 0, 0]
+    assert played.field(0, "env_fault")["kind"] == "WrongArguments"
 
 
 def test_what_the_generation_server_raises_is_verls_and_the_environment_is_given_back(play):
@@ -285,7 +315,8 @@ def test_a_prompt_that_fills_the_context_of_the_model_is_masked_too(play):
 def test_what_the_row_leaves_out_comes_from_the_yaml(play):
     given = {"env_id": COUNT, "env_kwargs": {"goal": 1, "rules": "By the yaml. "}}
     rows = [{}, {"env_kwargs": {"goal": 2, "rules": None}}, {"reset_options": {"start": 5}, "env_id": None}]
-    model = scripted(["1"], ["1", "2"], ["6"])
+    # By what is shown, since the episodes may begin in any order.
+    model = scripted(lambda seen: str(int(re.findall(r"(?:from|at) (\d+)", seen)[-1]) + 1))
     played = play(model, rows, **given)
     assert [played.score(i) for i in range(3)] == [1.0, 2.0, 1.0]
     assert "By the yaml. Count from 0 to 1." in played.prompt(0)
@@ -299,10 +330,15 @@ def test_an_environment_that_nobody_registered_is_an_error(play):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_turns", 0), ("max_tokens_per_turn", 1.5), ("fault_retries", -1)]
+    ("name", "value", "should"),
+    [
+        ("max_turns", 0, "an integer"),
+        ("max_tokens_per_turn", 1.5, "an integer"),
+        ("fault_budget", -1, "a number of seconds from 0"),
+    ],
 )
-def test_a_number_that_cannot_be_is_an_error(play, name, value):
-    with pytest.raises(Exception, match=f"{name}={value!r} should be an integer"):
+def test_a_number_that_cannot_be_is_an_error(play, name, value, should):
+    with pytest.raises(Exception, match=f"{name}={value!r} should be {should}"):
         play(scripted(["1"]), [row()], **{name: value})
 
 

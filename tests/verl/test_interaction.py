@@ -8,6 +8,7 @@ import json
 import pytest
 
 import counting_env
+from verl_bridge import replays
 from verl_bridge.interaction import GymInteraction
 from verl_bridge.observations import CutEpisodes
 from verl_bridge.reward import TurnScore, compute_score
@@ -59,11 +60,12 @@ def test_a_game_from_its_first_observation_to_its_last_reward(play):
         "invalid_actions": 1,
         "fault": 0,
         "cut": 0,
+        "replays": 0,
     }
     assert not counting_left()
 
 
-KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault", "cut")
+KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault", "cut", "replays")
 
 
 def counting_left():
@@ -93,7 +95,7 @@ def test_limits_that_leave_no_turn_are_an_error(play):
 
 
 @needs_interactions
-def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play):
+def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play, caplog):
     model = scripted(["1", "2", "3"])
     rows = [row(), row(faults=["step 1"]), row(faults=["reset"])]
     played = play(model, rows, integration="interaction")
@@ -101,7 +103,61 @@ def test_an_episode_that_failed_is_out_of_the_loss_and_counted(play):
     assert [played.field(i, "fault") for i in range(3)] == [0, 1, 1]
     assert [any(played.mask(i)) for i in range(3)] == [True, False, False]
     assert [played.labels(i)["fault_kind"] for i in range(3)] == ["", "RuntimeError", "RuntimeError"]
+    assert "RuntimeError: broken at reset. The episode is left out after 0 replays" in caplog.text
+
+
+@needs_interactions
+def test_a_fault_after_the_first_reply_is_in_the_log(play, caplog):
+    play(scripted(["1", "2", "3"]), [row(faults=["step 1"])], integration="interaction", fault_budget=60)
+    assert "RuntimeError: broken at step 1. The episode is left out" in caplog.text
     assert not counting_left()
+
+
+@needs_interactions
+@pytest.mark.parametrize(
+    ("replies", "scores"), [(["no number " * 100], [-0.25]), (["nothing", "2 " * 200], [-0.25, -0.25])]
+)
+def test_a_reply_that_uses_up_the_response_is_played_as_it_is_trained_on(play, replies, scores):
+    """verl's loop would not play it, so that it would score 0: better than a game that costs something."""
+    played = play(scripted(replies), [row(invalid=-0.25)], integration="interaction", response_length=60)
+    assert played.field(0, "turn_scores") == scores
+    assert (played.score(0), played.field(0, "turns")) == (sum(scores), len(scores))
+    assert played.field(0, "fault") == 0
+    assert len(played.ids(0)) == 60
+    assert played.mask(0)[-1] == 1
+    assert not counting_left()
+
+
+@needs_interactions
+def test_the_last_reply_of_a_full_response_can_win(play):
+    model = scripted(["1" + " " * 300])
+    won = play(model, [row(goal=1)], integration="interaction", response_length=40)
+    assert len(won.ids(0)) == 40
+    assert (won.score(0), won.field(0, "success"), won.field(0, "turns")) == (1.0, 1, 1)
+
+
+@needs_interactions
+def test_an_episode_that_never_began_is_masked_also_if_its_first_reply_is_too_long(play):
+    model = scripted(["no number " * 100])
+    played = play(model, [row(faults=["reset"])], integration="interaction", response_length=60)
+    assert played.field(0, "fault") == 1
+    assert not any(played.mask(0))
+
+
+@needs_interactions
+def test_an_episode_that_cannot_begin_is_tried_anew_within_the_budget(play, monkeypatch):
+    left = ["make", "reset", "reset"]
+
+    def fail(self, where):
+        if left and left[0] == where:
+            raise RuntimeError(f"broken at {left.pop(0)}")
+
+    monkeypatch.setattr(replays, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(counting_env.Count, "_fail", fail)
+    model = scripted(["1", "2", "3"])
+    played = play(model, [row()], integration="interaction", fault_budget=20)
+    assert (played.score(0), played.field(0, "fault"), played.field(0, "replays")) == (3.0, 0, 3)
+    assert "Count from 0 to 3." in played.prompt(0)
 
 
 @needs_interactions

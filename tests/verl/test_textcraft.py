@@ -76,8 +76,9 @@ def test_the_oracle_wins_through_verl(play, textcraft_url, template):
         assert played.score(i) == 1.0
         turns = len(replies)
         assert played.record(i) == {
-            "return": 1, "success": 1, "turns": turns, "invalid_actions": 0, "fault": 0, "cut": 0,
-        }  # fmt: skip
+            "return": 1, "success": 1, "turns": turns, "invalid_actions": 0,
+            "fault": 0, "cut": 0, "replays": 0,
+        }
         assert played.turns(i) == 2 * turns
 
 
@@ -101,6 +102,7 @@ def test_an_unreadable_reply_is_answered_with_advice_and_counted(play, textcraft
         "invalid_actions": 1,
         "fault": 0,
         "cut": 0,
+        "replays": 0,
     }
     told = (
         f"I shall think.<|im_end|>\n<|im_start|>user\n{advice}<|im_end|>\n<|im_start|>assistant\nThought: a."
@@ -124,7 +126,7 @@ def test_nothing_is_left_open_on_the_server_after_many_episodes_with_faults(
     )
     with proxy:
         rows = [row(proxy.url, task) for task in range(200)]
-        options = {"max_turns": 3, "fault_retries": 0, **LENGTHS}
+        options = {"max_turns": 3, **LENGTHS}
         played = play(lambda made: ScriptedModel(made, replies), rows, **options)
         close_all()
     faults = [played.record(i)["fault"] for i in range(200)]

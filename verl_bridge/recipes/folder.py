@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_bridge.recipes.recipe import MODULES
 from verl_bridge.recipes.settings import LOOP, settings, to_yaml
+from verl_bridge.replays import FAULT_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +44,8 @@ _LOOP = """\
   # Replies in an episode, and tokens of a reply, at most.
   max_turns: $turns
   max_tokens_per_turn: $reply
-  # How often an episode is begun again after the environment, not the agent, failed.
-  fault_retries: 1
+  # Seconds for which an episode is played anew after the environment, not the agent, failed; 0 for never.
+  fault_budget: $fault_budget
 """
 
 _TOOL_LOOP = """\
@@ -63,6 +64,8 @@ interaction:
       env_kwargs: $env_kwargs
       # Replies in an episode at most.
       max_turns: $turns
+      # Seconds for which an episode that cannot begin is tried anew; 0 for never.
+      fault_budget: $fault_budget
 """
 
 
@@ -80,6 +83,7 @@ def render(recipe: Recipe, *, make_data: str = "") -> dict[str, str]:
         "engine": recipe.engine,
         "env_id": json.dumps(recipe.env_id),
         "env_kwargs": json.dumps(dict(recipe.env_kwargs), ensure_ascii=False),
+        "fault_budget": f"{FAULT_BUDGET:g}",
         "loop": LOOP,
         "reply": lengths.reply,
         "turns": lengths.turns,

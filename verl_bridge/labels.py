@@ -1,0 +1,54 @@
+"""What an episode was, in words: for logs, dumps and errors, without passwords."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from verl_bridge.tasks import Task
+
+__all__ = ["labels_of", "name_of", "server_of", "without_passwords"]
+
+_MOST_CHARS = 500
+
+
+def labels_of(task: Task, fault: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what was played and what its fault was, always by the same keys.
+
+    Args:
+        task: What was played.
+        fault: Its ``kind`` and ``message``, if it failed.
+
+    Returns:
+        ``env_id``, ``env_task``, ``env_server``, ``fault_kind`` and ``fault_message``, of at most 500
+        characters, each empty where there is nothing to say.
+    """
+    kind, message = (fault["kind"], fault["message"]) if fault else ("", "")
+    return {
+        "env_id": task.env_id.rpartition(":")[2],
+        "env_task": name_of(task),
+        "env_server": server_of(task),
+        "fault_kind": kind,
+        "fault_message": without_passwords(message)[:_MOST_CHARS],
+    }
+
+
+def name_of(task: Task) -> str:
+    """Return which task of its environment it is: the options and the seed of the reset, as JSON."""
+    said = dict(task.options) if task.seed is None else {**task.options, "seed": task.seed}
+    return without_passwords(json.dumps(said, ensure_ascii=False, default=str))[:_MOST_CHARS]
+
+
+def server_of(task: Task) -> str:
+    """Return the URLs of the servers that a task names, with blanks between them."""
+    server = task.env_kwargs.get("server")
+    servers = server if isinstance(server, list | tuple) else [server] if isinstance(server, str) else []
+    return without_passwords(" ".join(map(str, servers)))[:_MOST_CHARS]
+
+
+def without_passwords(text: str) -> str:
+    """Return text with the user names and passwords of its URLs left out."""
+    return re.sub(r"(://)[^\s/@]*@", r"\1***@", text)

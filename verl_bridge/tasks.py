@@ -1,0 +1,117 @@
+"""Which environment a row of data asks for, and from which start."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which environment is played, and from which start.
+
+    Attributes:
+        env_id: gymnasium's id, with its module: ``"agentgym_gym:agentgym/Maze-v0"``.
+        env_kwargs: Arguments of ``gymnasium.make``.
+        options: Options of ``reset``.
+        seed: Seed of ``reset``; None lets the environment go on drawing.
+    """
+
+    env_id: str
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        row: Mapping[str, Any],
+        *,
+        env_id: str | None = None,
+        env_kwargs: Mapping[str, Any] | str | None = None,
+        reset_options: Mapping[str, Any] | str | None = None,
+        seed: int | None = None,
+    ) -> Task:
+        """Read the task of a row of data: its ``interaction_kwargs``, which may stand in ``extra_info``.
+
+        Mappings may be written as JSON. In a mapping that is not, None means that the row leaves the key out,
+        as a column of structs has the same keys in every row.
+
+        Args:
+            row: The row, or the keyword arguments that verl makes of it.
+            env_id: The environment of rows that name none.
+            env_kwargs: Arguments for it, each overridden by the row's own. They are not given to a row that
+                names another environment than `env_id`.
+            reset_options: Options for it, likewise.
+            seed: Seed of rows that have none.
+
+        Raises:
+            ValueError: A key of the row has a value it cannot have, or there is no ``env_id``.
+        """
+        holder = row if row.get("interaction_kwargs") is not None else _mapping(row, "extra_info")
+        own = _without_none(_mapping(holder, "interaction_kwargs"))
+        unknown = sorted(set(own) - {"name", "env_id", "env_kwargs", "reset_options", "seed"})
+        if unknown:
+            raise ValueError(
+                f"interaction_kwargs has {unknown}, which the bridge does not know: arguments of the "
+                "environment belong in env_kwargs, those of its reset in reset_options"
+            )
+        name = own.get("env_id", env_id)
+        if not isinstance(name, str) or not name:
+            raise ValueError(
+                f"env_id={name!r} should be the id of an environment, such as 'module:namespace/Name-v0', in "
+                "interaction_kwargs or in the yaml of the agent loop"
+            )
+        given = {"env_kwargs": env_kwargs, "reset_options": reset_options}
+        if env_id is not None and name != env_id:
+            given = {}
+        merged = {key: _mapping(given, key) | _of_row(own, key) for key in ("env_kwargs", "reset_options")}
+        return cls(name, merged["env_kwargs"], merged["reset_options"], _seed(own.get("seed", seed)))
+
+
+def _seed(value: Any) -> int | None:
+    value = _plain(value)
+    if isinstance(value, float):  # what pandas makes of a column of integers and nulls
+        value = None if math.isnan(value) else int(value) if value.is_integer() else value
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise ValueError(f"seed={value!r} should be an integer from 0, or null")
+
+
+def _mapping(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = holder.get(key)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"{key}={value!r:.200} is not JSON: {error}") from None
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    raise ValueError(f"{key}={value!r:.200} should be a mapping, or one written as JSON")
+
+
+def _of_row(own: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = _mapping(own, key)
+    return value if isinstance(own.get(key), str) else _without_none(value)
+
+
+def _without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without the types of numpy and of configuration files."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):  # numpy's arrays and scalars
+        return _plain(value.tolist())
+    return value
