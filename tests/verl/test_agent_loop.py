@@ -423,6 +423,7 @@ def test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode(
         "invalid_actions": 0,
         "fault": 0,
         "cut": 1,
+        "replays": 0,
     }
     assert len(played.ids(0)) == reply + (between + 1 if turns == 2 else 0)
     name = {"response_length": "data.max_response_length", "max_model_len": "rollout.max_model_len"}[limit]
@@ -439,6 +440,7 @@ def test_a_long_observation_is_cut_and_the_episode_goes_on(play):
         "invalid_actions": 0,
         "fault": 0,
         "cut": 0,
+        "replays": 0,
     }
     assert played.text(0).count("characters left out …]") == 2
     between = [length for length in runs(played.mask(0)) if length > 20]

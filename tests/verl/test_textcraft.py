@@ -76,8 +76,13 @@ def test_the_oracle_wins_through_verl(play, textcraft_url, template):
         assert played.score(i) == 1.0
         turns = len(replies)
         assert played.record(i) == {
-            "return": 1, "success": 1, "turns": turns, "invalid_actions": 0,
-            "fault": 0, "cut": 0, "replays": 0,
+            "return": 1,
+            "success": 1,
+            "turns": turns,
+            "invalid_actions": 0,
+            "fault": 0,
+            "cut": 0,
+            "replays": 0,
         }
         assert played.turns(i) == 2 * turns
 
