@@ -93,8 +93,8 @@ def _rl(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]JSON",
-            help="More arguments of the environment, as a JSON object. With several environments say for which, "
-            "and repeat it.",
+            help="More arguments of the environment, as a JSON object. With several environments say for "
+            "which, and repeat it.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the files that are there.")] = False,
@@ -137,7 +137,7 @@ def _rl(
         else:
             module = chosen[name].name.rpartition(":")[0] if name in chosen else OURS
             kwargs = own | ({"server": servers[name]} if name in servers else {}) | kwargs
-            usual = library.own_prompt(environment, kwargs)  # which checks the options
+            usual = library.own_prompt(environment, kwargs)  # checks them
         recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
     files = {"train": division.train, "val": division.val}
     written = library.write(

@@ -102,7 +102,7 @@ class Chosen:
                 arguments["max_turns"] = max_turns or None
             return gymnasium.make(self.name, disable_env_checker=True, **arguments)
         refuse_own(list(given), self.id)
-        if max_turns is None and gymnasium.spec(self.name).max_episode_steps is None:
+        if max_turns is None and gymnasium.spec(self.id).max_episode_steps is None:
             max_turns = DEFAULT_TURNS
         limit = None if max_turns is None else max_turns or -1  # by which gymnasium sets no limit
         try:

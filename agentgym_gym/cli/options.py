@@ -14,14 +14,12 @@ from agentgym_gym.errors import BadOption
 __all__ = ["ActionFormat", "Header", "MaxTurns", "OnUnknown", "Parser", "Timeout", "headers_of"]
 
 ActionFormat = Annotated[
-    FormatName | None, typer.Option(help="How a reply wraps its action.", show_default="react")
+    FormatName | None, typer.Option(help="How a reply wraps its action; by default react.")
 ]
 
 Parser = Annotated[
     Literal["default", "agentgym"] | None,
-    typer.Option(
-        help="Who reads a reply: agentgym reads as AgentGym's own client does.", show_default="default"
-    ),
+    typer.Option(help="Who reads a reply: agentgym reads as AgentGym's own client does."),
 ]
 
 OnUnknown = Annotated[
@@ -38,7 +36,7 @@ MaxTurns = Annotated[
 
 Timeout = Annotated[
     float | None,
-    typer.Option(help="Seconds allowed for each reply of the server.", show_default=str(DEFAULT_TIMEOUT)),
+    typer.Option(help=f"Seconds allowed for each reply of the server; by default {DEFAULT_TIMEOUT:g}."),
 ]
 
 Header = Annotated[

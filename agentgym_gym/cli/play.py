@@ -34,7 +34,7 @@ def play(
         str | None, typer.Option(help="URL of its server; by default the variable, else a local one.")
     ] = None,
     action_format: Annotated[
-        FormatName | None, typer.Option(help="How an action is written.", show_default="bare")
+        FormatName | None, typer.Option(help="How an action is written; by default bare.")
     ] = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,

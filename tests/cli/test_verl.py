@@ -116,7 +116,10 @@ def test_init_replaces_nothing_unasked(run, folder):
         (["--env", "TextCraft", "--server", "http://me:secret@10.0.0.1:1"], "AGENTGYM_TEXTCRAFT_URL"),
         (["--env", "TextCraft", "--server", "nonsense"], "--server='nonsense' is not the URL"),
         (["--env", "TextCraft", "--env-kwargs", "[1]"], "should be a JSON object"),
-        (["--env", "own:own/Env-v0", "--server", "http://a:1"], "--env-kwargs"),
+        (["--env", "CartPole-v1", "--server", "http://a:1"], "--env-kwargs"),
+        (["--env", "own_nowhere:own/Env-v0", "--server", "http://a:1"], "'own_nowhere' cannot be imported"),
+        (["--env", "TextCraft", "--env", "Maze"], "--env is given 2 times"),
+        (["--env", "TextCraft", "--engine", "hf"], "'--engine': 'hf' is not one of 'sglang', 'vllm'"),
         (["--env", "own_nowhere:own/Env-v0"], "cannot be made"),
     ],
 )
@@ -274,7 +277,7 @@ MISTAKES = {
     "prompt is text": (
         change_rows("train", lambda rows: [row.update(prompt="Craft it.") for row in rows]),
         "data",
-        "row 0 of train: prompt should be a list",
+        "data/train.parquet, row 0: prompt should be a list",
     ),
     "no interaction_kwargs": (
         change_rows("train", lambda rows: [row["extra_info"].pop("interaction_kwargs") for row in rows]),
@@ -309,7 +312,7 @@ MISTAKES = {
     "not JSON": (
         change_rows("train", lambda rows: kwargs_of(rows[4]).update(reset_options="{")),
         "environment",
-        "row 4 of train: reset_options='{' is not JSON",
+        "data/train.parquet, row 4: reset_options='{' is not JSON",
     ),
     "server down": (
         change_rows(

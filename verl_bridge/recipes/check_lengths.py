@@ -49,12 +49,15 @@ def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
 
 
 def _prompts(starts: list[Start], count: Count, limit: int, *, sure: bool) -> Iterator[Finding]:
-    lengths = {
-        start.task.env_id: count([*start.system, {"role": "user", "content": start.observations[0]}])
+    lengths = [
+        (count([*start.system, {"role": "user", "content": start.observations[0]}]), start)
         for start in starts
-    }
-    env_id, longest = max(lengths.items(), key=lambda pair: pair[1])
-    text = f"{env_id}: the system prompt and the first observation have {longest} tokens"
+    ]
+    longest, start = max(lengths, key=lambda pair: pair[0])
+    text = (
+        f"{start.place}: the system prompt and the first observation of {start.task.env_id} have "
+        f"{longest} tokens"
+    )
     if longest <= limit:
         yield ok("prompt length", f"{text} of {limit}")
     else:
