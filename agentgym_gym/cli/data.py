@@ -27,6 +27,7 @@ from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.cli.names import Chosen
     from agentgym_gym.data import Seeds
 
 __all__ = ["data"]
@@ -105,7 +106,7 @@ def _rl(
     A row holds the system prompt and says which task of which environment is to be played; the first
     observation comes when it is played. No server is asked.
     """
-    chosen = {each.source.name: each for each in map(resolve, _named(sources))}
+    chosen = {each.source.name: each for each in map(_resolved, _named(sources))}
     division = library.divide(
         _items(sources, tasks, split), val=library.parse_val(val), seed=seed, num_samples=num_samples
     )
@@ -158,6 +159,13 @@ def _named(sources: Sequence[str]) -> Iterator[str]:
     for source in sources:
         if not Path(source).exists():
             yield source
+
+
+def _resolved(source: str) -> Chosen:
+    try:
+        return resolve(source)
+    except UnknownEnvironment as error:
+        raise BadOption(f"{source!r} is no file and no folder, and {error}") from error
 
 
 def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list[Item]:

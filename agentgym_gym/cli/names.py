@@ -198,7 +198,7 @@ def _import(module: str, name: str) -> None:
         importlib.import_module(module)
     except Exception as error:  # a module may raise anything
         raise UnknownEnvironment(
-            f"the environment {name!r} cannot be made: the module {module!r} cannot be imported: "
+            f"{name!r} cannot be made: cannot import {module!r}, the module of {name!r}: "
             f"{type(error).__name__}: {error}"
         ) from error
 

@@ -26,7 +26,9 @@ def table(result):
 
 
 def evaluate(run, out, *more, agent="oracle", tasks="0:10"):
-    return run("eval", "TextCraft", "--agent", agent, "--tasks", tasks, "--out", out, *more)
+    usual = {"--agent": agent, "--tasks": tasks, "--out": out}
+    left = [word for option, value in usual.items() if option not in more for word in (option, value)]
+    return run("eval", "TextCraft", *left, *more)
 
 
 def test_eval(run, tmp_path, textcraft_url):
@@ -148,7 +150,8 @@ def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
     ],
 )
 def test_eval_tells_a_wrong_option(run, tmp_path, textcraft_url, options, told):
-    result = evaluate(run, tmp_path / "run", "--server", textcraft_url, *options)
+    server = () if "--server" in options else ("--server", textcraft_url)
+    result = evaluate(run, tmp_path / "run", *server, *options)
     assert result.exit_code == 2
     assert told in result.stderr
     assert not (tmp_path / "run" / "episodes.jsonl").exists()

@@ -117,7 +117,7 @@ def test_init_replaces_nothing_unasked(run, folder):
         (["--env", "TextCraft", "--server", "nonsense"], "--server='nonsense' is not the URL"),
         (["--env", "TextCraft", "--env-kwargs", "[1]"], "should be a JSON object"),
         (["--env", "CartPole-v1", "--server", "http://a:1"], "--env-kwargs"),
-        (["--env", "own_nowhere:own/Env-v0", "--server", "http://a:1"], "'own_nowhere' cannot be imported"),
+        (["--env", "own_nowhere:own/Env-v0", "--server", "http://a:1"], "cannot import 'own_nowhere'"),
         (["--env", "TextCraft", "--env", "Maze"], "--env is given 2 times"),
         (["--env", "TextCraft", "--engine", "hf"], "'--engine': 'hf' is not one of 'sglang', 'vllm'"),
         (["--env", "own_nowhere:own/Env-v0"], "cannot be made"),
