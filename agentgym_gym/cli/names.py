@@ -157,7 +157,7 @@ def refuse_own(options: Collection[str], env_id: str) -> None:
 def complete_name(incomplete: str) -> list[str]:
     """Return the names of AgentGym's environments that a shell may complete a word to."""
     names = [name for each in BUILT_IN for name in (each.name, *each.aliases, *each.ids)]
-    return [name for name in names if name.lower().startswith(incomplete.lower())]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def json_object(text: str) -> dict[str, Any]:

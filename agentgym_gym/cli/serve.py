@@ -13,13 +13,17 @@ from agentgym_gym.errors import BadOption
 __all__ = ["serve"]
 
 
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in servers.SERVERS if name.startswith(incomplete)]
+
+
 def serve(
     name: Annotated[
         str,
         typer.Argument(
             metavar="NAME",
             help="Which environment, such as textcraft.",
-            autocompletion=lambda word: [name for name in servers.SERVERS if name.startswith(word.lower())],
+            autocompletion=_complete,
         ),
     ],
     host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",

@@ -93,7 +93,7 @@ def kwargs(row):
 # Environments
 
 
-@pytest.mark.parametrize("name", ["own/Guessing-v0", "own/Guessing", "Guessing", "guessing"])
+@pytest.mark.parametrize("name", ["own/Guessing-v0", "guessing"])
 def test_an_environment_of_ones_own_in_every_command(run, guessing, name):
     own = f"own_environment:{name}"
     done = run("eval", own, "--agent", "random", "--tasks", "3,50", "--server", guessing, "--out", "eval")
@@ -321,10 +321,10 @@ def test_a_file_of_other_tasks_is_an_error(run, item_ids, told):
     ("words", "offered"),
     [
         ("agentgym play Te", ["TextCraft"]),
-        ("agentgym eval we", ["WebShop", "WebArena", "Weather"]),
+        ("agentgym eval We", ["WebShop", "WebArena", "Weather"]),
         ("agentgym data rl agentgym/Ma", ["agentgym/Maze-v0"]),
         ("agentgym verl init --env BI", ["BIRD"]),
-        ("agentgym serve M", ["maze"]),
+        ("agentgym serve m", ["maze"]),
         ("agentgym eval Maze --action-format co", ["code_as_action"]),
     ],
 )
