@@ -111,7 +111,9 @@ def test_what_is_no_text_is_named():
 def test_the_random_agent_says_what_it_needs(space):
     env = Plain()
     env.action_space = space
-    with pytest.raises(BadOption, match="'random' draws replies from the action space, and .* holds no text"):
+    with pytest.raises(
+        BadOption, match=r"'random' draws replies from the action space, and .* holds no text"
+    ):
         play_episode(env, RandomAgent(), 0)
 
 
