@@ -133,6 +133,7 @@ def _rl(
     for name, environment in of.items():
         kwargs = more.get(name, {})
         if isinstance(environment, library.Seeds):
+            refuse_own(["server"] if name in servers else [], name)
             module = chosen[name].name.rpartition(":")[0]
             usual = _prompt_of(chosen[name].name, kwargs)
         else:

@@ -267,6 +267,9 @@ def test_rows_of_several_libraries(run):
     none = run("data", "rl", OTHERS, "--parser", "agentgym", "--out", "p")
     assert none.exit_code == 2
     assert "--parser: for AgentGym's environments alone" in none.stderr
+    mixed = run("data", "rl", OTHERS, "Maze", "--server", "mine/Echo-v3=http://a:1", "--out", "p")
+    assert mixed.exit_code == 2
+    assert "--server: for AgentGym's environments alone" in mixed.stderr
 
 
 # Tasks
