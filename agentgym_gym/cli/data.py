@@ -14,7 +14,15 @@ import typer
 from agentgym_gym import data as library
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import Command, out, print_json, print_table
-from agentgym_gym.cli.names import OURS, TASKS_HELP, complete_name, json_object, refuse_own, resolve
+from agentgym_gym.cli.names import (
+    OURS,
+    TASKS_HELP,
+    complete_name,
+    json_object,
+    refuse_own,
+    refuse_twice,
+    resolve,
+)
 from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run time
     ActionFormat,
     MaxTurns,
@@ -117,15 +125,10 @@ def _rl(
     own |= {name: value for name, value in given.items() if value is not None}
     if max_turns is not None:
         own["max_turns"] = max_turns or None
+    every = {"action_format": action_format, "parser": parser, "max_turns": max_turns, **given}
+    asked = [option for option, value in every.items() if value is not None]
     if all(isinstance(each, library.Seeds) for each in of.values()):
-        asked = {
-            "action_format": action_format,
-            "parser": parser,
-            "server": server,
-            **given,
-            "max_turns": max_turns,
-        }
-        refuse_own([name for name, value in asked.items() if value is not None], names[0])
+        refuse_own(asked, names[0])
     servers = _by_name("--server", server, names)
     more = {name: json_object(text) for name, text in _by_name("--env-kwargs", env_kwargs, names).items()}
     recipes = {}
@@ -138,7 +141,9 @@ def _rl(
             usual = _prompt_of(chosen[name].name, kwargs)
         else:
             module = chosen[name].name.rpartition(":")[0] if name in chosen else OURS
-            kwargs = own | ({"server": servers[name]} if name in servers else {}) | kwargs
+            at = {"server": servers[name]} if name in servers else {}
+            refuse_twice([*asked, *at], kwargs)
+            kwargs = own | at | kwargs
             usual = library.own_prompt(environment, kwargs)  # checks them
         recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
     files = {"train": division.train, "val": division.val}

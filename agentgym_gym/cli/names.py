@@ -16,7 +16,7 @@ from gymnasium.envs.registration import find_highest_version, parse_env_id
 
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.data.items import Seeds, items_of
-from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.errors import AgentGymError, BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -30,6 +30,7 @@ __all__ = [
     "complete_name",
     "json_object",
     "refuse_own",
+    "refuse_twice",
     "resolve",
 ]
 
@@ -93,20 +94,19 @@ class Chosen:
             BadOption: It cannot be made with these.
         """
         given = {name: value for name, value in own.items() if value is not None}
-        twice = sorted(set(given) & set(env_kwargs))
-        if twice:
-            raise BadOption(f"--env-kwargs gives {', '.join(twice)}, which an option gives too: give it once")
-        arguments = {**given, **env_kwargs}
-        if self.environment is not None:
+        refuse_twice([*given, *(["max_turns"] if max_turns is not None else [])], env_kwargs)
+        if self.environment is None:
+            refuse_own(list(given), self.id)
+            if max_turns is None and gymnasium.spec(self.id).max_episode_steps is None:
+                max_turns = DEFAULT_TURNS
             if max_turns is not None:
-                arguments["max_turns"] = max_turns or None
-            return gymnasium.make(self.name, disable_env_checker=True, **arguments)
-        refuse_own(list(given), self.id)
-        if max_turns is None and gymnasium.spec(self.id).max_episode_steps is None:
-            max_turns = DEFAULT_TURNS
-        limit = None if max_turns is None else max_turns or -1  # by which gymnasium sets no limit
+                given["max_episode_steps"] = max_turns or -1  # by which gymnasium sets no limit
+        elif max_turns is not None:
+            given["max_turns"] = max_turns or None
         try:
-            return gymnasium.make(self.name, disable_env_checker=True, max_episode_steps=limit, **arguments)
+            return gymnasium.make(self.name, **{"disable_env_checker": True, **given, **env_kwargs})
+        except AgentGymError:
+            raise
         except Exception as error:  # another's constructor may raise anything
             raise BadOption(f"{self.id} cannot be made: {type(error).__name__}: {error}") from error
 
@@ -139,6 +139,17 @@ def resolve(name: str) -> Chosen:
     if registered is not None and registered not in environment.ids:
         return Chosen(f"{module}{colon}{registered}", None)  # its name is like that of one of AgentGym's
     return Chosen(f"{module or OURS}:{registered or environment.id}", environment)
+
+
+def refuse_twice(options: Collection[str], env_kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that an option and ``--env-kwargs`` give.
+
+    Raises:
+        BadOption: There are some.
+    """
+    twice = sorted(set(options) & set(env_kwargs))
+    if twice:
+        raise BadOption(f"--env-kwargs gives {', '.join(twice)}, and so does an option: give it once")
 
 
 def refuse_own(options: Collection[str], env_id: str) -> None:

@@ -198,6 +198,13 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         (["other_library:mine/Nope-v3"], "'other_library' registers none of that id"),
         ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
         ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        (["Maze", "--env-kwargs", '{"id": 1}'], "agentgym/Maze-v0 cannot be made: TypeError"),
+        (["Maze", "--env-kwargs", '{"walls": 1}'], "Maze has no option walls"),
+        (
+            ["Maze", "--parser", "agentgym", "--env-kwargs", '{"parser": "default"}'],
+            "--env-kwargs gives parser, and so does an option",
+        ),
         ([OTHERS, "--env-kwargs", "[]"], "--env-kwargs '[]' should be a JSON object"),
         (
             [OTHERS, "--env-kwargs", '{"says": 5}'],
@@ -267,6 +274,8 @@ def test_rows_of_several_libraries(run):
     none = run("data", "rl", OTHERS, "--parser", "agentgym", "--out", "p")
     assert none.exit_code == 2
     assert "--parser: for AgentGym's environments alone" in none.stderr
+    twice = run("data", "rl", "Maze", "--max-turns", 3, "--env-kwargs", '{"max_turns": 4}', "--out", "p")
+    assert "--env-kwargs gives max_turns, and so does an option" in twice.stderr
     mixed = run("data", "rl", OTHERS, "Maze", "--server", "mine/Echo-v3=http://a:1", "--out", "p")
     assert mixed.exit_code == 2
     assert "--server: for AgentGym's environments alone" in mixed.stderr
