@@ -69,7 +69,8 @@ def edit(file, old, new):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize(
-    ("version", "integration"), [(v, r) for v in VERSIONS for r in INTEGRATIONS if v + r != "0.9interaction"]
+    ("version", "integration"),
+    [(v, r) for v in VERSIONS for r in INTEGRATIONS if v == "0.7" or r == "agent-loop"],
 )
 def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version, integration):
     options = ["--algorithm", algorithm, "--preset", preset, "--verl", version, "--integration", integration]
