@@ -168,11 +168,12 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
                 said = problem("environment", f"{view.place(part, index)}: {error}", "write the row again")
                 findings.append(said)
                 break
-            key = json.dumps([task.env_id, task.env_kwargs], sort_keys=True, default=str)
             prompt = row.get("prompt")
             messages = prompt if isinstance(prompt, list) else []
             known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
             start = Start(task, view.place(part, index), [dict(message) for message in known])
+            roles = [message.get("role") for message in known]
+            key = json.dumps([task.env_id, task.env_kwargs, roles], sort_keys=True, default=str)
             if key not in starts or _characters(start) > _characters(starts[key]):
                 starts[key] = start
     chosen = list(starts.values())[:MAX_STARTS]
