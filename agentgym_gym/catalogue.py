@@ -36,7 +36,7 @@ class Environment:
     """One kind of environment: all that is known of it, in one place.
 
     Attributes:
-        name: Its name, as in the id ``agentgym/NAME-v0``.
+        name: Its name, as in the id ``agentgym/NAME-v0``. No two environments have the same.
         summary: What the task is, in a sentence.
         wire: The protocol of its server.
         grammar: Its actions.
@@ -48,6 +48,8 @@ class Environment:
         launch: The shell commands that start AgentGym's own server in a checkout of AgentGym, on port 36001.
         transcript: The beginning of an episode: the first observation, then actions and observations in
             turn. Long observations end in ``…``.
+        namespace: The namespace of its gymnasium id; one of your own for environments of your own.
+        version: The version in its gymnasium id.
         max_turns: AgentGym's turn limit.
         splits: Task ids by split; the first split is the default.
         score_range: Least and greatest score of an episode.
@@ -75,11 +77,13 @@ class Environment:
     quirks: str = ""
     launch: str = ""
     transcript: tuple[str, ...] = ()
+    namespace: str = NAMESPACE
+    version: int = 0
 
     @property
     def id(self) -> str:
         """The gymnasium id."""
-        return f"{NAMESPACE}/{self.name}-v0"
+        return self.ids[0]
 
     @property
     def variable(self) -> str:
@@ -94,7 +98,7 @@ class Environment:
     @property
     def ids(self) -> tuple[str, ...]:
         """The gymnasium ids: its own, then those of the aliases."""
-        return _ids(self.name, *self.aliases)
+        return _ids(self)
 
     def wire_with(self, options: Mapping[str, Any]) -> Wire:
         """Return the wire with some of its options set.
@@ -136,16 +140,20 @@ class LazyEnvironment:
         name: The environment's name.
         where: Its import path, ``"module:CONSTANT"``.
         aliases: Its other names.
+        namespace: The namespace of its gymnasium id.
+        version: The version in it.
     """
 
     name: str
     where: str
     aliases: tuple[str, ...] = ()
+    namespace: str = NAMESPACE
+    version: int = 0
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The gymnasium ids: its own, then those of the aliases."""
-        return _ids(self.name, *self.aliases)
+        return _ids(self)
 
     def environment(self) -> Environment:
         """Import and return the environment."""
@@ -154,8 +162,12 @@ class LazyEnvironment:
         return found
 
 
-def _ids(*names: str) -> tuple[str, ...]:
-    return tuple(f"{NAMESPACE}/{name}-v0" for name in names)
+def _ids(known: Environment | LazyEnvironment) -> tuple[str, ...]:
+    return tuple(f"{known.namespace}/{name}-v{known.version}" for name in _names(known))
+
+
+def _names(known: Environment | LazyEnvironment) -> tuple[str, ...]:
+    return known.name, *known.aliases
 
 
 _known: dict[str, Environment | LazyEnvironment] = {}
@@ -169,13 +181,17 @@ def environments() -> tuple[Environment, ...]:
 def find(name: str) -> Environment:
     """Return an environment by its name, its gymnasium id, or either in lower case.
 
+    A module before a colon is left out, and so may be the version of an id.
+
     Raises:
         UnknownEnvironment: There is none of that name; the message lists all.
     """
-    wanted = name.rpartition(":")[2].removeprefix(f"{NAMESPACE}/").removesuffix("-v0").lower()
-    for environment in _known.values():
-        if wanted in map(str.lower, (environment.name, *environment.aliases)):
-            return _environment(environment)
+    wanted = name.rpartition(":")[2].lower()
+    for known in _known.values():
+        version = f"-v{known.version}"
+        ids = [each.lower() for each in (*known.ids, *_names(known))]
+        if wanted in ids or f"{wanted}{version}" in ids or wanted.removesuffix(version) in ids:
+            return _environment(known)
     raise UnknownEnvironment(f"there is no environment {name!r}; there are: {', '.join(_known)}")
 
 
@@ -207,8 +223,18 @@ def register(environment: Environment | LazyEnvironment) -> None:
     """Make an environment known to this library and to ``gymnasium.make``.
 
     Args:
-        environment: The environment; it replaces one of the same name.
+        environment: The environment; it replaces one of the same id.
+
+    Raises:
+        BadOption: Another environment has one of its names, by which servers, tasks and leases are known.
     """
+    taken = set(map(str.lower, _names(environment)))
+    for known in _known.values():
+        if known.ids[0] != environment.ids[0] and taken & set(map(str.lower, _names(known))):
+            raise BadOption(
+                f"cannot register {environment.ids[0]}: {known.ids[0]} has the same name, and so the "
+                "same variable of its server; choose another name"
+            )
     _known[environment.name] = environment
     for each in environment.ids:
         gymnasium.registry.pop(each, None)

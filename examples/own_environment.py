@@ -2,7 +2,8 @@
 
 The lower half is the game's own HTTP server, so that ``python examples/own_environment.py`` runs by itself.
 The upper half is all that it takes to make any server a gymnasium environment with typed actions, six reply
-formats, a system prompt, tool schemas, leases and faults.
+formats, a system prompt, tool schemas, leases and faults. Importing this file registers the environment:
+``gymnasium.make`` and every command of ``agentgym`` take it as ``own_environment:own/Guessing-v0``.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ GUESSING = Environment(
     rules="Find the number I think of, from 1 to 100. After each guess I say whether it is higher or lower.",
     max_turns=10,
     splits={"all": range(1, 101)},
+    namespace="own",
 )
+register(GUESSING)
 
 
 class GuessingServer(BaseHTTPRequestHandler):
@@ -130,12 +133,11 @@ class GuessingServer(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Register the environment and play a game by halving."""
+    """Play a game by halving."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), GuessingServer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    register(GUESSING)
 
-    env = gymnasium.make("agentgym/Guessing-v0", server=f"http://127.0.0.1:{server.server_port}")
+    env = gymnasium.make("own/Guessing-v0", server=f"http://127.0.0.1:{server.server_port}")
     print(env.unwrapped.system_prompt, end="\n\n")  # type: ignore[attr-defined]
     observation, info = env.reset(seed=0)
     print(observation)

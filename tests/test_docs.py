@@ -162,3 +162,12 @@ def test_examples_run(example, tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout
+
+
+def test_the_page_on_evaluation_runs(capsys):
+    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    exec(compile(code, "docs/evaluation.md", "exec"), {"__name__": "page"})  # noqa: S102 - our own page
+    rate, interval = capsys.readouterr().out.split(maxsplit=1)
+    assert float(rate) == 0.0
+    assert interval.startswith("(0.0, 0.16")

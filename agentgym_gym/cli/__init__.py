@@ -8,23 +8,22 @@ import typer
 
 import agentgym_gym
 from agentgym_gym.cli import data, doctor, envs, evaluate, leases, play, serve, verl
-from agentgym_gym.cli.console import Group
+from agentgym_gym.cli.console import Command
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    cls=Group,
-    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},  # which the commands inherit
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: the same at every width and in every version of typer
 )
-app.command("envs")(envs.envs)
-app.command("doctor")(doctor.doctor)
-app.command("leases")(leases.leases)
-app.command("serve")(serve.serve)
-app.command("play")(play.play)
-app.command("eval")(evaluate.evaluate)
+app.command("envs", cls=Command)(envs.envs)
+app.command("doctor", cls=Command)(doctor.doctor)
+app.command("leases", cls=Command)(leases.leases)
+app.command("serve", cls=Command)(serve.serve)
+app.command("play", cls=Command)(play.play)
+app.command("eval", cls=Command)(evaluate.evaluate)
 app.add_typer(data.data, name="data")
 app.add_typer(verl.verl, name="verl")
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from agentgym_gym import data as library
-from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym.catalogue import find
-from agentgym_gym.cli.console import out, print_json
+from agentgym_gym.cli.console import Command, out, print_json, print_table
+from agentgym_gym.cli.names import (
+    OURS,
+    TASKS_HELP,
+    complete_name,
+    json_object,
+    refuse_own,
+    refuse_twice,
+    resolve,
+)
 from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run time
     ActionFormat,
     MaxTurns,
@@ -26,29 +33,32 @@ from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run 
 from agentgym_gym.data import Division, Item, Recipe
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+    from agentgym_gym.cli.names import Chosen
+    from agentgym_gym.data import Seeds
+
 __all__ = ["data"]
 
 data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write the files that training reads.")
 
 
-@data.command("rl")
+@data.command("rl", cls=Command)
 def _rl(
     sources: Annotated[
         list[str],
         typer.Argument(
             metavar="SOURCE",
-            help="An environment, by its id or name, MODULE:ID for one of your own; a file of AgentGym's "
-            "item ids or trajectories; or a folder of such files. Several are put together.",
+            help="An environment, by its id or name, MODULE:ID for one of your own or another's; a file of "
+            "AgentGym's item ids or trajectories; or a folder of such files. Several are put together.",
+            autocompletion=complete_name,
         ),
     ],
     *,
     out_: Annotated[Path, typer.Option("--out", help="Folder for train.parquet and val.parquet.")],
     tasks: Annotated[
         str | None,
-        typer.Option(
-            help="Which tasks of an environment: 0:50, 3, 1,2,5, 10: or all; a range leaves out its end. "
-            "All by default."
-        ),
+        typer.Option(help=f"Of an environment. {TASKS_HELP} All by default."),
     ] = None,
     val: Annotated[
         str, typer.Option(help="How much goes to val.parquet: a number of tasks, or a share as 0.1 or 10%.")
@@ -83,11 +93,19 @@ def _rl(
     split: Annotated[
         str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
     ] = None,
-    action_format: ActionFormat = "react",
-    parser: Parser = "default",
+    action_format: ActionFormat = None,
+    parser: Parser = None,
     on_unknown: OnUnknown = None,
     max_turns: MaxTurns = None,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    timeout: Timeout = None,
+    env_kwargs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]JSON",
+            help="More arguments of the environment, as a JSON object. With several environments say for "
+            "which, and repeat it.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the files that are there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -96,70 +114,100 @@ def _rl(
     A row holds the system prompt and says which task of which environment is to be played; the first
     observation comes when it is played. No server is asked.
     """
-    modules = _import(sources)
+    chosen = {each.source.name: each for each in map(_resolved, _named(sources))}
     division = library.divide(
         _items(sources, tasks, split), val=library.parse_val(val), seed=seed, num_samples=num_samples
     )
-    names = list(dict.fromkeys(item.environment.name for item in (*division.train, *division.val)))
-    options: dict[str, Any] = {"action_format": action_format, "parser": parser}
-    given = {"split": split, "on_unknown": on_unknown}
-    options |= {name: value for name, value in given.items() if value is not None}
+    of = {item.environment.name: item.environment for item in (*division.train, *division.val)}
+    names = list(of)
+    own: dict[str, Any] = {"action_format": action_format or "react", "parser": parser or "default"}
+    given = {"split": split, "on_unknown": on_unknown, "timeout": timeout}
+    own |= {name: value for name, value in given.items() if value is not None}
     if max_turns is not None:
-        options["max_turns"] = max_turns or None
-    if timeout != DEFAULT_TIMEOUT:
-        options["timeout"] = timeout
+        own["max_turns"] = max_turns or None
+    every = {"action_format": action_format, "parser": parser, "max_turns": max_turns, **given}
+    asked = [option for option, value in every.items() if value is not None]
+    if all(isinstance(each, library.Seeds) for each in of.values()):
+        refuse_own(asked, names[0])
     servers = _by_name("--server", server, names)
+    more = {name: json_object(text) for name, text in _by_name("--env-kwargs", env_kwargs, names).items()}
     recipes = {}
     prompts = _prompts(system_prompt, system_prompt_from_traj, names)
-    for name in names:
-        kwargs = options | ({"server": servers[name]} if name in servers else {})
-        own = library.own_prompt(find(name), kwargs)  # also where another is used: it checks the options
-        recipes[name] = Recipe(kwargs, prompts.get(name, own), modules.get(name, Recipe.module))
+    for name, environment in of.items():
+        kwargs = more.get(name, {})
+        if isinstance(environment, library.Seeds):
+            refuse_own(["server"] if name in servers else [], name)
+            module = chosen[name].name.rpartition(":")[0]
+            usual = _prompt_of(chosen[name].name, kwargs)
+        else:
+            module = chosen[name].name.rpartition(":")[0] if name in chosen else OURS
+            at = {"server": servers[name]} if name in servers else {}
+            refuse_twice([*asked, *at], kwargs)
+            kwargs = own | at | kwargs
+            usual = library.own_prompt(environment, kwargs)  # checks them
+        recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
     files = {"train": division.train, "val": division.val}
     written = library.write(
         out_,
-        {part: library.rows(items, recipes) for part, items in files.items() if items},
+        {part: _rows(items, recipes) for part, items in files.items() if items},
         library.schema(),
         force=force,
     )
-    summary = _summary(division, recipes, written)
+    summary = _summary(division, of, recipes, written)
     if as_json:
         print_json(summary | {"seed": seed})
     else:
         _print(summary)
 
 
-def _import(sources: Sequence[str]) -> dict[str, str]:
-    """Import the modules that sources name, as ``gymnasium.make`` does; return them by their environment."""
-    modules = {}
+def _named(sources: Sequence[str]) -> Iterator[str]:
+    """Yield the sources that are environments, and no files or folders."""
     for source in sources:
-        module, colon, name = source.partition(":")
-        if colon and not Path(source).exists():
-            try:
-                importlib.import_module(module)
-            except (ImportError, ValueError, TypeError) as error:
-                raise BadOption(f"cannot import {module!r}, the module of {source!r}: {error}") from error
-            modules[find(name).name] = module
-    return modules
+        if not Path(source).exists():
+            yield source
+
+
+def _resolved(source: str) -> Chosen:
+    try:
+        return resolve(source)
+    except UnknownEnvironment as error:
+        raise BadOption(f"{source!r} is no file and no folder, and {error}") from error
 
 
 def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list[Item]:
     items: list[Item] = []
-    ranged = False
+    named = list(_named(sources))
     for source in sources:
-        try:
-            environment = find(source)
-        except UnknownEnvironment as error:
-            path = Path(source)
-            if not path.exists():
-                raise BadOption(f"{source!r} is no file and no folder, and {error}") from None
-            items += library.read_items(path, split)
+        if source in named:
+            items += library.items_of(resolve(source).source, tasks or "all", split)
         else:
-            ranged = True
-            items += library.items_of(environment, tasks or "all", split)
-    if tasks is not None and not ranged:
+            items += library.read_items(Path(source), split)
+    if tasks is not None and not named:
         raise BadOption("--tasks is for an environment; a file says by itself which tasks it means")
     return items
+
+
+def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each item; those of seeds as ``agentgym verl init`` writes them."""
+    seeded = importlib.import_module("verl_bridge.recipes.rows").seeded
+    for index, item in enumerate(items):
+        recipe = recipes[item.environment.name]
+        if isinstance(item.environment, library.Seeds):
+            env_id = f"{recipe.module}:{item.environment.id}" if recipe.module else item.environment.id
+            (row,) = seeded(env_id, [item.task_id], recipe.system_prompt, recipe.env_kwargs)
+        else:
+            (row,) = library.rows([item], recipes)
+        row["extra_info"]["index"] = index
+        yield row
+
+
+def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str:
+    """Return what an environment of another library tells a model to begin with."""
+    try:
+        prompt: str = importlib.import_module("verl_bridge.recipes.rows").own_prompt(env_id, env_kwargs)
+    except ValueError as error:
+        raise BadOption(str(error)) from error
+    return prompt
 
 
 def _prompts(
@@ -182,10 +230,11 @@ def _by_name(option: str, values: Iterable[str] | None, names: Sequence[str]) ->
     found: dict[str, str] = {}
     for value in values or ():
         head, equals, tail = value.partition("=")
-        try:
-            name, text = (find(head).name, tail) if equals else (None, value)
-        except UnknownEnvironment:
-            name, text = None, value
+        name, text = None, value
+        if equals:
+            bare = head.rpartition(":")[2]
+            with contextlib.suppress(UnknownEnvironment):
+                name, text = bare if bare in names else find(head).name, tail
         if name is None and len(names) != 1:
             raise BadOption(
                 f"{option} is for one environment of {', '.join(names)}: say which, as in {names[0]}=..."
@@ -210,7 +259,10 @@ def _text(file: Path) -> str:
 
 
 def _summary(
-    division: Division, recipes: Mapping[str, Recipe], written: Mapping[str, Path]
+    division: Division,
+    of: Mapping[str, Environment | Seeds],
+    recipes: Mapping[str, Recipe],
+    written: Mapping[str, Path],
 ) -> dict[str, Any]:
     parts = {"train": division.train, "val": division.val}
     counts = {part: Counter(item.environment.name for item in items) for part, items in parts.items()}
@@ -220,7 +272,7 @@ def _summary(
     return {
         "rows": {part: len(items) for part, items in parts.items()},
         "environments": {
-            find(name).id: {
+            of[name].id: {
                 "train": counts["train"][name],
                 "val": counts["val"][name],
                 "prompt_chars": len(recipe.system_prompt),
@@ -234,13 +286,12 @@ def _summary(
 
 
 def _print(summary: Mapping[str, Any]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("environment", no_wrap=True)
-    for heading in ("train", "val", "prompt characters"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, each in summary["environments"].items():
-        table.add_row(name, *(f"{each[column]:,}" for column in ("train", "val", "prompt_chars")))
-    out.print(table)
+    columns = {"train": "train", "val": "val", "prompt characters": "prompt_chars"}
+    table = [
+        (name, *(f"{each[column]:,}" for column in columns.values()))
+        for name, each in summary["environments"].items()
+    ]
+    print_table(("environment", *columns), table, left={"environment"})
     rows, characters = summary["rows"], summary["prompt_chars"]
     out.print(
         f"{rows['train']:,} rows for training and {rows['val']:,} for validation; a prompt has "
@@ -248,5 +299,5 @@ def _print(summary: Mapping[str, Any]) -> None:
         soft_wrap=True,
     )
     if summary["duplicates"]:
-        out.print(f"Left out, being there twice: {summary['duplicates']:,}.")
+        out.print(f"Left out, being there twice: {summary['duplicates']:,}.", soft_wrap=True)
     out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)

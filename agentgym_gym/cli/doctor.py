@@ -8,12 +8,10 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym.catalogue import environments
-from agentgym_gym.cli.console import clean, out, print_json
+from agentgym_gym.cli.console import clean, print_json, print_pairs, print_table
 from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.cli.sources import Probe, Source, probe, source_of
 from agentgym_gym.errors import BadOption
@@ -63,15 +61,13 @@ def _look_at(urls: tuple[str, ...], headers: HiddenHeaders, *, as_json: bool) ->
 
 
 def _print_probe(found: Probe) -> None:
-    table = Table(box=None, show_header=False)
-    table.add_row("server", found.url)
+    rows = {"server": found.url}
     if found.answers is not None:
-        table.add_row("says", clean(found.answers))
         among = " or ".join if found.ambiguous else ", ".join
-        table.add_row("serves", among(e.id for e in found.environments) or "nothing known here")
-        table.add_row("round trip", f"{found.round_trip_ms:.1f} ms")
-    table.add_row("result", clean(_result(found)))
-    out.print(table)
+        rows["says"] = clean(found.answers)
+        rows["serves"] = among(e.id for e in found.environments) or "nothing known here"
+        rows["round trip"] = f"{found.round_trip_ms:.1f} ms"
+    print_pairs(rows | {"result": clean(_result(found))})
 
 
 def _result(found: Probe) -> str:
@@ -104,15 +100,14 @@ def _look_around(*, as_json: bool) -> bool:
             {"versions": installed, "environments": [each.to_json() for each in findings], "ok": healthy}
         )
         return healthy
-    table = Table("package", "version", box=box.SIMPLE_HEAD)
-    for package, version in installed.items():
-        extra = extras.get(package, "all")
-        table.add_row(package, version or f"not installed (pip install 'agentgym-gym[{extra}]')")
-    out.print(table)
-    table = Table("environment", "variable", "server", box=box.SIMPLE_HEAD)
-    for each in findings:
-        table.add_row(each.environment.id, each.environment.variable, "\n".join(each.lines()))
-    out.print(table)
+    packages = [
+        (package, version or f"not installed (pip install 'agentgym-gym[{extras.get(package, 'all')}]')")
+        for package, version in installed.items()
+    ]
+    print_table(("package", "version"), packages, left={"package", "version"})
+    rows = [(each.environment.id, each.environment.variable, "\n".join(each.lines())) for each in findings]
+    headings = ("environment", "variable", "server")
+    print_table(headings, rows, left=headings)
     return healthy
 
 

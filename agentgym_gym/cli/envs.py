@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from agentgym_gym.catalogue import environments
-from agentgym_gym.cli.console import out, print_json
+from agentgym_gym.cli.console import out, print_json, print_table
 from agentgym_gym.cli.sources import source_of
 from agentgym_gym.formats import FORMATS
 
@@ -39,20 +37,11 @@ def envs(
             ]
         )
         return
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("id", no_wrap=True)
-    for heading in ("tasks", "turns", "score"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("server", overflow="fold")
+    rows = []
     for environment, source in found:
         low, high = environment.score_range
         tasks = sum(map(len, environment.splits.values()))
-        table.add_row(
-            "\nor ".join(environment.ids),
-            f"{tasks:,}",
-            str(environment.max_turns),
-            f"{low:g} to {high:g}",
-            source.note,
-        )
-    out.print(table)
-    out.print(f"Action formats of each: {', '.join(FORMATS)}.")
+        ids, score = "\nor ".join(environment.ids), f"{low:g} to {high:g}"
+        rows.append((ids, f"{tasks:,}", str(environment.max_turns), score, source.note))
+    print_table(("id", "tasks", "turns", "score", "server"), rows, left={"id", "server"})
+    out.print(f"Action formats of each: {', '.join(FORMATS)}.", soft_wrap=True)

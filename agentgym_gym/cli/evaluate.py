@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import gymnasium
 import typer
-from rich import box
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
+from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
-from agentgym_gym.catalogue import find
-from agentgym_gym.cli.console import err, out
+from agentgym_gym.cli.console import err, out, print_table
+from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, Name, json_object, resolve
 from agentgym_gym.cli.options import (
     ActionFormat,
     Header,
@@ -28,13 +26,14 @@ from agentgym_gym.cli.options import (
     headers_of,
 )
 from agentgym_gym.cli.sources import probe
+from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import NoServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.env import AgentGymEnv
+    from agentgym_gym.cli.names import Chosen
     from agentgym_gym.evaluate import EpisodeRecord, RunFolder, Summary
 
 __all__ = ["evaluate"]
@@ -43,14 +42,12 @@ _INTERRUPTED = 130  # the status a shell gives a command that Ctrl-C ended
 
 
 def evaluate(
-    name: Annotated[str, typer.Argument(metavar="ID", help="Which environment: its id or its name.")],
+    name: Name,
     *,
     agent: Annotated[
         str, typer.Option(help="Who plays: oracle, random, or replay:FILE, an earlier episodes.jsonl.")
     ],
-    tasks: Annotated[
-        str, typer.Option(help="Which tasks: 0:50, 3, 1,2,5, 10: or all; a range leaves out its end.")
-    ],
+    tasks: Annotated[str, typer.Option(help=TASKS_HELP)],
     out_: Annotated[Path, typer.Option("--out", help="Folder for episodes.jsonl and summary.json.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of an agent that draws.")] = 0,
@@ -61,13 +58,14 @@ def evaluate(
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Which split the tasks are of; by default the first.")
+        str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
     ] = None,
-    action_format: ActionFormat = "react",
-    parser: Parser = "default",
+    action_format: ActionFormat = None,
+    parser: Parser = None,
     on_unknown: OnUnknown = None,
     max_turns: MaxTurns = None,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    timeout: Timeout = None,
+    env_kwargs: EnvKwargs = "{}",
     header: Header = None,
 ) -> None:
     """Let an agent play tasks, and keep its score.
@@ -75,47 +73,59 @@ def evaluate(
     An episode that a failure of the environment ended is counted and not scored. Exits with 1 if that
     happened to every episode.
     """
-    environment = find(name)
-    headers = headers_of(header)  # kept apart from the options, which are written to the folder
+    chosen, headers, more = resolve(name), headers_of(header), json_object(env_kwargs)
     options: dict[str, Any] = {
         "split": split,
         "action_format": action_format,
         "parser": parser,
         "on_unknown": on_unknown,
-        "max_turns": environment.max_turns if max_turns is None else max_turns or None,
     }
-    env: AgentGymEnv = gymnasium.make(  # type: ignore[assignment]
-        environment.id, server=server, timeout=timeout, headers=headers, disable_env_checker=True, **options
-    ).unwrapped
+    asked = {**options, "server": server, "timeout": timeout, "headers": headers or None}
+    env = chosen.make(more, asked, max_turns)
     with contextlib.closing(env):
-        player = evaluation.agent_from(agent, environment, seed)
-        chosen = evaluation.parse_tasks(tasks, env.tasks)
+        player = evaluation.agent_from(agent, chosen.environment, seed)
+        wanted = chosen.tasks(tasks, split)
         run = {
-            "env_id": environment.id,
+            "env_id": chosen.id,
             "agent": agent,
             "tasks": tasks,
             "seed": seed,
-            "options": options,
-            "timeout": timeout,
-            "server": [redact(url) for url in env.servers],
+            "options": _options(chosen, options, more, max_turns),
         }
-        _see_that_one_answers(environment, env.servers, headers)
+        own = env.unwrapped
+        if chosen.environment is not None and isinstance(own, AgentGymEnv):
+            run["timeout"] = DEFAULT_TIMEOUT if timeout is None else timeout
+            run["server"] = [redact(url) for url in own.servers]
+            _see_that_one_answers(chosen.environment, own.servers, headers)
         interrupted = False
         folder = evaluation.RunFolder(out_, run, resume=resume)
         try:
             with folder:
-                left = folder.remaining(chosen)
-                with _progress(folder, len(chosen), len(left)) as on_episode:
+                left = folder.remaining(wanted)
+                with _progress(folder, len(wanted), len(left)) as on_episode:
                     evaluation.evaluate(env, player, left, on_episode=on_episode)
         except KeyboardInterrupt:
             interrupted = True
     summary = folder.summary
-    _print(summary, f"{environment.id} by {agent}", out_)
+    _print(summary, f"{chosen.id} by {agent}", out_)
     if interrupted:
         err.print("Interrupted; --resume goes on from here.")
         raise typer.Exit(_INTERRUPTED)
     if summary.episodes and not summary.scored:
         raise typer.Exit(1)
+
+
+def _options(
+    chosen: Chosen, given: Mapping[str, Any], more: Mapping[str, Any], max_turns: int | None
+) -> dict[str, Any]:
+    """Return what the episodes depend on, for the summary: a run is gone on with by the same alone."""
+    public = {name: value for name, value in more.items() if name not in {"headers", "server"}}
+    if chosen.environment is None:
+        return {"max_turns": max_turns, **public}
+    usual = {"action_format": EnvOptions.action_format, "parser": EnvOptions.parser}
+    turns = chosen.environment.max_turns if max_turns is None else max_turns or None
+    shown = {name: usual.get(name) if value is None else value for name, value in given.items()}
+    return {**shown, "max_turns": turns, **public}
 
 
 def _see_that_one_answers(
@@ -126,9 +136,10 @@ def _see_that_one_answers(
     Raises:
         NoServer: No server is there, or it is another environment's.
     """
-    problems = [found.problem for found in (probe(server, environment, headers) for server in servers)]
-    if all(problems):
-        raise NoServer(f"there is no {environment.name} to play on: {'; '.join(map(str, problems))}")
+    probes = [probe(server, environment, headers) for server in servers]
+    if all(found.problem for found in probes):
+        told = "; ".join(f"{found.url}: {found.problem}" for found in probes)
+        raise NoServer(f"there is no {environment.name} to play on: {told}")
 
 
 @contextlib.contextmanager
@@ -146,26 +157,18 @@ def _progress(folder: RunFolder, tasks: int, left: int) -> Iterator[Callable[[Ep
 
 
 def _print(summary: Summary, title: str, folder: Path) -> None:
-    table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False
-    )
-    success = _decimal(summary.success_rate)
-    if summary.success_stderr is not None:
-        success += f" ± {summary.success_stderr:.2f}"
-    share = summary.parse_error_share
+    share, interval = summary.parse_error_share, summary.success_interval
     row = {
         "episodes": str(summary.episodes),
         "faulted": str(summary.faulted),
-        "success": success,
-        "mean score": _decimal(summary.mean_score),
-        "mean turns": _decimal(summary.mean_turns),
+        "success": _decimal(summary.success_rate),
+        "95 %": "-" if interval is None else "{:.2f} to {:.2f}".format(*interval),
+        "score": _decimal(summary.mean_score),
+        "turns": _decimal(summary.mean_turns),
         "parse errors": "-" if share is None else f"{share:.1%}",
         "seconds": f"{summary.seconds:.1f}",
     }
-    for heading in row:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_row(*row.values())
-    out.print(table)
+    print_table(list(row), [list(row.values())], title=title)
     for kind, count in summary.faults.items():
         out.print(f"{count} ended by {kind}; not scored.")
     if line := _counters(summary.counters):

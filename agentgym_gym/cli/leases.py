@@ -9,8 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._leasing import held
@@ -19,7 +17,7 @@ from agentgym_gym._left_open import ask, close_left, newest_id, remove_lost
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import find
-from agentgym_gym.cli.console import clean, err, out, print_json
+from agentgym_gym.cli.console import clean, err, out, print_json, print_pairs, print_table
 from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.cli.sources import Probe, headers_for, probe
 from agentgym_gym.errors import BadOption, Fault, NoServer
@@ -101,14 +99,15 @@ class _ServerState:
 
     def print_table(self) -> None:
         """Print it."""
-        table = Table(box=None, show_header=False)
-        table.add_row("server", redact(self.server))
-        table.add_row("serves", " or ".join(e.id for e in self.probe.environments) or "nothing known here")
+        rows = {
+            "server": redact(self.server),
+            "serves": " or ".join(e.id for e in self.probe.environments) or "nothing known here",
+        }
         if self.probe.problem is not None:
-            table.add_row("problem", clean(self.probe.problem))
+            rows["problem"] = clean(self.probe.problem)
         if self.listed is not None:
-            table.add_row("holds", _count(len(self.listed)))
-        out.print(table)
+            rows["holds"] = _count(len(self.listed))
+        print_pairs(rows)
         self._show_records()
         if self.places:
             self._show_places()
@@ -118,14 +117,15 @@ class _ServerState:
     def _show_records(self) -> None:
         records = [record for record in self.records if record.ids]
         if records:
-            table = Table("process", "environment", "held", "since", "ids", box=box.SIMPLE_HEAD)
+            rows = []
             for record in records:
                 state = "runs" if record.alive else "ended"
                 since = _time(min(record.ids.values())).strftime("%Y-%m-%d %H:%M")
                 held = (str(len(record.ids)), since, _ranges(record.ids))
                 pid = "?" if record.pid is None else record.pid
-                table.add_row(f"{pid} ({state})", clean(record.environment), *held)
-            out.print(table)
+                rows.append((f"{pid} ({state})", clean(record.environment), *held))
+            headings = ("process", "environment", "held", "since", "ids")
+            print_table(headings, rows, left={"process", "environment", "since", "ids"})
         elif self.closes or not self.probe.environments:
             out.print("No process of this machine holds anything there, or left anything.")
         if self.left:
@@ -184,7 +184,7 @@ def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
 def _clear(found: _ServerState, *, yes: bool) -> bool:
     """Close what was left; return whether nothing is left that could be closed."""
     if not found.probe.environments:
-        raise NoServer(f"nothing can be closed: {found.probe.problem}")
+        raise NoServer(f"nothing can be closed: {found.probe.url}: {found.probe.problem}")
     if not found.closes:
         raise BadOption(f"nothing can be closed: {found.cannot_close}")
     left = _remove_lost(found)

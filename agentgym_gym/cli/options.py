@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from agentgym_gym._headers import HiddenHeaders, parse_headers
+from agentgym_gym._http.limits import DEFAULT_TIMEOUT
+from agentgym_gym._options import FormatName
 from agentgym_gym.errors import BadOption
 
 __all__ = ["ActionFormat", "Header", "MaxTurns", "OnUnknown", "Parser", "Timeout", "headers_of"]
 
 ActionFormat = Annotated[
-    str,
-    typer.Option(
-        help="How a reply wraps its action: react, function_calling, code_as_action, tags, adapt or bare."
-    ),
+    FormatName | None, typer.Option(help="How a reply wraps its action; by default react.")
 ]
 
 Parser = Annotated[
-    str,
-    typer.Option(help="Who reads a reply: default, or agentgym to read as AgentGym's own client does."),
+    Literal["default", "agentgym"] | None,
+    typer.Option(help="Who reads a reply: agentgym reads as AgentGym's own client does."),
 ]
 
 OnUnknown = Annotated[
-    str | None,
-    typer.Option(help="What is done with an action the environment does not know: forward or refuse."),
+    Literal["forward", "refuse"] | None,
+    typer.Option(help="What is done with an action the environment does not know."),
 ]
 
 MaxTurns = Annotated[
-    int | None, typer.Option(min=0, help="Turn limit, 0 for none; by default AgentGym's own.")
+    int | None,
+    typer.Option(
+        min=0, help="Turn limit, 0 for none; by default AgentGym's own, or 100 where another's has none."
+    ),
 ]
 
-Timeout = Annotated[float, typer.Option(help="Seconds allowed for each reply of the server.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option(help=f"Seconds allowed for each reply of the server; by default {DEFAULT_TIMEOUT:g}."),
+]
 
 Header = Annotated[
     list[str] | None,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
-import gymnasium
 import typer
+from gymnasium.utils.seeding import np_random
 
-from agentgym_gym.catalogue import find
-from agentgym_gym.cli.console import clean, report
+from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
+from agentgym_gym.cli.console import ERROR, clean, report
+from agentgym_gym.cli.names import EnvKwargs, Name, json_object, resolve
 from agentgym_gym.cli.options import Header, headers_of
+from agentgym_gym.data.items import SEEDS
+from agentgym_gym.evaluate import play_episode
 
 if TYPE_CHECKING:
-    from agentgym_gym.env import AgentGymEnv
+    import gymnasium
 
 __all__ = ["play"]
 
@@ -21,47 +24,59 @@ _LEAVE = frozenset({"quit", "exit"})
 
 
 def play(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which environment: its id or its name.")],
-    task: Annotated[int | None, typer.Option(help="Which task; one is drawn by default.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the drawing.")] = None,
+    name: Name,
+    task: Annotated[
+        int | None,
+        typer.Option(help="Which task, or which seed where it numbers none; one is drawn by default."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the drawing.")] = None,
     server: Annotated[
         str | None, typer.Option(help="URL of its server; by default the variable, else a local one.")
     ] = None,
-    action_format: Annotated[str, typer.Option(help="How an action is written.")] = "bare",
+    action_format: Annotated[
+        FormatName | None, typer.Option(help="How an action is written; by default bare.")
+    ] = None,
+    env_kwargs: EnvKwargs = "{}",
     header: Header = None,
 ) -> None:
     """Play an environment yourself, one line a turn.
 
     "quit" or the end of input leaves.
     """
-    env: AgentGymEnv = gymnasium.make(  # type: ignore[assignment]
-        find(name).id,
-        server=server,
-        action_format=action_format,
-        headers=headers_of(header),
-        disable_env_checker=True,
-    ).unwrapped
+    chosen, more = resolve(name), json_object(env_kwargs)
+    if chosen.environment is not None and "action_format" not in more:
+        action_format = action_format or "bare"
+    asked = {"server": server, "action_format": action_format, "headers": headers_of(header) or None}
+    env = chosen.make(more, asked, None)
     with contextlib.closing(env):
-        observation, info = env.reset(seed=seed, options=None if task is None else {"task_id": task})
-        typer.echo(f"{clean(env.system_prompt)}\n\nTask {info['task_id']}:\n")
-        info = _turns(env, observation, info)
-    if "fault" in info:
-        report(f"the environment failed and nothing is scored: {info['fault']['message']}")
-        raise typer.Exit(1)
-    solved = "solved" if info["success"] else "not solved"
-    typer.echo(f"Score {info['score']:g} after {info['turn']} turns: {solved}.")
+        if task is None:
+            numbers = chosen.environment.split(None) if chosen.environment else range(SEEDS)
+            task = numbers[int(np_random(seed)[0].integers(len(numbers)))]
+        record = play_episode(env, _Player(), task)
+    if record.messages and (record.terminated or record.truncated):
+        typer.echo(clean(record.messages[-1]["content"]) + "\n")
+    if record.fault is not None:
+        report(f"the environment failed and nothing is scored: {record.fault['message']}")
+        raise typer.Exit(1 if record.messages else ERROR)
+    solved = {None: "", True: ": solved", False: ": not solved"}[record.success]
+    typer.echo(f"Score {record.score:g} after {record.turns} turns{solved}.")
 
 
-def _turns(env: AgentGymEnv, observation: str, info: dict[str, Any]) -> dict[str, Any]:
-    """Play until the end or until the player leaves; return the last info."""
-    over = False
-    while True:
+class _Player:
+    """Whoever sits at the terminal."""
+
+    name = "player"
+
+    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+        """Show what an agent is told first."""
+        told = getattr(env.unwrapped, "system_prompt", None)
+        start = f"{clean(told)}\n\n" if isinstance(told, str) and told else ""
+        typer.echo(f"{start}Task {info['task_id']}:\n")
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        """Show the observation, and ask for a reply."""
         typer.echo(clean(observation) + "\n")
-        reply = None if over else _ask()
-        if reply is None:
-            return info
-        observation, _, terminated, truncated, info = env.step(reply)
-        over = terminated or truncated
+        return _ask()
 
 
 def _ask() -> str | None:

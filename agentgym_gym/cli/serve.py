@@ -13,8 +13,19 @@ from agentgym_gym.errors import BadOption
 __all__ = ["serve"]
 
 
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in servers.SERVERS if name.startswith(incomplete)]
+
+
 def serve(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which environment, such as textcraft.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Which environment, such as textcraft.",
+            autocompletion=_complete,
+        ),
+    ],
     host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 takes any free one.")] = 0,
     max_envs: Annotated[

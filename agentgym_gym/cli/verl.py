@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -18,13 +17,14 @@ from rich.text import Text
 from agentgym_gym._addresses import configured, parse_urls
 from agentgym_gym._text import redact
 from agentgym_gym.catalogue import find
-from agentgym_gym.cli.console import clean, out, print_json
+from agentgym_gym.cli.console import Command, clean, out, print_json
+from agentgym_gym.cli.names import TASKS_HELP, complete_name, json_object, resolve
 from agentgym_gym.cli.sources import probe
 from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
-from agentgym_gym.evaluate.tasks import parse_tasks
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.cli.names import Chosen
     from verl_bridge.recipes import Finding, Recipe
     from verl_bridge.recipes.view import View
 
@@ -36,20 +36,22 @@ verl = typer.Typer(
     help="Write a folder from which verl trains, and look it over.",
 )
 
-_MODULE = "agentgym_gym"
 _HELD_BACK = 8  # tasks, of a run that only tests
 _SHARE = 10  # one task in so many of a full run is for validation
-_SEEDS = 1_000  # tasks of an environment that has none but seeds
-_MOST_SEEDS = 100_000
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "not looked at": "dim"}
 
 Algorithm = Literal["grpo", "gym_grpo", "ppo", "rloo", "reinforce_plus_plus"]
 
 
-@verl.command("init")
+@verl.command("init", cls=Command)
 def _init(
     env: Annotated[
-        str, typer.Option(help="The environment's id, with its module where it is not one of AgentGym's.")
+        str,
+        typer.Option(
+            metavar="ID",
+            help="Which environment: its id or its name; MODULE:ID for one of your own or another's.",
+            autocompletion=complete_name,
+        ),
     ],
     out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
     *,
@@ -90,10 +92,7 @@ def _init(
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the machine.")] = 4,
     tasks: Annotated[
         str | None,
-        typer.Option(
-            help="Which tasks: 0:50, 3, 1,2,5, 10: or all; seeds where the environment numbers no tasks. "
-            "By default a few for preset test, all (or 1000 seeds) for full."
-        ),
+        typer.Option(help=f"{TASKS_HELP} By default a few for preset test, all for full."),
     ] = None,
     val: Annotated[
         int | None,
@@ -121,18 +120,18 @@ def _init(
     Settings, the loop, the tasks, a script that starts it, and a README. No server is asked.
     """
     library = importlib.import_module("verl_bridge.recipes")
-    environment = _known(env)
-    kwargs = _object(env_kwargs)
+    chosen = resolve(env)
+    environment = chosen.environment
+    kwargs = json_object(env_kwargs)
     if environment and "headers" in kwargs:
         raise BadOption(
             f"headers do not belong in a file: set {environment.headers_variable} where the training runs"
         )
     if server:
         kwargs["server"] = _servers(environment, server)
-    env_id = f"{_MODULE}:{environment.id}" if environment else env
     try:
         choice: Recipe = library.Recipe(
-            env_id,
+            chosen.name,
             verl=version or _installed(library.VERSIONS),
             algorithm=algorithm,
             engine=engine,
@@ -148,8 +147,8 @@ def _init(
         if environment:  # whose own limit would end episodes sooner
             kwargs.setdefault("max_turns", choice.lengths.turns)
         told = _text(system_prompt) if system_prompt else None
-        parts = _rows(choice, environment, tasks=tasks, val=val, split=split, system_prompt=told)
-        command = "" if parts else _command(choice, environment, tasks, split)
+        parts = _rows(choice, chosen, tasks=tasks, val=val, split=split, system_prompt=told)
+        command = "" if parts else _command(choice, tasks, split)
         written = library.write(choice, out_, make_data=command, force=force)
         for part, rows in (parts or {}).items():
             written.append(out_ / "data" / f"{part}.parquet")
@@ -165,7 +164,7 @@ def _init(
     out.print(f"Next: agentgym verl check {shlex.quote(str(out_))}", soft_wrap=True)
 
 
-@verl.command("check")
+@verl.command("check", cls=Command)
 def _check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that init wrote.")],
     timeout: Annotated[
@@ -230,19 +229,6 @@ def _probed(view: View) -> Iterator[Finding]:
                     yield finding.ok("server", f"{found.url} is {environment.name}, {found.round_trip_ms} ms")
 
 
-def _known(env: str) -> Environment | None:
-    """Return AgentGym's environment of that name, or None where the id names another library's."""
-    module, colon, _ = env.rpartition(":")
-    if colon and module != _MODULE:
-        return None
-    try:
-        return find(env)
-    except UnknownEnvironment as error:
-        raise UnknownEnvironment(
-            f"{error}. Another library's is named with its module, as in my_package:my/Env-v0"
-        ) from None
-
-
 def _servers(environment: Environment | None, given: list[str]) -> list[str]:
     if environment is None:
         raise BadOption("--server is for AgentGym's environments; give another's arguments by --env-kwargs")
@@ -252,16 +238,6 @@ def _servers(environment: Environment | None, given: list[str]) -> list[str]:
             f"a password does not belong in a file: set {environment.variable} where the training runs"
         )
     return urls
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise BadOption(f"--env-kwargs {text!r:.80} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise BadOption(f"--env-kwargs {text!r:.80} should be a JSON object, such as '{{\"size\": 5}}'")
-    return value
 
 
 def _installed(known: tuple[str, ...]) -> str:
@@ -294,7 +270,7 @@ def _text(file: Path) -> str:
 
 def _rows(
     choice: Recipe,
-    environment: Environment | None,
+    chosen: Chosen,
     *,
     tasks: str | None,
     val: int | None,
@@ -303,25 +279,27 @@ def _rows(
 ) -> dict[str, list[dict[str, Any]]] | None:
     """Return the rows by ``"train"`` and ``"val"``, or None where ``agentgym data`` is to write them."""
     few = choice.size.batch * 8 + _HELD_BACK if choice.preset == "test" and tasks is None else None
-    if environment is None:
-        wanted = f"0:{few or _SEEDS}" if tasks in {None, "all"} else str(tasks)
-        seeds = parse_tasks(wanted, range(_MOST_SEEDS))
-    elif importlib.util.find_spec("agentgym_gym.data") is None:
+    if importlib.util.find_spec("agentgym_gym.data") is None:
         return None
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
-    if environment is None:
+    if chosen.environment is None:
+        seeds = chosen.tasks(tasks or (f"0:{few}" if few else "all"), split)
         held = _held_back(choice, val, len(seeds))
         rows = importlib.import_module("verl_bridge.recipes.rows")
         prompt = system_prompt or rows.own_prompt(choice.env_id, choice.env_kwargs)
         parts = {"train": seeds[held:], "val": seeds[:held]}
-        return {part: rows.seeded(choice.env_id, chosen, prompt) for part, chosen in parts.items()}
+        return {part: rows.seeded(choice.env_id, those, prompt) for part, those in parts.items()}
+    environment = chosen.environment
     data = importlib.import_module("agentgym_gym.data")
     items = data.items_of(environment, tasks or "all", split)
     count = min(few or len(items), len(items))
     division = data.divide(items, val=_held_back(choice, val, count), num_samples=count)
     prompt = system_prompt or data.own_prompt(environment, dict(choice.env_kwargs))
-    recipes = {environment.name: data.Recipe({}, prompt)}  # the arguments stand in the yaml of the loop
+    module = choice.env_id.rpartition(":")[0]
+    recipes = {
+        environment.name: data.Recipe({}, prompt, module)
+    }  # the arguments stand in the yaml of the loop
     return {part: [*data.rows(getattr(division, part), recipes)] for part in ("train", "val")}
 
 
@@ -335,8 +313,8 @@ def _held_back(choice: Recipe, val: int | None, count: int) -> int:
     return held
 
 
-def _command(choice: Recipe, environment: Environment | None, tasks: str | None, split: str | None) -> str:
-    words = ["agentgym", "data", "rl", environment.name if environment else choice.env_id, "--out", "data"]
+def _command(choice: Recipe, tasks: str | None, split: str | None) -> str:
+    words = ["agentgym", "data", "rl", choice.env_id, "--out", "data"]
     words += ["--tasks", tasks] if tasks else []
     words += ["--split", split] if split else []
     return shlex.join(words)

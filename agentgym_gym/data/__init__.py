@@ -14,7 +14,7 @@ Nothing here imports pyarrow before a file is written.
 
 from __future__ import annotations
 
-from agentgym_gym.data.items import Item, items_of, read_items, read_prompts
+from agentgym_gym.data.items import Item, Seeds, items_of, read_items, read_prompts
 from agentgym_gym.data.parquet import write
 from agentgym_gym.data.rl import Recipe, own_prompt, rows, schema
 from agentgym_gym.data.split import Division, divide, parse_val
@@ -23,6 +23,7 @@ __all__ = [
     "Division",
     "Item",
     "Recipe",
+    "Seeds",
     "divide",
     "items_of",
     "own_prompt",

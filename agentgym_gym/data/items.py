@@ -16,22 +16,43 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.tasks import parse_tasks
+from agentgym_gym.evaluate.tasks import is_tasks, parse_tasks
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Item", "items_of", "read_items", "read_prompts"]
+__all__ = ["SEEDS", "Item", "Seeds", "items_of", "read_items", "read_prompts"]
+
+SEEDS = 1_000
+"""How many seeds "all" are, of an environment that numbers no tasks."""
+
+_MOST_SEEDS = 10_000_000
 
 # AgentGym itself takes the number after the last underscore.
 _ITEM_ID = re.compile(r"(?P<prefix>.+)_(?P<task>[0-9]{1,18})", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Item:
-    """A task of an environment."""
+class Seeds:
+    """An environment that numbers no tasks: each seed of its ``reset`` is one.
 
-    environment: Environment
+    Attributes:
+        id: Its gymnasium id.
+    """
+
+    id: str
+
+    @property
+    def name(self) -> str:
+        """The id: it has no other name."""
+        return self.id
+
+
+@dataclass(frozen=True)
+class Item:
+    """A task of an environment: its number, or a seed where it numbers none."""
+
+    environment: Environment | Seeds
     task_id: int
 
     @property
@@ -40,18 +61,41 @@ class Item:
         return self.environment.name, self.task_id
 
 
-def items_of(environment: Environment, tasks: str = "all", split: str | None = None) -> list[Item]:
-    """Return the items of a range of tasks.
+def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | None = None) -> list[Item]:
+    """Return the items that are meant by a text.
 
     Args:
         environment: The environment.
-        tasks: Which tasks, as :func:`agentgym_gym.evaluate.parse_tasks` reads them.
-        split: The split they are of; by default the first.
+        tasks: Which tasks, as :func:`agentgym_gym.evaluate.parse_tasks` reads them, or the path of a file or
+            folder of item ids, as :func:`read_items` reads it. Each counts once.
+        split: The split they are of; by default the first, and in a file any.
 
     Raises:
-        BadOption: There is no such split, or there are no such tasks.
+        BadOption: There is no such split, there are no such tasks, or the file names tasks of another
+            environment.
     """
-    return [Item(environment, task) for task in parse_tasks(tasks, environment.split(split))]
+    path = Path(tasks)
+    if not is_tasks(tasks) and not path.exists():
+        raise BadOption(
+            f"tasks {tasks!r:.80} cannot be read; they look like '0:50', '3', '1,2,5', '10:' or 'all', and "
+            "no file of item ids is there"
+        )
+    if is_tasks(tasks):
+        if isinstance(environment, Seeds):
+            return [Item(environment, seed) for seed in _seeds(environment, tasks, split)]
+        return [Item(environment, task) for task in parse_tasks(tasks, environment.split(split))]
+    if isinstance(environment, Seeds):
+        raise BadOption(
+            f"{path} holds item ids, and {environment.id} numbers no tasks: give seeds, as in 0:50"
+        )
+    items = read_items(path, split)
+    other = next((item for item in items if item.environment.name != environment.name), None)
+    if other is not None:
+        raise BadOption(
+            f"{path} holds tasks of {other.environment.name}, such as {other.task_id}, and not of "
+            f"{environment.name} alone"
+        )
+    return list({item.key: item for item in items}.values())
 
 
 def read_items(path: Path, split: str | None = None) -> list[Item]:
@@ -148,6 +192,16 @@ def _item(record: Any, file: Path, at: int, split: str | None) -> Item:
             f"{file}: item {item_id!r:.80}: {environment.name} has no task {task}{of}; it has {there}"
         )
     return Item(environment, task)
+
+
+def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
+    if split is not None:
+        raise BadOption(f"split={split!r}: {environment.id} numbers no tasks, and so has no splits")
+    if any(part.endswith(":") for part in text.replace(" ", "").split(",")):
+        raise BadOption(
+            f"tasks {text!r:.80}: {environment.id} numbers no tasks, and seeds have no end: give one"
+        )
+    return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MOST_SEEDS))
 
 
 def _environment(prefix: str) -> Environment | None:

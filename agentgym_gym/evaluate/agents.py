@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import copy
 import importlib
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from agentgym_gym.actions import Action
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of, read_records
+from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of, goal_of, read_records
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from agentgym_gym.actions import Action
     from agentgym_gym.catalogue import Environment
 
 __all__ = ["Agent", "RandomAgent", "ReplayAgent", "agent_from", "load_oracle"]
@@ -37,7 +38,7 @@ class Agent(Protocol):
         Args:
             env: The environment, to be asked for its ``system_prompt`` or its spaces; not to be stepped.
             observation: What ``env.reset`` returned.
-            info: The info that came with it.
+            info: The info that came with it; `play_episode` sets its ``task_id``, which may be a seed.
 
         Raises:
             SetupError: The agent cannot play this task; the whole run ends.
@@ -53,9 +54,10 @@ class Agent(Protocol):
 
 
 class RandomAgent:
-    """Samples the action space.
+    """Samples the action space of any text environment.
 
-    Its replies in a task depend only on its seed and the task.
+    Its replies in a task depend only on its seed and the task: the ``task_id`` of the info, or the first
+    observation where there is none.
 
     Args:
         seed: Any whole number from 0.
@@ -72,9 +74,24 @@ class RandomAgent:
         self.seed = seed
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Begin an episode with a generator of its own."""
-        self._space = copy.deepcopy(env.action_space)  # seeding the environment's would meddle with it
-        self._space.seed(int(np.random.SeedSequence([self.seed, info["task_id"]]).generate_state(1)[0]))
+        """Begin an episode with a generator of its own.
+
+        Raises:
+            BadOption: The environment has no action space of text.
+        """
+        space: Any = getattr(env, "action_space", None)
+        try:
+            self._space = copy.deepcopy(space)  # seeding the environment's would meddle with it
+            task = info.get("task_id", zlib.crc32(observation.encode("utf-8", "surrogatepass")))
+            self._space.seed(int(np.random.SeedSequence([self.seed, task]).generate_state(1)[0]))
+            drawn = copy.deepcopy(self._space).sample()
+        except (AttributeError, NotImplementedError):  # None, or no space
+            drawn = None
+        if not isinstance(drawn, (str, Action)):
+            raise BadOption(
+                f"the agent 'random' draws replies from the action space, and {space!r:.200} of "
+                f"{env_id_of(env)} holds no text; another agent can play it"
+            )
 
     def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
         """Return a sample."""
@@ -116,7 +133,7 @@ class ReplayAgent:
         Raises:
             BadOption: The file holds no whole episode of it.
         """
-        where, task_id, goal = env_id_of(env), info["task_id"], info.get("goal")
+        where, task_id, goal = env_id_of(env), info.get("task_id", -1), goal_of(info)
         record = self._by_task.get((where, task_id)) if goal is None else self._by_goal.get((where, goal))
         if record is None:
             task = f"task {task_id}" if goal is None else f"the goal {goal!r:.80} (task {task_id})"
@@ -144,19 +161,21 @@ def load_oracle(environment: Environment) -> Agent:
     return agent
 
 
-def agent_from(spec: str, environment: Environment, seed: int = 0) -> Agent:
+def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Agent:
     """Return an agent by its specification.
 
     Args:
         spec: ``oracle``, ``random`` or ``replay:FILE``.
-        environment: What it is to play.
+        environment: What it is to play; None for an environment that is not in the catalogue.
         seed: Seed of an agent that draws.
 
     Raises:
         BadOption: There is no such agent, the environment has no oracle, or the file cannot be read.
     """
     kind, _, file = spec.partition(":")
-    if spec == "oracle":
+    if spec == "oracle" and environment is None:
+        raise BadOption("there is no oracle that plays an environment of another library")
+    if spec == "oracle" and environment is not None:
         return load_oracle(environment)
     if spec == "random":
         return RandomAgent(seed)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._http.limits import Stats
@@ -14,7 +14,7 @@ from agentgym_gym._http.limits import Stats
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord
 
-__all__ = ["Summary", "counted", "summarise"]
+__all__ = ["Summary", "counted", "summarise", "wilson"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Summary:
         scored: How many of them no fault ended. All averages are over these.
         faults: How many episodes ended by a fault, by its kind.
         mean_score: Mean final score.
-        success_rate: Share of tasks solved.
-        success_stderr: Standard error of that share, by the sample variance; None below two episodes.
+        success_rate: Share of tasks solved, among the episodes of which the environment says it.
+        success_interval: Least and greatest rate that the episodes leave likely: Wilson's interval at 95 %.
         mean_turns: Mean number of turns.
         parse_error_share: Share of parse errors among all replies.
         seconds: Wall-clock seconds spent in all episodes, those with a fault too.
@@ -39,7 +39,7 @@ class Summary:
     faults: Mapping[str, int]
     mean_score: float | None
     success_rate: float | None
-    success_stderr: float | None
+    success_interval: tuple[float, float] | None
     mean_turns: float | None
     parse_error_share: float | None
     seconds: float
@@ -59,7 +59,7 @@ def summarise(records: Iterable[EpisodeRecord]) -> Summary:
     """Count and average over episodes."""
     records = list(records)
     scored = [record for record in records if record.fault is None]
-    successes = [float(record.success or False) for record in scored]
+    successes = [float(record.success) for record in scored if record.success is not None]
     turns = sum(record.turns for record in scored)
     unread = sum(sum(record.parse_errors.values()) for record in scored)
     return Summary(
@@ -68,7 +68,7 @@ def summarise(records: Iterable[EpisodeRecord]) -> Summary:
         faults=dict(sorted(Counter(r.fault["kind"] for r in records if r.fault is not None).items())),
         mean_score=_mean([record.score or 0.0 for record in scored]),
         success_rate=_mean(successes),
-        success_stderr=_stderr(successes),
+        success_interval=wilson(sum(successes), len(successes)),
         mean_turns=_mean([float(record.turns) for record in scored]),
         parse_error_share=unread / turns if turns else None,
         seconds=math.fsum(record.seconds for record in records),
@@ -88,10 +88,23 @@ def _mean(values: list[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def _stderr(values: list[float]) -> float | None:
-    """Return the standard error of the mean of a sample."""
-    count = len(values)
-    if count < 2:  # noqa: PLR2004 - one value has no spread
+def wilson(successes: float, trials: int) -> tuple[float, float] | None:
+    """Return the 95 % interval of a share, None of no trials.
+
+    Unlike a standard error it is not empty where all or none succeed. E. B. Wilson, "Probable inference, the
+    law of succession, and statistical inference", Journal of the American Statistical Association 22 (1927),
+    209-212.
+
+    Args:
+        successes: How many of them succeeded.
+        trials: How many there are.
+    """
+    if not trials:
         return None
-    mean = fmean(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
+    share, spread = successes / trials, _Z**2 / trials
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+_Z = NormalDist().inv_cdf(0.975)

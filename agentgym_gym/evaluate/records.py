@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._text import shown
+from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["EpisodeRecord", "env_id_of", "read_records"]
+__all__ = ["EpisodeRecord", "env_id_of", "goal_of", "read_records"]
 
 T = TypeVar("T")
 
@@ -30,10 +31,12 @@ class EpisodeRecord:
     Attributes:
         env_id: The environment's gymnasium id.
         agent: The agent's name.
-        task_id: Which task.
+        task_id: Which task, or which seed where the environment numbers no tasks.
         goal: The task in a few words, where the server states one.
-        score: The final score; None where a fault ended the episode, which therefore has none.
-        success: Whether the task was solved; None where a fault ended the episode.
+        score: The final score, by default the sum of the rewards; None where a fault ended the episode, which
+            therefore has none.
+        success: Whether the task was solved; None where a fault ended the episode or the environment does not
+            say.
         return_: The sum of the rewards; ``return`` in JSON.
         turns: Turns played.
         terminated: Whether the environment ended the episode.
@@ -100,8 +103,16 @@ def env_id_of(env: gymnasium.Env[str, Any]) -> str:
     """Return the id of an environment, made by ``gymnasium.make`` or not."""
     if env.spec is not None:
         return env.spec.id
-    made_without: str = env.unwrapped.environment.id  # type: ignore[attr-defined]
-    return made_without
+    made_without = getattr(env.unwrapped, "environment", None)
+    if isinstance(made_without, Environment):
+        return made_without.id
+    return f"{type(env.unwrapped).__module__}:{type(env.unwrapped).__qualname__}"
+
+
+def goal_of(info: Mapping[str, Any]) -> str | None:
+    """Return the task in a few words, where the environment states one."""
+    goal = info.get("goal")
+    return goal if isinstance(goal, str) else None
 
 
 def read_records(path: Path, *, torn_end: bool = False) -> tuple[list[EpisodeRecord], int]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._text import scrub
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import Fault
-from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of
+from agentgym_gym.env import AgentGymEnv
+from agentgym_gym.errors import AgentGymError, BadOption, Fault
+from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of, goal_of
 
 if TYPE_CHECKING:
     import gymnasium
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate.agents import Agent
 
 __all__ = ["evaluate", "play_episode"]
+
+T = TypeVar("T")
 
 
 def evaluate(
@@ -31,9 +35,9 @@ def evaluate(
     """Play tasks one after another.
 
     Args:
-        env: The environment.
+        env: The environment: any of gymnasium whose observations and actions are text.
         agent: The agent.
-        tasks: Task ids.
+        tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
         on_episode: Called with each record as soon as its episode is over, so that an interrupted run keeps
             what was played.
 
@@ -56,19 +60,23 @@ def evaluate(
 def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> EpisodeRecord:
     """Play one task.
 
+    The score of an environment that is not AgentGym's is the sum of its rewards, and ``success`` is what its
+    info says, if it does. An error that it raises is a fault, whose kind is the name of the error.
+
     Args:
-        env: The environment.
+        env: The environment, as for `evaluate`.
         agent: The agent. Its typed actions are rendered in the environment's format, so that the record holds
             what was played.
-        task_id: The task.
+        task_id: The task, or the seed.
 
     Raises:
         SetupError: It cannot be played without a change of set-up.
+        BadOption: The environment says something that is not text.
     """
     began = time.monotonic()
     stats = getattr(env.unwrapped, "stats", None)
     before = stats.copy() if isinstance(stats, Stats) else None
-    episode = _Episode()
+    episode = _Episode() if isinstance(env.unwrapped, AgentGymEnv) else _OtherEpisode()
     try:
         episode.play(env, agent, task_id)
     except Fault as fault:
@@ -79,9 +87,9 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
         env_id=env_id_of(env),
         agent=agent.name,
         task_id=task_id,
-        goal=episode.info.get("goal"),
-        score=float(episode.info["score"]) if whole else None,
-        success=bool(episode.info["success"]) if whole else None,
+        goal=goal_of(episode.info),
+        score=episode.score if whole else None,
+        success=episode.success if whole else None,
         return_=sum(episode.rewards),
         turns=len(episode.rewards),
         terminated=episode.terminated,
@@ -106,8 +114,16 @@ class _Episode:
         self.fault: dict[str, str] | None = None
         self.terminated = self.truncated = False
 
+    @property
+    def score(self) -> float:
+        return float(self.info["score"])
+
+    @property
+    def success(self) -> bool | None:
+        return bool(self.info["success"])
+
     def play(self, env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> None:
-        observation, self.info = env.reset(options={"task_id": task_id})
+        observation = self._reset(env, task_id)
         self._note("user", observation)
         agent.reset(env, observation, self.info)
         while not (self.terminated or self.truncated):
@@ -115,15 +131,98 @@ class _Episode:
             if reply is None:
                 return
             if isinstance(reply, Action):
-                reply = env.action_space.action_format.render(reply)  # type: ignore[attr-defined]
+                reply = _rendered(env, reply)
             reply = scrub(reply)
             self._note("assistant", reply)
-            observation, reward, self.terminated, self.truncated, self.info = env.step(reply)
+            observation, reward = self._step(env, reply)
             self._note("user", observation)
-            self.rewards.append(float(reward))
-            if "parse_error" in self.info:
+            self.rewards.append(reward)
+            if isinstance(self.info.get("parse_error"), str):
                 self.parse_errors[self.info["parse_error"]] += 1
-            self.fault = self.info.get("fault")
+
+    def _reset(self, env: gymnasium.Env[str, Any], task_id: int) -> str:
+        observation, self.info = env.reset(options={"task_id": task_id})
+        return observation
+
+    def _step(self, env: gymnasium.Env[str, Any], reply: str) -> tuple[str, float]:
+        observation, reward, self.terminated, self.truncated, self.info = env.step(reply)
+        self.fault = self.info.get("fault")
+        return observation, float(reward)
 
     def _note(self, role: str, content: str) -> None:
         self.messages.append({"role": role, "content": content})
+
+
+class _OtherEpisode(_Episode):
+    """The same in an environment that promises no more than gymnasium's interface."""
+
+    @property
+    def score(self) -> float:
+        return math.fsum(self.rewards)
+
+    @property
+    def success(self) -> bool | None:
+        said = self.info.get("success")
+        return None if said is None else bool(said)
+
+    def _reset(self, env: gymnasium.Env[str, Any], task_id: int) -> str:
+        observation, info = _alone(env.reset, seed=task_id)
+        self.info = {"task_id": task_id, **info}
+        return _text(env, observation)
+
+    def _step(self, env: gymnasium.Env[str, Any], reply: str) -> tuple[str, float]:
+        observation, reward, terminated, truncated, info = _alone(env.step, reply)
+        self.terminated, self.truncated, self.info = bool(terminated), bool(truncated), info
+        fault = info.get("fault")
+        if isinstance(fault, Mapping):
+            self.fault = {key: str(fault.get(key)) for key in ("kind", "message")}
+            self.truncated = True
+        return _text(env, observation), _alone(_finite, reward)
+
+
+class _Failed(Fault):
+    """Another's environment raised an error."""
+
+    @property
+    def kind(self) -> str:
+        return type(self.__cause__).__name__
+
+
+def _alone(call: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    """Call another's code.
+
+    Raises:
+        Fault: It raised something else than one of this library's errors.
+    """
+    try:
+        return call(*arguments, **named)
+    except AgentGymError:
+        raise
+    except Exception as error:
+        raise _Failed(str(error)) from error
+
+
+def _finite(reward: Any) -> float:
+    value = float(reward)
+    if not math.isfinite(value):
+        raise ValueError(f"the reward is {value}")
+    return value
+
+
+def _text(env: gymnasium.Env[str, Any], observation: Any) -> str:
+    if not isinstance(observation, str):
+        raise BadOption(
+            f"{env_id_of(env)} is no text environment: its observation is of type "
+            f"{type(observation).__name__}, and should be str"
+        )
+    return scrub(observation)
+
+
+def _rendered(env: gymnasium.Env[str, Any], action: Action) -> str:
+    written = getattr(env.action_space, "action_format", None)
+    if written is None:
+        raise BadOption(
+            f"{env_id_of(env)} takes text, and the agent replied with a typed action: {action!r:.200}"
+        )
+    text: str = written.render(action)
+    return text

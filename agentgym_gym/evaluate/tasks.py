@@ -7,9 +7,18 @@ from collections.abc import Sequence
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["parse_tasks"]
+__all__ = ["is_tasks", "parse_tasks"]
 
 _PART = re.compile(r"(?P<one>\d{1,18})|(?P<start>\d{1,18})?:(?P<stop>\d{1,18})?")
+
+
+def is_tasks(text: str) -> bool:
+    """Return whether text is written as :func:`parse_tasks` reads it, whatever tasks there are."""
+    return all(map(_match, text.replace(" ", "").split(",")))
+
+
+def _match(part: str) -> re.Match[str] | None:
+    return _PART.fullmatch(":" if part == "all" else part)
 
 
 def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
@@ -25,10 +34,11 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
     Raises:
         BadOption: The text cannot be read, or names an id that does not exist.
     """
-    least, most = min(tasks), max(tasks)
+    counted = isinstance(tasks, range) and tasks.step == 1  # which may be too long to look at each
+    least, most = (tasks[0], tasks[-1]) if counted else (min(tasks), max(tasks))
     chosen: list[int] = []
     for part in text.replace(" ", "").split(","):
-        match = _PART.fullmatch(":" if part == "all" else part)
+        match = _match(part)
         if match is None:
             raise BadOption(
                 f"tasks {text!r:.80} cannot be read; they look like '0:50', '3', '1,2,5', '10:' or 'all'"
@@ -38,8 +48,10 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
         else:
             start = int(match["start"]) if match["start"] else least
             stop = int(match["stop"]) if match["stop"] else most + 1
-        found = [task for task in tasks if start <= task < stop]
-        if start < least or stop > most + 1 or not found:
+        within = least <= start and stop <= most + 1
+        those = range(start, stop) if counted and within else tasks
+        found = [task for task in those if start <= task < stop] if within else []
+        if not found:
             raise BadOption(f"tasks {part!r:.80} are not among those there are, {least} to {most}")
         chosen += found
     return list(dict.fromkeys(chosen))

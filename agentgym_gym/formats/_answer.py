@@ -1,7 +1,5 @@
 """What of a reply is the answer: without its thinking, end marks, role names and characters without a width."""
 
-
-
 from __future__ import annotations
 
 import re

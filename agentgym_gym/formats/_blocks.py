@@ -1,7 +1,5 @@
 """The one action in a block of text, judged by all that the block says."""
 
-
-
 from __future__ import annotations
 
 import re

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -87,34 +84,6 @@ def test_files_of_several_environments(rl):
         own = own_prompt(agentgym_gym.find(row["data_source"]), {})
         assert row["prompt"][0]["content"] == own
         assert told["environments"][row["data_source"]]["prompt_chars"] == len(own)
-
-
-def test_an_environment_of_ones_own(tmp_path):
-    """In a process of its own, as the catalogue keeps what is registered."""
-    (tmp_path / "mine.py").write_text(
-        "import agentgym_gym, own_environment\nagentgym_gym.register(own_environment.GUESSING)\n"
-    )
-    examples = Path(agentgym_gym.__file__).resolve().parents[1] / "examples"
-    paths = [tmp_path, examples, *filter(None, [os.environ.get("PYTHONPATH")])]
-    command = [
-        sys.executable,
-        "-m",
-        "agentgym_gym",
-        "data",
-        "rl",
-        "mine:agentgym/Guessing-v0",
-        "--out",
-        "out",
-    ]
-    subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
-    )
-    rows = parquet.read_table("out/val.parquet").to_pylist()
-    assert {interaction(row)["env_id"] for row in rows} == {"mine:agentgym/Guessing-v0"}
-    assert "higher" in rows[0]["prompt"][0]["content"]
 
 
 def test_options_of_the_environment_are_in_the_rows(rl):
@@ -199,10 +168,10 @@ def test_nothing_is_overwritten_unless_told(run):
         (["maze", "--val", "lots"], "val='lots'"),
         (["maze", "--val", "25"], "leaves none to train on"),
         (["maze", "--num-samples", "26"], "from 1 to 25"),
-        (["maze", "--action-format", "xml"], "action_format='xml'"),
+        (["maze", "--action-format", "xml"], "'--action-format': 'xml' is not one of"),
         (["maze", "--parser", "agentgym", "--action-format", "tags"], "parser='agentgym' reads Maze in"),
-        (["maze", "--server", "here"], "server='here'"),
-        (["maze", "--server", "Mase=http://a:1"], "server='Mase=http://a:1'"),
+        (["maze", "--server", "here"], "--server='here'"),
+        (["maze", "--server", "Mase=http://a:1"], "--server='Mase=http://a:1'"),
         (["maze", "--server", "wordle=http://a:1"], "--server is given for Wordle"),
         (["maze", "--server", "http://a:1", "--server", "http://b:1"], "--server is given twice for Maze"),
         (["maze", "wordle", "--server", "http://a:1"], "say which, as in Maze=..."),
@@ -212,7 +181,7 @@ def test_nothing_is_overwritten_unless_told(run):
         (["maze", "wordle", "--system-prompt", "empty.txt"], "say which"),
         (["maze", "--system-prompt-from-traj", "maze.json"], "holds no trajectory of Maze"),
         (["maze", "--system-prompt-from-traj", "maze.json", "--system-prompt", "x"], "give one of them"),
-        (["alfworld", "--split", "dev"], "split='dev'"),
+        (["alfworld", "--split", "dev"], "--split='dev'"),
         (["maze", "--max-turns", "-1"], "--max-turns"),
     ],
 )

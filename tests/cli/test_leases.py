@@ -86,7 +86,7 @@ def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcra
     with client(url, then="input()") as (living, held):
         shown = run("leases", url)
         assert shown.exit_code == 0
-        assert f"{dead} (ended)   TextCraft     2" in shown.stdout
+        assert f"{dead} (ended) TextCraft 2" in " ".join(shown.stdout.split())
         assert f"{dead} (ended)" in run("leases", url.replace("127.0.0.1", "localhost")).stdout
         assert f"{living} (runs)" in shown.stdout
         assert f"agentgym leases {url} --clear" in shown.stdout

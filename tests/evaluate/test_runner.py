@@ -1,13 +1,16 @@
 """Playing tasks on a real server."""
 
 import itertools
+import json
 
+import gymnasium
 import pytest
 
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.envs.textcraft import Inventory
 from agentgym_gym.errors import BadOption, WrongServer
 from agentgym_gym.evaluate import (
+    EpisodeRecord,
     RandomAgent,
     ReplayAgent,
     RunFolder,
@@ -42,6 +45,85 @@ class Then:
 
 def oracle(env):
     return load_oracle(env.environment)
+
+
+class Plain(gymnasium.Env):
+    """Another library's environment, which promises no more than gymnasium."""
+
+    observation_space = action_space = gymnasium.spaces.Text(5)
+
+    def __init__(self, rewards=(0.5, 0.25), info=None, said="Go."):
+        self.rewards, self.info, self.said = rewards, info or {}, said
+
+    def reset(self, *, seed=None, options=None):
+        self.left = list(self.rewards)
+        return self.said, {}
+
+    def step(self, action):
+        reward = self.left.pop(0)
+        if isinstance(reward, Exception):
+            raise reward
+        return self.said, reward, not self.left, False, self.info
+
+
+def test_any_text_environment_is_played():
+    records = evaluate(Plain(), RandomAgent(), range(2))
+    assert [(r.task_id, r.score, r.success, r.turns, r.fault) for r in records] == [
+        (0, 0.75, None, 2, None),
+        (1, 0.75, None, 2, None),
+    ]
+    assert records[0].env_id.endswith(":Plain")
+    assert records[0].replies != records[1].replies
+    assert records[0].to_json() == EpisodeRecord.from_json(records[0].to_json()).to_json()
+    summary = summarise(records)
+    assert (summary.mean_score, summary.success_rate, summary.success_interval) == (0.75, None, None)
+
+
+@pytest.mark.parametrize(
+    ("info", "success"), [({"success": 1}, True), ({"success": False}, False), ({}, None)]
+)
+def test_success_is_what_the_environment_says(info, success):
+    assert play_episode(Plain(info=info), RandomAgent(), 0).success is success
+
+
+@pytest.mark.parametrize(
+    ("rewards", "info", "kind"),
+    [
+        ((0.5, RuntimeError("no")), {}, "RuntimeError"),
+        ((float("nan"),), {}, "ValueError"),
+        ((0.5,), {"fault": {"kind": "Lost", "message": "x", "more": 1}}, "Lost"),
+    ],
+)
+def test_what_breaks_in_another_s_environment_is_a_fault(rewards, info, kind):
+    record = play_episode(Plain(rewards, info), RandomAgent(), 0)
+    assert (record.fault["kind"], record.score, record.truncated) == (kind, None, True)
+    assert EpisodeRecord.from_json(json.loads(json.dumps(record.to_json()))).fault == record.fault
+
+
+def test_what_is_no_text_is_named():
+    with pytest.raises(BadOption, match=r"no text environment: its observation is of type int"):
+        play_episode(Plain(said=3), RandomAgent(), 0)
+    with pytest.raises(BadOption, match="takes text, and the agent replied with a typed action"):
+        play_episode(Plain(), ScriptedAgent(Inventory()), 0)
+
+
+@pytest.mark.parametrize("space", [None, gymnasium.spaces.Discrete(3), "space"])
+def test_the_random_agent_says_what_it_needs(space):
+    env = Plain()
+    env.action_space = space
+    with pytest.raises(
+        BadOption, match=r"'random' draws replies from the action space, and .* holds no text"
+    ):
+        play_episode(env, RandomAgent(), 0)
+
+
+def test_the_random_agent_needs_no_task_id():
+    first, same, other, agent = Plain(), Plain(), Plain(said="Another."), RandomAgent(3)
+    drawn = []
+    for env in (first, same, other):
+        agent.reset(env, env.said, {})
+        drawn.append([agent.act("", {}) for _ in range(5)])
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_a_record_holds_the_episode(env):

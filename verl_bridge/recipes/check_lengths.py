@@ -92,30 +92,33 @@ def _has_system(start: Start) -> bool:
 def _prompts(
     starts: list[Start], conversations: Mapping[bool, Conversation], limit: int
 ) -> Iterator[Finding]:
-    lengths: dict[str, int] = {}
-    cut: set[str] = set()
-    for start in starts:
-        env_id, first = start.task.env_id, start.observations[0]
-        conversation = conversations.get(_has_system(start))
-        if conversation is None:
-            lengths[env_id] = _guess([*start.system, {"role": "user", "content": first}])
-            continue
-        lengths[env_id] = len(conversation.begin(start.system, first)[0])
-        tokens, shown = conversation.begin(start.system, first, limit)
-        if len(tokens) <= limit and LEAST <= shown < len(first):
-            cut.add(env_id)
-    env_id, longest = max(lengths.items(), key=lambda pair: pair[1])
-    text = f"{env_id}: the system prompt and the first observation have {longest} tokens"
+    lengths = [(*_prompt_length(start, conversations, limit), start) for start in starts]
+    # Of those that are too long, one whose observation cannot be cut counts most.
+    longest, cut, start = max(lengths, key=lambda each: (each[0] > limit and not each[1], each[0]))
+    text = (
+        f"{start.place}: the system prompt and the first observation of {start.task.env_id} have "
+        f"{longest} tokens"
+    )
     if longest <= limit:
         yield ok("prompt length", f"{text} of {limit}")
         return
-    say = problem if conversations and env_id not in cut else warning
-    then = ": the observation will be cut in the middle" if env_id in cut else ""
+    say = problem if conversations and not cut else warning
+    then = ": the observation will be cut in the middle" if cut else ""
     yield say(
         "prompt length",
         f"{text}, and {limit} are allowed{then}",
         f"set data.max_prompt_length above {longest}",
     )
+
+
+def _prompt_length(start: Start, conversations: Mapping[bool, Conversation], limit: int) -> tuple[int, bool]:
+    """Return the tokens of the first prompt, and whether it fits by cutting the observation."""
+    first, conversation = start.observations[0], conversations.get(_has_system(start))
+    if conversation is None:
+        return _guess([*start.system, {"role": "user", "content": first}]), False
+    tokens, shown = conversation.begin(start.system, first, limit)
+    cut = len(tokens) <= limit and LEAST <= shown < len(first)
+    return len(conversation.begin(start.system, first)[0]), cut
 
 
 def _episodes(

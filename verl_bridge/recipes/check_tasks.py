@@ -32,11 +32,13 @@ class Start:
 
     Attributes:
         task: What was played.
-        system: The messages of the row.
+        place: Where its row stands.
+        system: The messages of the row; the longest, of rows that make the same environment.
         observations: The first, and those that answered an empty reply.
     """
 
     task: Task
+    place: str
     system: list[dict[str, Any]]
     observations: list[str] = field(default_factory=list)
 
@@ -55,19 +57,22 @@ def read(view: View) -> Iterator[Finding]:
             yield problem("data", f"no data.{part}_files are set", f"set data.{part}_files to a parquet file")
             continue
         rows: list[dict[str, Any]] = []
+        view.files[part] = []
         for file in files:
             try:
-                rows += parquet.read_table(file).to_pylist()
+                found = parquet.read_table(file).to_pylist()
             except (OSError, ValueError) as error:  # pyarrow's own are of these
                 said = " ".join(str(error).split())[:300]
                 yield problem("data", f"cannot read {file}: {said}", "write it, as README.md says")
                 break
+            view.files[part].append((file, len(found)))
+            rows += found
         else:
-            yield from _fit(part, rows, needed)
+            yield from _fit(view, part, rows, needed)
             view.rows[part] = rows
 
 
-def _fit(part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
+def _fit(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
     if len(rows) < needed:
         yield problem(
             "data",
@@ -78,7 +83,7 @@ def _fit(part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding
         wrong = _wrong(row)
         if wrong:
             yield problem(
-                "data", f"row {index} of {part}: {wrong}", "write it as docs/training/recipes.md says"
+                "data", f"{view.place(part, index)}: {wrong}", "write it as docs/training/recipes.md says"
             )
             return
     if len(rows) >= needed:
@@ -160,14 +165,17 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
             try:
                 task = Task.of(row, **defaults)
             except (ValueError, AttributeError) as error:
-                said = problem("environment", f"row {index} of {part}: {error}", "write the row again")
+                said = problem("environment", f"{view.place(part, index)}: {error}", "write the row again")
                 findings.append(said)
                 break
-            key = json.dumps([task.env_id, task.env_kwargs], sort_keys=True, default=str)
             prompt = row.get("prompt")
             messages = prompt if isinstance(prompt, list) else []
             known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
-            starts.setdefault(key, Start(task, [dict(message) for message in known]))
+            start = Start(task, view.place(part, index), [dict(message) for message in known])
+            roles = [message.get("role") for message in known]
+            key = json.dumps([task.env_id, task.env_kwargs, roles], sort_keys=True, default=str)
+            if key not in starts or _characters(start) > _characters(starts[key]):
+                starts[key] = start
     chosen = list(starts.values())[:MAX_STARTS]
     if len(chosen) < len(starts):
         left = f"{len(starts) - len(chosen)} of {len(starts)} environments with different arguments"
@@ -175,6 +183,10 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
     if chosen:
         findings += asyncio.run(_play(chosen, timeout))
     return findings, [start for start in chosen if start.observations]
+
+
+def _characters(start: Start) -> int:
+    return sum(len(str(message["content"])) for message in start.system)
 
 
 async def _play(starts: list[Start], timeout: float) -> list[Finding]:
@@ -189,7 +201,11 @@ async def _begin(start: Start, timeout: float) -> Finding:
     try:
         episode = await Episode.begin(start.task, timeout=timeout)
     except ValueError as error:  # nothing is registered by the id
-        return problem("environment", str(error), "install the module, and name it before a colon in env_id")
+        return problem(
+            "environment",
+            f"{start.place}: {error}",
+            "install the module, and name it before a colon in env_id",
+        )
     try:
         if episode.fault is None:
             start.observations.append(episode.observation)
@@ -197,7 +213,7 @@ async def _begin(start: Start, timeout: float) -> Finding:
             turn = await episode.step("")
             start.observations += [turn.observation] if episode.fault is None else []
         if episode.fault is not None:
-            said = f"{env_id} failed: {episode.fault['kind']}: {episode.fault['message']}"
+            said = f"{start.place}: {env_id} failed: {episode.fault['kind']}: {episode.fault['message']}"
             return problem("environment", said, "start its server, or correct env_kwargs and reset_options")
         return ok(
             "environment", f"{env_id} begins and answers; {len(start.observations[0])} characters at first"

@@ -6,6 +6,7 @@ AgentGym's own environments have numbered tasks and data sets, which ``agentgym 
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,17 @@ def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str:
         env.close()
 
 
-def seeded(env_id: str, seeds: Iterable[int], system_prompt: str) -> list[dict[str, Any]]:
-    """Return a row for each seed of an environment's ``reset``."""
+def seeded(
+    env_id: str, seeds: Iterable[int], system_prompt: str, env_kwargs: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Return a row for each seed of an environment's ``reset``.
+
+    Args:
+        env_id: gymnasium's id, with its module.
+        seeds: The seeds.
+        system_prompt: What the model is told first.
+        env_kwargs: Arguments of the environment, if they do not stand in the yaml of the loop.
+    """
     return [
         {
             "data_source": env_id.rpartition(":")[2],
@@ -54,7 +64,7 @@ def seeded(env_id: str, seeds: Iterable[int], system_prompt: str) -> list[dict[s
                 "interaction_kwargs": {
                     "name": LOOP,
                     "env_id": env_id,
-                    "env_kwargs": "{}",
+                    "env_kwargs": json.dumps(dict(env_kwargs or {})),
                     "reset_options": "{}",
                     "seed": seed,
                 },

@@ -33,6 +33,7 @@ class View:
         answer: What :func:`verl_bridge.recipes.compose.ask` said, or None without verl.
         failed: Why nothing was said although verl is installed, or nothing.
         rows: Rows of the data by ``"train"`` and ``"val"``, once they have been read.
+        files: The files that they are of, each with how many it has, likewise.
     """
 
     folder: Path
@@ -40,6 +41,7 @@ class View:
     answer: Mapping[str, Any] | None = None
     failed: str = ""
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    files: dict[str, list[tuple[Path, int]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> View:
@@ -77,6 +79,16 @@ class View:
         """Return a setting that is a whole number; something else is verl's to refuse."""
         value = self.get(key, default)
         return value if type(value) is int else default
+
+    def place(self, part: str, index: int) -> str:
+        """Return where a row stands: its file, and its number in it from 0."""
+        left = index
+        for file, count in self.files.get(part, []):
+            if left < count:
+                inside = file.relative_to(self.folder) if file.is_relative_to(self.folder) else file
+                return f"{inside}, row {left}"
+            left -= count
+        return f"{part}, row {index}"
 
     def path(self, key: str) -> Path | None:
         """Return a setting that is the path of a file, as run.sh would have it."""

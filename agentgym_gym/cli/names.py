@@ -1,0 +1,226 @@
+"""Which environment and which tasks are meant: the one way in which every command reads them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import gymnasium
+import typer
+from gymnasium.envs.registration import find_highest_version, parse_env_id
+
+from agentgym_gym.catalogue import BUILT_IN, find
+from agentgym_gym.data.items import Seeds, items_of
+from agentgym_gym.errors import AgentGymError, BadOption, UnknownEnvironment
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = [
+    "OURS",
+    "TASKS_HELP",
+    "Chosen",
+    "EnvKwargs",
+    "Name",
+    "complete_name",
+    "json_object",
+    "refuse_own",
+    "refuse_twice",
+    "resolve",
+]
+
+OURS = "agentgym_gym"
+"""The module that registers AgentGym's environments."""
+
+DEFAULT_TURNS = 100
+"""Turn limit of another library's environment that is registered without one: no episode goes on for ever."""
+
+TASKS_HELP = (
+    "Which tasks: 0:50, 3, 1,2,5, 10: or all, where a range leaves out its end; or a file of AgentGym's item "
+    "ids. Seeds where the environment numbers no tasks; all are then 1000."
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An environment that was named to a command.
+
+    Attributes:
+        name: Its gymnasium id with the module that registers it, by which any process can make it.
+        environment: What the catalogue knows of it; None for another library's.
+    """
+
+    name: str
+    environment: Environment | None
+
+    @property
+    def id(self) -> str:
+        """Its gymnasium id."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def source(self) -> Environment | Seeds:
+        """What its tasks are of."""
+        return self.environment or Seeds(self.id)
+
+    def tasks(self, text: str, split: str | None = None) -> list[int]:
+        """Return task ids, or seeds where it numbers no tasks.
+
+        Args:
+            text: As `TASKS_HELP` says.
+            split: The split they are of.
+
+        Raises:
+            BadOption: There are no such tasks.
+        """
+        return [item.task_id for item in items_of(self.source, text, split)]
+
+    def make(
+        self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
+    ) -> gymnasium.Env[str, Any]:
+        """Make it.
+
+        Args:
+            env_kwargs: Arguments that were given as JSON.
+            own: Arguments that only AgentGym's environments take; what is None is left out.
+            max_turns: Turn limit; 0 for none, None for its usual one.
+
+        Raises:
+            BadOption: It cannot be made with these.
+        """
+        given = {name: value for name, value in own.items() if value is not None}
+        refuse_twice([*given, *(["max_turns"] if max_turns is not None else [])], env_kwargs)
+        if self.environment is None:
+            refuse_own(list(given), self.id)
+            if max_turns is None and gymnasium.spec(self.id).max_episode_steps is None:
+                max_turns = DEFAULT_TURNS
+            if max_turns is not None:
+                given["max_episode_steps"] = max_turns or -1  # by which gymnasium sets no limit
+        elif max_turns is not None:
+            given["max_turns"] = max_turns or None
+        try:
+            return gymnasium.make(self.name, **{"disable_env_checker": True, **given, **env_kwargs})
+        except AgentGymError:
+            raise
+        except Exception as error:  # another's constructor may raise anything
+            raise BadOption(f"{self.id} cannot be made: {type(error).__name__}: {error}") from error
+
+
+def resolve(name: str) -> Chosen:
+    """Return the environment of a name.
+
+    Args:
+        name: A name of the catalogue, a gymnasium id, or either behind the module that registers it and a
+            colon, ``my_module:my/Env-v0``. The module may lie in the working directory.
+
+    Raises:
+        UnknownEnvironment: There is none of that name, or its module cannot be imported.
+    """
+    module, colon, bare = name.rpartition(":")
+    if colon:
+        _import(module, name)
+    registered = _registered(bare)
+    try:
+        environment = find(bare)
+    except UnknownEnvironment as error:
+        if registered is None:
+            where = (
+                f"{module!r} registers none of that id"
+                if colon
+                else "one of your own is named with its module, as in my_package:my/Env-v0"
+            )
+            raise UnknownEnvironment(f"{error}; {where}") from None
+        return Chosen(f"{module}{colon}{registered}", None)
+    if registered is not None and registered not in environment.ids:
+        return Chosen(f"{module}{colon}{registered}", None)  # its name is like that of one of AgentGym's
+    return Chosen(f"{module or OURS}:{registered or environment.id}", environment)
+
+
+def refuse_twice(options: Collection[str], env_kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that an option and ``--env-kwargs`` give.
+
+    Raises:
+        BadOption: There are some.
+    """
+    twice = sorted(set(options) & set(env_kwargs))
+    if twice:
+        raise BadOption(f"--env-kwargs gives {', '.join(twice)}, and so does an option: give it once")
+
+
+def refuse_own(options: Collection[str], env_id: str) -> None:
+    """Refuse options that only AgentGym's environments take.
+
+    Raises:
+        BadOption: There are some.
+    """
+    if options:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(options))
+        raise BadOption(
+            f"{named}: for AgentGym's environments alone; give the arguments of {env_id} by --env-kwargs"
+        )
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """Return the names of AgentGym's environments that a shell may complete a word to."""
+    names = [name for each in BUILT_IN for name in (each.name, *each.aliases, *each.ids)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Return what ``--env-kwargs`` gives.
+
+    Raises:
+        BadOption: It is not a JSON object.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadOption(f"--env-kwargs {text!r:.80} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadOption(f"--env-kwargs {text!r:.80} should be a JSON object, such as '{{\"size\": 5}}'")
+    return value
+
+
+Name: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Which environment: its id or its name; MODULE:ID for one of your own, or another library's.",
+        autocompletion=complete_name,
+    ),
+]
+
+EnvKwargs: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="JSON", help="More arguments of the environment, as a JSON object."),
+]
+
+
+def _import(module: str, name: str) -> None:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # last, so that a file here stands before nothing that is installed
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # a module may raise anything
+        raise UnknownEnvironment(
+            f"{name!r} cannot be made: cannot import {module!r}, the module of {name!r}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _registered(name: str) -> str | None:
+    """Return the id with its version, by which gymnasium has an environment; None where it has none."""
+    if name in gymnasium.registry:
+        return name
+    try:
+        namespace, base, version = parse_env_id(name)
+        highest = find_highest_version(namespace, base) if version is None else None
+    except gymnasium.error.Error:
+        return None
+    return None if highest is None else f"{name}-v{highest}"

@@ -1,0 +1,352 @@
+"""Which environment and which tasks a command was told to use: names, ids, modules, files of item ids."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import gymnasium
+import pytest
+from pyarrow import parquet
+
+import agentgym_gym
+from agentgym_gym import catalogue
+from agentgym_gym.cli.names import resolve
+from agentgym_gym.errors import BadOption, UnknownEnvironment
+
+EXAMPLES = Path(agentgym_gym.__file__).resolve().parents[1] / "examples"
+LIBRARY = """
+import gymnasium
+
+class Echo(gymnasium.Env):
+    observation_space = action_space = gymnasium.spaces.Text(9)
+
+    def __init__(self, turns=2, says=None, breaks=False):
+        self.turns, self.says, self.breaks = turns, says, breaks
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left, self.seed = self.turns, seed
+        return self.says or f"Say {seed}.", {"goal": {"seed": seed}}
+
+    def step(self, action):
+        self.left -= 1
+        if self.breaks:
+            raise RuntimeError("it broke")
+        told = {"success": self.seed % 2 == 0} if self.left == 0 else {}
+        return "No.", 0.25, self.left == 0, False, told
+
+gymnasium.register("mine/Echo-v3", Echo)
+gymnasium.register("mine/Maze-v0", Echo)
+"""
+OTHERS = "other_library:mine/Echo-v3"
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch, tmp_path):
+    """Modules are imported from here; what they register is gone afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(catalogue, "_known", dict(catalogue._known))
+    for mapping in (sys.modules, gymnasium.registry):
+        for name in [*mapping]:
+            monkeypatch.setitem(mapping, name, mapping[name])
+    before = {"modules": set(sys.modules), "ids": set(gymnasium.registry)}
+    (tmp_path / "other_library.py").write_text(LIBRARY)
+    (tmp_path / "own_environment.py").write_text((EXAMPLES / "own_environment.py").read_text())
+    yield
+    for name in ("other_library", "own_environment"):
+        sys.modules.pop(name, None)
+    for name in set(gymnasium.registry) - before["ids"]:
+        del gymnasium.registry[name]
+
+
+@pytest.fixture
+def guessing():
+    """URL of the server of the example."""
+    own = resolve("own_environment:own/Guessing-v0")
+    assert own.environment is not None
+    server = ThreadingHTTPServer(("127.0.0.1", 0), sys.modules["own_environment"].GuessingServer)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def episodes(folder):
+    return [json.loads(line) for line in Path(folder, "episodes.jsonl").read_text("utf-8").splitlines()]
+
+
+def rows(file):
+    return parquet.read_table(file).to_pylist()
+
+
+def kwargs(row):
+    return row["extra_info"]["interaction_kwargs"]
+
+
+# Environments
+
+
+@pytest.mark.parametrize("name", ["own/Guessing-v0", "guessing"])
+def test_an_environment_of_ones_own_in_every_command(run, guessing, name):
+    own = f"own_environment:{name}"
+    done = run("eval", own, "--agent", "random", "--tasks", "3,50", "--server", guessing, "--out", "eval")
+    assert done.exit_code == 0, done.stderr
+    assert [(e["env_id"], e["task_id"], e["fault"]) for e in episodes("eval")] == [
+        ("own/Guessing-v0", 3, None),
+        ("own/Guessing-v0", 50, None),
+    ]
+    played = run("play", own, "--task", 7, "--server", guessing, input="guess 5\nguess 7\n")
+    assert "Higher." in played.stdout
+    assert played.stdout.endswith("Score 1 after 2 turns: solved.\n")
+    written = run("data", "rl", own, "--tasks", "1:11", "--val", 2, "--server", guessing, "--out", "rl")
+    assert written.exit_code == 0, written.stderr
+    assert {kwargs(row)["env_id"] for row in rows("rl/train.parquet")} == {"own_environment:own/Guessing-v0"}
+    begun = run("verl", "init", "--env", own, "--server", guessing, "--out", "recipe")
+    assert begun.exit_code == 0, begun.stderr
+    row = rows("recipe/data/train.parquet")[0]
+    assert kwargs(row)["env_id"] == "own_environment:own/Guessing-v0"
+    assert "task_id" in kwargs(row)["reset_options"]
+    found = json.loads(run("verl", "check", "recipe", "--json").stdout)["findings"]
+    (said,) = (each for each in found if each["check"] == "environment")
+    assert said["status"] == "ok", said
+
+
+def test_registration_forces_no_namespace():
+    resolve("own_environment:own/Guessing-v0")
+    assert "own/Guessing-v0" in gymnasium.registry
+    assert "agentgym/Guessing-v0" not in gymnasium.registry
+    own = sys.modules["own_environment"].GUESSING
+    later = catalogue.replace(own, version=2, aliases=("Number",))
+    assert later.ids == ("own/Guessing-v2", "own/Number-v2")
+    taken = catalogue.replace(own, name="maze")
+    with pytest.raises(BadOption, match="agentgym/Maze-v0 has the same name"):
+        catalogue.register(taken)
+
+
+def test_another_library_s_environment_is_evaluated(run):
+    options = ["--env-kwargs", '{"turns": 3}', "--tasks", "0:4", "--out", "out"]
+    done = run("eval", OTHERS, "--agent", "random", *options)
+    assert done.exit_code == 0, done.stderr
+    played = episodes("out")
+    assert [(e["env_id"], e["task_id"], e["messages"][0]["content"]) for e in played] == [
+        ("mine/Echo-v3", seed, f"Say {seed}.") for seed in range(4)
+    ]
+    assert {(e["score"], e["turns"], e["goal"], e["truncated"]) for e in played} == {(0.75, 3, None, False)}
+    assert [e["success"] for e in played] == [True, False, True, False]
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert (summary["success_rate"], summary["mean_score"]) == (0.5, 0.75)
+    assert summary["run"]["options"] == {"max_turns": None, "turns": 3}
+    again = run("eval", OTHERS, "--agent", "replay:out/episodes.jsonl", *options[:-1], "again")
+    assert again.exit_code == 0, again.stderr
+    assert [e["messages"] for e in episodes("again")] == [e["messages"] for e in played]
+
+
+def test_another_library_s_environment_is_played(run):
+    played = run("play", OTHERS, "--task", 4, input="hello\nhello\n")
+    assert played.exit_code == 0, played.stderr
+    assert "Task 4:\n\nSay 4." in played.stdout
+    assert played.stdout.endswith("No.\n\nScore 0.5 after 2 turns: solved.\n")
+    assert run("play", OTHERS, "--task", 4, input="hello\n").stdout.endswith("Score 0.25 after 1 turns.\n")
+
+
+@pytest.mark.parametrize("limit", [[], ["--max-turns", "7"]])
+def test_an_episode_that_never_ends_is_ended(run, limit):
+    done = run(
+        "eval",
+        OTHERS,
+        "--agent",
+        "random",
+        "--tasks",
+        1,
+        "--out",
+        "o",
+        "--env-kwargs",
+        '{"turns": -1}',
+        *limit,
+    )
+    assert done.exit_code == 0
+    (played,) = episodes("o")
+    assert (played["turns"], played["truncated"]) == (7 if limit else 100, True)
+
+
+def test_what_another_library_s_environment_raises_is_a_fault(run):
+    done = run(
+        "eval", OTHERS, "--agent", "random", "--tasks", "0:2", "--out", "o", "--env-kwargs", '{"breaks": 1}'
+    )
+    assert done.exit_code == 1
+    assert "2 ended by RuntimeError; not scored." in done.stdout
+    assert episodes("o")[0]["fault"] == {"kind": "RuntimeError", "message": "it broke"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["Nope"], "there is no environment 'Nope'"),
+        (["mine/Nope-v0"], "named with its module, as in my_package:my/Env-v0"),
+        (["nowhere:mine/Echo-v3"], "cannot import 'nowhere'"),
+        (
+            ["broken:mine/Echo-v3"],
+            "cannot import 'broken', the module of 'broken:mine/Echo-v3': ZeroDivisionError",
+        ),
+        (["other_library:mine/Nope-v3"], "'other_library' registers none of that id"),
+        ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
+        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        (["Maze", "--env-kwargs", '{"id": 1}'], "agentgym/Maze-v0 cannot be made: TypeError"),
+        (["Maze", "--env-kwargs", '{"walls": 1}'], "Maze has no option walls"),
+        (
+            ["Maze", "--parser", "agentgym", "--env-kwargs", '{"parser": "default"}'],
+            "--env-kwargs gives parser, and so does an option",
+        ),
+        ([OTHERS, "--env-kwargs", "[]"], "--env-kwargs '[]' should be a JSON object"),
+        (
+            [OTHERS, "--env-kwargs", '{"says": 5}'],
+            "mine/Echo-v3 is no text environment: its observation is of type int",
+        ),
+        ([OTHERS, "--tasks", "5:"], "mine/Echo-v3 numbers no tasks"),
+        ([OTHERS, "--tasks", "ids.json"], "ids.json holds item ids, and mine/Echo-v3 numbers no tasks"),
+        ([OTHERS, "--agent", "oracle"], "there is no oracle"),
+        (["CartPole-v1"], "CartPole-v1 is no text environment"),
+    ],
+)
+def test_what_cannot_be_named_is_told(run, arguments, told):
+    Path("broken.py").write_text("1 / 0")
+    Path("ids.json").write_text('[{"item_id": "maze_1"}]')
+    usual = {"--agent": "random", "--tasks": "0:2", "--out": "out"}
+    left = [word for option, value in usual.items() if option not in arguments for word in (option, value)]
+    result = run("eval", *arguments, *left)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_a_name_like_agentgym_s_is_not_taken_for_it():
+    assert resolve("other_library:mine/Maze-v0").environment is None
+    assert resolve("other_library:mine/Echo").name == OTHERS
+    for name in ("maze", "agentgym/Maze-v0", "agentgym_gym:agentgym/Maze-v0", "Maze-v0", "agentgym/maze"):
+        assert resolve(name).name == "agentgym_gym:agentgym/Maze-v0"
+    with pytest.raises(UnknownEnvironment):
+        resolve("other/Maze-v0")
+
+
+# Rows for training
+
+
+def test_rows_of_another_library_s_environment(run):
+    options = ["--tasks", "0:10", "--val", 2, "--env-kwargs", '{"turns": 3}', "--out", "out"]
+    done = run("data", "rl", OTHERS, *options, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == {"train": 8, "val": 2}
+    train, val = rows("out/train.parquet"), rows("out/val.parquet")
+    assert sorted(kwargs(row)["seed"] for row in train + val) == list(range(10))
+    assert [row["extra_info"]["index"] for row in train] == list(range(8))
+    assert {(row["data_source"], kwargs(row)["env_id"], kwargs(row)["env_kwargs"]) for row in train} == {
+        ("mine/Echo-v3", OTHERS, '{"turns": 3}')
+    }
+
+
+def test_rows_of_several_libraries(run):
+    done = run(
+        "data",
+        "rl",
+        "Maze",
+        OTHERS,
+        "--tasks",
+        "0:5",
+        "--val",
+        0,
+        "--env-kwargs",
+        'mine/Echo-v3={"turns": 3}',
+        "--out",
+        "o",
+    )
+    assert done.exit_code == 0, done.stderr
+    found = {row["data_source"]: kwargs(row) for row in rows("o/train.parquet")}
+    assert found["mine/Echo-v3"]["env_kwargs"] == '{"turns": 3}'
+    assert found["agentgym/Maze-v0"]["seed"] is None
+    assert "turns" not in json.loads(found["agentgym/Maze-v0"]["env_kwargs"])
+    none = run("data", "rl", OTHERS, "--parser", "agentgym", "--out", "p")
+    assert none.exit_code == 2
+    assert "--parser: for AgentGym's environments alone" in none.stderr
+    twice = run("data", "rl", "Maze", "--max-turns", 3, "--env-kwargs", '{"max_turns": 4}', "--out", "p")
+    assert "--env-kwargs gives max_turns, and so does an option" in twice.stderr
+    mixed = run("data", "rl", OTHERS, "Maze", "--server", "mine/Echo-v3=http://a:1", "--out", "p")
+    assert mixed.exit_code == 2
+    assert "--server: for AgentGym's environments alone" in mixed.stderr
+
+
+# Tasks
+
+
+def save(name, *item_ids):
+    Path(name).write_text(json.dumps([{"item_id": each} for each in item_ids]))
+    return name
+
+
+def test_tasks_are_read_from_a_file_of_item_ids(run, textcraft_url):
+    file = save("eval.json", "textcraft_7", "textcraft_3", "textcraft_7")
+    done = run(
+        "eval", "TextCraft", "--agent", "oracle", "--tasks", file, "--server", textcraft_url, "--out", "e"
+    )
+    assert done.exit_code == 0, done.stderr
+    assert [e["task_id"] for e in episodes("e")] == [7, 3]
+    assert run("data", "rl", "TextCraft", "--tasks", file, "--val", 0, "--out", "rl").exit_code == 0
+    assert sorted(kwargs(row)["reset_options"] for row in rows("rl/train.parquet")) == [
+        '{"task_id": 3}',
+        '{"task_id": 7}',
+    ]
+    many = save("many.json", *(f"textcraft_{task}" for task in range(100, 130)))
+    assert run("verl", "init", "--env", "TextCraft", "--tasks", many, "--out", "v").exit_code == 0
+    found = rows("v/data/train.parquet") + rows("v/data/val.parquet")
+    assert sorted(json.loads(kwargs(row)["reset_options"])["task_id"] for row in found) == [*range(100, 130)]
+
+
+@pytest.mark.parametrize(
+    ("item_ids", "told"),
+    [
+        (["maze_1", "textcraft_2"], "ids.json holds tasks of Maze, such as 1, and not of TextCraft alone"),
+        (["textcraft_999"], "TextCraft has no task 999"),
+    ],
+)
+def test_a_file_of_other_tasks_is_an_error(run, item_ids, told):
+    save("ids.json", *item_ids)
+    for command in (
+        ["eval", "TextCraft", "--agent", "oracle"],
+        ["data", "rl", "TextCraft"],
+        ["verl", "init", "--env", "TextCraft"],
+    ):
+        result = run(*command, "--tasks", "ids.json", "--out", "out")
+        assert result.exit_code == 2
+        assert told in result.stderr
+
+
+# The shell
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("agentgym play Te", ["TextCraft"]),
+        ("agentgym eval We", ["WebShop", "WebArena", "Weather"]),
+        ("agentgym data rl agentgym/Ma", ["agentgym/Maze-v0"]),
+        ("agentgym verl init --env BI", ["BIRD"]),
+        ("agentgym serve m", ["maze"]),
+        ("agentgym eval Maze --action-format co", ["code_as_action"]),
+    ],
+)
+def test_the_shell_completes(run, words, offered):
+    result = run(
+        prog_name="agentgym",
+        env={
+            "_AGENTGYM_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
+    )
+    assert result.stdout.split() == offered
