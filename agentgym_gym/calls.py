@@ -28,7 +28,20 @@ from urllib.parse import urlencode
 from agentgym_gym._text import no_constant, redact, scrub, shown
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
 
-__all__ = ["Body", "Call", "Flow", "InThread", "Reply", "Stage", "Wait", "WaitingFlow", "at", "exchange"]
+__all__ = [
+    "Body",
+    "Call",
+    "Flow",
+    "InThread",
+    "MaybeRestarted",
+    "Reply",
+    "Stage",
+    "Wait",
+    "WaitingFlow",
+    "at",
+    "body_of",
+    "exchange",
+]
 
 T = TypeVar("T")
 
@@ -57,6 +70,12 @@ class Call:
         body: The JSON object to send, or None for no body.
         query: Query parameters, in order.
         server: Base URL without a trailing slash; empty while the call is relative.
+        connection: The number of the connection on which its environment was last heard: the call is sent on
+            that one, or on one that was opened before, and else :class:`MaybeRestarted` is thrown in place of
+            a reply. None where any connection will do.
+        witness: Whether any connection of this process to the server, of that number or a lower one, is
+            enough to send the call, be it on a new connection.
+        within: The stage whose time limit holds, if not its own.
     """
 
     stage: Stage
@@ -65,6 +84,9 @@ class Call:
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str | int] = field(default_factory=dict)
     server: str = ""
+    connection: int | None = None
+    witness: bool = False
+    within: Stage | None = None
 
     @property
     def repeatable(self) -> bool:
@@ -106,12 +128,17 @@ class Reply:
         status: HTTP status code.
         content: The undecoded body.
         headers: The headers by their names in lower case; where several have one name, with commas between.
+        connection: The number of the connection that it came on. They count up as this process opens them;
+            0 where that is not known.
+        closing: Whether the server said that it closes the connection, or nothing is known of connections.
     """
 
     call: Call
     status: int
     content: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    connection: int = 0
+    closing: bool = False
 
     def json(self) -> Any:
         """Return the body as JSON.
@@ -129,6 +156,19 @@ class Reply:
         """The beginning of the body, quoted, for an error message."""
         shown = self.content[:_SHOWN].decode("utf-8", errors="replace")
         return repr(shown) + ("…" if len(self.content) > _SHOWN else "")
+
+
+class MaybeRestarted(Exception):
+    """Thrown into a flow in place of a reply: the call was not sent, for the server may have been restarted.
+
+    The connection on which the environment was last heard is gone, and with it the proof that the server
+    which answers now is the one that knows the environment.
+
+    Attributes:
+        was_sent: Whether an attempt before this one may have reached the server.
+    """
+
+    was_sent = False
 
 
 @dataclass(frozen=True)
@@ -303,7 +343,15 @@ def exchange(call: Call) -> Flow[Body]:
         EnvironmentFailed: The body is an object with an ``error`` key, the way six of the servers report
             failures with status 200. The text under the key may be empty, so the key alone decides.
     """
-    reply = yield call
+    return body_of((yield call))
+
+
+def body_of(reply: Reply) -> Body:
+    """Return the JSON of a reply.
+
+    Raises:
+        ServerError, BadReply, EnvironmentFailed: See :func:`exchange`.
+    """
     if reply.status != HTTPStatus.OK:
         raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
     value = reply.json()

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
+from agentgym_gym._http import numbers
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_readable, nobody_listens, tls_context
 from agentgym_gym._lifecycle import ProcessId
@@ -34,14 +35,19 @@ class Connection(asyncio.Protocol):
 
     Args:
         headers: Sent with every request, beside those of the engine.
+
+    Attributes:
+        number: See `numbers`.
     """
+
+    number = 0
 
     def __init__(self, headers: Headers) -> None:
         self._headers = headers
         self._loop = asyncio.get_running_loop()
         self._process = ProcessId()
         self._transport: asyncio.Transport | None = None
-        self._number = -1
+        self._descriptor = -1
         self._parser: ResponseParser | None = None
         self._call: Call | None = None
         self._answer: Callable[[Reply | Fault], None] | None = None
@@ -75,6 +81,7 @@ class Connection(asyncio.Protocol):
         except OSError as error:
             refused = nobody_listens(error)
             raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
+        numbers.number(call.server, connection)
         (await _connections_of_this_loop()).add(connection)
         return connection
 
@@ -89,8 +96,10 @@ class Connection(asyncio.Protocol):
             self._transport is not None
             and self._process.current
             and self._loop is _running_loop()
-            and not is_readable(self._number)
+            and not is_readable(self._descriptor)
         )
+
+    lives = usable  # from another thread it is not looked at, and proves nothing
 
     def ask(self, asked: Send, answer: Callable[[Reply | Fault], None]) -> None:
         """Send a request.
@@ -137,7 +146,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = transport  # type: ignore[assignment]  # that of a stream
-        self._number = transport.get_extra_info("socket").fileno()
+        self._descriptor = transport.get_extra_info("socket").fileno()
 
     def data_received(self, data: bytes) -> None:
         """Read what has come."""
@@ -167,7 +176,7 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, parser: ResponseParser) -> None:
         try:
-            reply = parser.reply()
+            reply = parser.reply(self.number)
         except Fault as fault:
             self._settle(fault)
         else:

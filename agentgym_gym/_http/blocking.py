@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
+from agentgym_gym._http import numbers
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import connect, is_readable, nobody_listens, tls_context
 from agentgym_gym._lifecycle import ProcessId
@@ -28,10 +30,16 @@ class Connection:
     Args:
         connected: The socket.
         headers: Sent with every request, beside those of the engine.
+
+    Attributes:
+        number: See `numbers`.
     """
+
+    number = 0
 
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
         self._socket = connected
+        self._closing = threading.RLock()  # another thread may look whether it lives
         self._headers = headers
         self._process = ProcessId()
 
@@ -60,12 +68,20 @@ class Connection:
         except OSError as error:
             refused = nobody_listens(error)
             raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=refused) from error
-        return cls(connected, headers)
+        connection = cls(connected, headers)
+        numbers.number(call.server, connection)
+        return connection
 
     @property
     def usable(self) -> bool:
         """Whether another request can be sent on it: it is this process's, still open, and silent."""
         return self._process.current and not is_readable(self._socket.fileno())
+
+    @property
+    def lives(self) -> bool:
+        """As `usable`, from whichever thread."""
+        with self._closing:
+            return self._socket.fileno() >= 0 and self.usable
 
     def ask(self, asked: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.
@@ -101,9 +117,10 @@ class Connection:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except OSError as error:
             raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
-        reply = parser.reply()
+        reply = parser.reply(self.number)
         return reply, not parser.last
 
     def close(self) -> None:
         """Close at once, without a word to the server; in a forked child, the child's part of it alone."""
-        self._socket.close()
+        with self._closing:
+            self._socket.close()

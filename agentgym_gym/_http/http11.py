@@ -169,8 +169,11 @@ class ResponseParser:
         if self._status and not self._headers.keys() & {"content-length", "transfer-encoding"}:
             self.complete = True
 
-    def reply(self) -> Reply:
+    def reply(self, connection: int = 0) -> Reply:
         """Return the reply, once it is complete.
+
+        Args:
+            connection: The number of the connection that it came on.
 
         Raises:
             BadReply: It leads elsewhere, or is encoded in a way that cannot be read.
@@ -178,12 +181,13 @@ class ResponseParser:
         del self._parser  # the two hold each other, and there may be thousands a second
         if HTTPStatus.MULTIPLE_CHOICES <= self._status < HTTPStatus.BAD_REQUEST:
             raise redirected(self._call, self._headers.get("location"))
+        closing = self.last
         # After an error of its own a server of this kind closes the connection without a word.
         self.last = self.last or self._status >= HTTPStatus.INTERNAL_SERVER_ERROR
         content = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if "content-encoding" in self._headers and content:
             content = self._decoded(content)
-        return Reply(self._call, self._status, content, self._headers)
+        return Reply(self._call, self._status, content, self._headers, connection, closing)
 
     def _decoded(self, content: bytes) -> bytes:
         """Undo the encodings that nobody asked for, the last first."""

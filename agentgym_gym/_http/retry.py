@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Call, InThread, Reply, Wait, WaitingFlow
+from agentgym_gym.calls import Call, InThread, MaybeRestarted, Reply, Wait, WaitingFlow
 from agentgym_gym.errors import (
     AccessDenied,
     ConnectionLost,
@@ -134,6 +134,8 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
             except Fault as fault:
                 stats.fault(fault, server=asked.server, stage=asked.stage)
                 asked = flow.throw(fault)
+            except MaybeRestarted as error:
+                asked = flow.throw(error)
             else:
                 asked = flow.send(reply)
     except StopIteration as stop:
@@ -162,15 +164,21 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
     began = time.monotonic()
     if began >= until:
         raise ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
-    deadline = min(began + limits.seconds(call.stage), until)
+    deadline = min(began + limits.seconds(call.within or call.stage), until)
     attempt = 0
+    was_sent = False
     try:
         while True:
             stats.requests += 1
             before, asked_for = stats.connections, None
             try:
                 reply: Reply = yield Send(call, deadline, limits.connect)
+            except MaybeRestarted as error:
+                stats.requests -= 1
+                error.was_sent = was_sent
+                raise
             except Fault as fault:
+                was_sent = was_sent or fault.was_sent
                 if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
                 reason = str(fault)

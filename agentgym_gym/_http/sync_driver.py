@@ -11,10 +11,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from agentgym_gym._http import numbers
 from agentgym_gym._http.blocking import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
-from agentgym_gym.calls import InThread
+from agentgym_gym.calls import InThread, MaybeRestarted
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
@@ -115,13 +116,24 @@ class SyncDriver:
         return reply
 
     def _take_connection(self, asked: Send) -> Connection:
-        connection = self._connections.pop(asked.call.server, None)
-        if connection is not None:
-            if connection.usable:
-                return connection
+        """Return a connection for a request, taken out of those that are kept.
+
+        Raises:
+            MaybeRestarted: None proves that the server was not restarted since the environment was heard.
+        """
+        call = asked.call
+        connection = self._connections.pop(call.server, None)
+        if connection is not None and not connection.usable:
             connection.close()
-        connection = Connection.open(asked, self._headers)
-        self.stats.connections += 1
+            connection = None
+        if connection is None and (call.connection is None or call.witness):
+            connection = Connection.open(asked, self._headers)
+            self.stats.connections += 1
+        if connection is None:
+            raise MaybeRestarted
+        if not numbers.proves(connection, call):
+            self._connections[call.server] = connection
+            raise MaybeRestarted
         return connection
 
 

@@ -19,9 +19,10 @@ from agentgym_gym import _lifecycle
 from agentgym_gym._leasing.capacity import Slot, Slots
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
+from agentgym_gym._leasing.recognition import Memory, ask_own
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import InThread, WaitingFlow, at
+from agentgym_gym.calls import InThread, WaitingFlow
 from agentgym_gym.errors import Fault, LeaseLost, ServerFull, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Lease:
         unusable: Whether the remote environment could not be reset, and is not reused.
         idle: Whether the episode in it is over, so that the lease may go to someone who waits for one.
         slot: Its slot, on a server with a fixed capacity.
+        memory: What is known of the remote environment.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Lease:
         self.maybe_busy = False
         self.unusable = False
         self.idle = False
+        self.memory = Memory()
         self._epoch = epoch
         self._process = _lifecycle.ProcessId()
         self._revoked = False
@@ -110,6 +113,7 @@ class LeasePool:
         journal: The record of what is held; None where the server closes nothing.
         identified: Whether it is known that the server serves the environment.
         epoch: How often the server went away.
+        away: How often a gateway said that the server behind it is away.
         waiting: Who waits for a place, first come first served.
         clock: Returns the time in seconds; `time.monotonic`, or that of a test.
     """
@@ -122,9 +126,11 @@ class LeasePool:
         self.clock = clock
         self.breaker = CircuitBreaker(server, clock=clock)
         self.epoch = 0
+        self.away = 0
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
+        self._memories: dict[int, Memory] = {}  # of the environments that nobody holds
         self._quarantine: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
@@ -206,6 +212,7 @@ class LeasePool:
             lease = next((each for each in self._held.values() if each.idle and each.current), None)
             if lease is None:
                 return None
+            self._memories[lease.env_id] = lease.memory
             heir = self.add_lease(lease.env_id, fresh=False, slot=lease.slot)
             lease.revoke()
             lease.slot = None
@@ -240,6 +247,7 @@ class LeasePool:
                 self._tell("lease lost", env_id)
             if env_id in self._free:
                 self._free.remove(env_id)
+            self._memories.pop(env_id, None)
             self._quarantine = deque(entry for entry in self._quarantine if entry[1].env_id != env_id)
             if self.journal is not None:
                 self.journal.add(env_id)
@@ -259,6 +267,7 @@ class LeasePool:
     def add_lease(self, env_id: int, *, fresh: bool, slot: Slot | None) -> Lease:
         """Return a lease on an id that no lease of this process is on."""
         lease = self._held[env_id] = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)
+        lease.memory = self._memories.pop(env_id, lease.memory)
         self._tell("lease made", env_id, fresh=fresh)
         return lease
 
@@ -304,16 +313,32 @@ class LeasePool:
     def _close(self, lease: Lease, stats: Stats | None) -> WaitingFlow[bool]:
         """Close a remote environment; return whether the server did."""
         try:
-            yield from at(self.server, self.environment.wire.close(lease.env_id))
+            yield from ask_own(
+                lease, lambda: self.environment.wire.close(lease.env_id), stats, within="close"
+            )
         except Fault as error:
             if stats is not None:
                 stats.fault(error, server=self.server, stage="close")
             self._tell("lease not closed", lease.env_id, message=str(error))
-            return False
+            return isinstance(error, LeaseLost)  # the server has answered
         if self.journal is not None:
             self.journal.discard(lease.env_id)
             yield InThread(self.journal.flush)
         return True
+
+    def forget(self, lease: Lease) -> bool:
+        """Note that an environment is not the one that the lease was on.
+
+        Returns:
+            Whether it is on record, so that the record is to be written.
+        """
+        with self._lock:
+            lease.revoke()
+            self._tell("lease lost", lease.env_id)
+            if self.journal is None or self._held.get(lease.env_id, lease) is not lease:
+                return False
+            self.journal.discard(lease.env_id)
+            return True
 
     def note_reply(self) -> None:
         """Note that the server answered a call."""
@@ -329,6 +354,7 @@ class LeasePool:
             self.epoch += 1
             self.identified = False
             self._free.clear()
+            self._memories.clear()
             self._held.clear()  # nobody can play in them any more, and they take up no room
             for _, lease in self._quarantine:
                 self._release_soon(lease.slot)
@@ -344,6 +370,7 @@ class LeasePool:
     def _keep(self, lease: Lease) -> None:
         """Keep an environment that cannot be closed for reuse, by its slot if the slot tells its id."""
         in_slot = lease.slot is not None and lease.slot.env_id == lease.env_id
+        self._memories[lease.env_id] = lease.memory
         if lease.unusable and lease.slot is not None:
             lease.slot.env_id = None
         elif not lease.unusable and not in_slot:

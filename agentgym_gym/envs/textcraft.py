@@ -16,11 +16,11 @@ from typing import Annotated, ClassVar
 from agentgym_gym._templates import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Integer, Name
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.wire import Outcome, Start, Wire
+from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
 __all__ = ["TEXTCRAFT", "Craft", "Get", "Ingredient", "Inventory", "TextCraftWire"]
 
@@ -130,6 +130,11 @@ class TextCraftWire(Wire):
         """Play one action."""
         body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the last observation."""
+        shown = yield from look(Call("observe", "GET", "/observation", query={"id": env_id}), seen)
+        return shown.text() == seen.observation if isinstance(shown, Body) else shown
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone does nothing."""

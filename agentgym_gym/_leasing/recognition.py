@@ -1,0 +1,203 @@
+"""Whether a remote environment is still ours: what is asked before a call may go to it.
+
+A server that was restarted gives out the same ids again. Then a call by an id that we hold would reach the
+environment of somebody else. A connection that was open when the environment was last heard, and is open
+now, proves that the server was not restarted in between. Where there is none, the environment is looked at,
+over the connection on which the call is sent then. If it does not show what was last seen, the lease is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, TypeVar
+
+from agentgym_gym._text import redact
+from agentgym_gym.calls import InThread, MaybeRestarted
+from agentgym_gym.errors import Fault, LeaseLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from agentgym_gym._http.limits import Stats
+    from agentgym_gym._leasing.pool import Lease, LeasePool
+    from agentgym_gym.calls import Flow, Reply, Stage, WaitingFlow
+    from agentgym_gym.wire import Seen
+
+__all__ = ["Memory", "ask_own"]
+
+T = TypeVar("T")
+
+_MOST_LOOKS = 3
+
+# What a gateway answers while the server behind it is away.
+_AWAY = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
+
+
+@dataclass
+class Memory:
+    """What is known of a remote environment, whoever has the lease on it.
+
+    Attributes:
+        connection: The number of the connection on which it was last heard.
+        closing: Whether the server said that it closes that connection.
+        away: How often a gateway had said by then that the server behind it is away.
+        seen: What was last seen of it; None where no task was started in it.
+        in_doubt: Whether a request was sent since, and not answered as it should be.
+    """
+
+    connection: int = 0
+    closing: bool = False
+    away: int = 0
+    seen: Seen | None = None
+    in_doubt: bool = False
+
+    def hear(self, reply: Reply, pool: LeasePool) -> None:
+        """Note a reply."""
+        self.connection, self.closing, self.away = reply.connection, reply.closing, pool.away
+
+    def listen(self, flow: Flow[T], pool: LeasePool) -> Flow[T]:
+        """Run a flow, and note the replies."""
+        try:
+            call = next(flow)
+            while True:
+                try:
+                    reply = yield call
+                except Exception as error:  # noqa: BLE001 - it is for the flow
+                    call = flow.throw(error)
+                else:
+                    self.hear(reply, pool)
+                    call = flow.send(reply)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            flow.close()
+
+
+def ask_own(
+    lease: Lease, begin: Callable[[], Flow[T]], stats: Stats | None, *, within: Stage | None = None
+) -> WaitingFlow[T]:
+    """Run a flow on the remote environment of a lease, if it surely is the one that the lease is on.
+
+    Args:
+        lease: The lease.
+        begin: Returns the flow, of relative calls. It is run from its beginning once it may be sent.
+        stats: Where looks are counted.
+        within: The stage whose time limit a look has; None for that of a look.
+
+    Returns:
+        What the flow returns.
+
+    Raises:
+        LeaseLost: The environment is another's, or gone, or nobody can tell. The flow was not run.
+        Fault: The flow, or the look, failed.
+    """
+    memory, pool = lease.memory, lease.pool
+    proof: int | None = memory.connection if pool.environment.wire.repeats_ids else None
+    first = proof
+    for _ in range(_MOST_LOOKS + 1):
+        if proof is None or memory.away == pool.away:
+            try:
+                return (yield from _send(lease, begin(), proof))
+            except MaybeRestarted:
+                pass
+        if memory.seen is None:  # a new one, of which nothing was seen
+            if memory.closing and not memory.in_doubt:
+                proof = None
+                continue
+            known: bool | None = False
+        else:
+            replies: list[Reply] = []
+            known = yield from _look(lease, memory.seen, stats, replies, within)
+            # Where nothing can be looked at, or the server closes each connection, this is all there is.
+            proof = None if not replies or memory.closing else memory.connection
+        if known:
+            continue
+        in_doubt = known is False and (memory.in_doubt or memory.seen is None)
+        if in_doubt and memory.away == pool.away:
+            try:
+                return (yield from _send(lease, begin(), first, witness=True))
+            except MaybeRestarted:
+                pass
+        yield from _lose(lease, in_doubt=in_doubt)
+    return (yield from _lose(lease, in_doubt=True))
+
+
+def _look(
+    lease: Lease, seen: Seen, stats: Stats | None, replies: list[Reply], within: Stage | None
+) -> Flow[bool | None]:
+    """Look at the environment of a lease; return what `Wire.recognise` returns, and keep the replies."""
+    flow = lease.pool.environment.wire.recognise(lease.env_id, seen)
+    try:
+        call = next(flow)
+        while True:
+            if stats is not None:
+                stats.looks += 1
+            try:
+                reply = yield replace(call, server=lease.server, within=within)
+            except Exception as error:  # noqa: BLE001 - it is for the flow
+                call = flow.throw(error)
+            else:
+                replies.append(reply)
+                lease.memory.hear(reply, lease.pool)
+                call = flow.send(reply)
+    except StopIteration as stop:
+        known: bool | None = stop.value
+        return known
+    finally:
+        flow.close()
+
+
+def _send(lease: Lease, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:
+    """Run a flow whose first call goes over a connection of a certain number, or of a lower one.
+
+    The first reply is the next proof: what the flow asks beyond it is asked of whatever has answered.
+    """
+    memory, heard, was_in_doubt = lease.memory, False, lease.memory.in_doubt
+    try:
+        call = replace(next(flow), server=lease.server, connection=proof, witness=witness)
+        memory.in_doubt = True
+        while True:
+            try:
+                reply = yield call
+            except (Fault, MaybeRestarted) as error:
+                if not heard and not error.was_sent:
+                    memory.in_doubt = was_in_doubt
+                call = flow.throw(error).on(lease.server)
+            else:
+                if not heard:
+                    memory.hear(reply, lease.pool)
+                heard = True
+                lease.pool.away += reply.status in _AWAY
+                call = flow.send(reply).on(lease.server)
+    except StopIteration as stop:
+        memory.in_doubt = False
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+def _lose(lease: Lease, *, in_doubt: bool) -> WaitingFlow[NoReturn]:
+    """Give up a lease: its environment is not used and not closed any more.
+
+    Args:
+        lease: The lease.
+        in_doubt: Whether the environment may still be ours. Then it stays on record, so that
+            ``agentgym leases`` can close it.
+
+    Raises:
+        LeaseLost: Always.
+    """
+    where = f"remote environment {lease.env_id} on {redact(lease.server)}"
+    if in_doubt:
+        lease.revoke()
+        raise LeaseLost(
+            f"the connection to {where} broke before all was answered, and nobody can tell whether what is "
+            "there now is still ours: it is neither used nor closed"
+        )
+    if lease.pool.forget(lease):
+        yield InThread(lease.pool.journal.flush)  # type: ignore[union-attr] # it was noted there
+    raise LeaseLost(f"{where} is not the one that was last seen there: the server was restarted meanwhile")
