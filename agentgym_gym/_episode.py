@@ -17,7 +17,6 @@ from agentgym_gym._leasing.acquire import acquire
 from agentgym_gym._leasing.recognition import ask_own
 from agentgym_gym._text import scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
-from agentgym_gym.calls import Flow, Stage, WaitingFlow
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from agentgym_gym._leasing.pool import Lease
+    from agentgym_gym.calls import Flow, Stage, WaitingFlow
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, ParsedReply
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from agentgym_gym._text import no_constant, redact, scrub, shown
-from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
+from agentgym_gym.errors import BadReply, EnvironmentFailed, Fault, ServerError
 
 __all__ = [
     "Body",
@@ -130,7 +130,7 @@ class Reply:
         headers: The headers by their names in lower case; where several have one name, with commas between.
         connection: The number of the connection that it came on. They count up as this process opens them;
             0 where that is not known.
-        closing: Whether the server said that it closes the connection, or nothing is known of connections.
+        closing: Whether the server said that it closes the connection.
     """
 
     call: Call
@@ -165,10 +165,15 @@ class MaybeRestarted(Exception):
     which answers now is the one that knows the environment.
 
     Attributes:
-        was_sent: Whether an attempt before this one may have reached the server.
+        after: How the attempt before this one failed; None where this is the first.
     """
 
-    was_sent = False
+    after: Fault | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether the attempt before this one may have reached the server."""
+        return self.after is not None and self.after.was_sent
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ class AsyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
+        self._set_aside: dict[str, Connection] = {}
         self._client: AwaitedClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import AwaitedClient  # noqa: PLC0415 - for few users
@@ -102,7 +103,7 @@ class AsyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             await self._client.aclose()
-        if self._connections:
+        if self._connections or self._set_aside:
             self.abandon()
             await asyncio.sleep(0)  # asyncio closes sockets when it comes round
 
@@ -110,8 +111,9 @@ class AsyncDriver:
         """Close the connections without waiting, from wherever."""
         if self._client is not None:
             self._client.abandon()
-        while self._connections:
-            self._connections.popitem()[1].abandon()
+        for connections in (self._connections, self._set_aside):
+            while connections:
+                connections.popitem()[1].abandon()
 
     def connection(self, call: Call) -> Connection | AwaitedClient | None:
         """Return what a request can be sent on at once; None if a connection is to be opened for it.
@@ -123,8 +125,14 @@ class AsyncDriver:
             return self._client
         connection = self._connections.get(call.server)
         if connection is not None and not connection.usable:
-            self._connections.pop(call.server).abandon()
+            self._connections.pop(call.server)
+            if not connection.lives or call.server in self._set_aside:
+                connection.abandon()
+            else:
+                self._set_aside[call.server] = connection  # it was given up
             connection = None
+        elif self._set_aside and connection is not None and connection.number == call.connection:
+            self._set_aside.popitem()[1].abandon()  # the environment was heard since
         if connection is None and (call.connection is None or call.witness):
             return None
         if connection is None or not numbers.proves(connection, call):
@@ -280,7 +288,7 @@ class FlowFuture(asyncio.Future[T]):
         self.advance(failed)
 
     def _ask(self, connection: Connection | AwaitedClient, asked: Send) -> None:
-        self._give_up = connection.close
+        self._give_up = connection.give_up
         connection.ask(asked, self.advance)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym._http import numbers
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_readable, nobody_listens, tls_context
+from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_hung_up, is_readable, nobody_listens, tls_context
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
@@ -54,6 +54,7 @@ class Connection(asyncio.Protocol):
         self._deadline = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
+        self._given_up = False
 
     @classmethod
     async def open(cls, asked: Send, headers: Headers) -> Connection:
@@ -94,12 +95,21 @@ class Connection(asyncio.Protocol):
         """
         return (
             self._transport is not None
+            and not self._given_up
             and self._process.current
             and self._loop is _running_loop()
             and not is_readable(self._descriptor)
         )
 
-    lives = usable  # from another thread it is not looked at, and proves nothing
+    @property
+    def lives(self) -> bool:
+        """Whether both its ends are open; False where another thread may be closing it."""
+        return (
+            self._transport is not None
+            and self._process.current
+            and (self._loop is _running_loop() or not self._loop.is_running())
+            and not is_hung_up(self._descriptor)
+        )
 
     def ask(self, asked: Send, answer: Callable[[Reply | Fault], None]) -> None:
         """Send a request.
@@ -121,6 +131,13 @@ class Connection(asyncio.Protocol):
         self._call, self._answer, self._parser = asked.call, answer, ResponseParser(asked.call)
         self._wake_at(asked.deadline)
         self._transport.write(request)
+
+    def give_up(self) -> None:
+        """Read no more of it, and leave it open: as long as it lives, the server was not restarted."""
+        self._answer = self._parser = None
+        if self._transport is not None and not self._given_up:
+            self._given_up = True
+            self._transport.pause_reading()
 
     def close(self) -> None:
         """Close at once, without a word to the server; in its own event loop, or where that stands still."""
@@ -185,7 +202,9 @@ class Connection(asyncio.Protocol):
     def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
         """Tell whoever asked, once there is nothing left to be done here."""
         answer, self._answer, self._parser = self._answer, None, None
-        if last or isinstance(how, Fault):
+        if isinstance(how, ServerTimeout):
+            self.give_up()
+        elif last or isinstance(how, Fault):
             self.close()
         if answer is not None:
             answer(how)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym._http import numbers
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import connect, is_readable, nobody_listens, tls_context
+from agentgym_gym._http.sockets import connect, is_hung_up, is_readable, nobody_listens, tls_context
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, ServerTimeout, ServerUnreachable
@@ -79,9 +79,10 @@ class Connection:
 
     @property
     def lives(self) -> bool:
-        """As `usable`, from whichever thread."""
+        """Whether both its ends are open; asked by whichever thread."""
         with self._closing:
-            return self._socket.fileno() >= 0 and self.usable
+            number = self._socket.fileno()
+            return number >= 0 and self._process.current and not is_hung_up(number)
 
     def ask(self, asked: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.

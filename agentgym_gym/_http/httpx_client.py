@@ -66,7 +66,8 @@ def client_source(given: HttpClient) -> HttpClient:
     return source
 
 
-# The number of the connection that each client opened last, or by when it was first seen.
+# The number of the connection that each client opened last. One that tells of none, as a transport in this
+# process does, has none that could be lost.
 _newest: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 _CONNECTS = (".connect_tcp", ".connect_unix_socket")
@@ -80,23 +81,17 @@ class _Trace:
         call: What is sent.
 
     Raises:
-        MaybeRestarted: Some connection of the client was opened since the environment was heard, or nothing is
-            told of its connections.
+        MaybeRestarted: Some connection of the client was opened since the environment was heard.
     """
 
     def __init__(self, client: Any, call: Call) -> None:
         self._client = client
         self._bound = call.connection is not None
-        self._told = False
-        newest = _newest.get(client)
-        if newest is None:
-            newest = _newest[client] = numbers.next_number()
-        if call.connection is not None and newest > call.connection:
+        if call.connection is not None and _newest.get(client, 0) > call.connection:
             raise MaybeRestarted
 
     def __call__(self, event: str, _info: Any) -> None:
         """Take note of an event; where a connection would be opened that must not be, stop the request."""
-        self._told = True
         what, _, when = event.rpartition(".")
         if what.endswith(_CONNECTS):
             if when == "started" and self._bound:
@@ -110,8 +105,8 @@ class _Trace:
 
     @property
     def number(self) -> int:
-        """The number of the connection that was used, or a higher one; 0 where nothing was told of any."""
-        return _newest[self._client] if self._told else 0
+        """The number of the connection that was used, or a higher one."""
+        return _newest.get(self._client, 0)
 
 
 class _Client:
@@ -167,11 +162,7 @@ class _Client:
         if response.is_redirect:
             raise redirected(call, response.headers.get("location"))
         headers = {name.lower(): value for name, value in response.headers.items()}
-        closing = (
-            not trace.number
-            or response.http_version == "HTTP/1.0"
-            or "close" in headers.get("connection", "").lower()
-        )
+        closing = response.http_version == "HTTP/1.0" or "close" in headers.get("connection", "").lower()
         return Reply(call, response.status_code, content, headers, trace.number, closing)
 
 
@@ -279,6 +270,10 @@ class AwaitedClient(_Client):
             finally:
                 await response.aclose()
             return self._reply(call, response, bytes(body), trace)
+
+    def give_up(self) -> None:
+        """Stop the request under way."""
+        self.close()
 
     def close(self) -> None:
         """Stop the request under way."""

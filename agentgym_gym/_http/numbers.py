@@ -26,7 +26,7 @@ class Numbered(Protocol):
 
     @property
     def lives(self) -> bool:
-        """Whether it is open and silent, as far as can be told from here and without waiting."""
+        """Whether both its ends are open, as far as can be told from here and without waiting."""
 
 
 _numbers = itertools.count(1)

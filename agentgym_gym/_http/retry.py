@@ -166,7 +166,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
         raise ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
     deadline = min(began + limits.seconds(call.within or call.stage), until)
     attempt = 0
-    was_sent = False
+    failed: Fault | None = None
     try:
         while True:
             stats.requests += 1
@@ -175,13 +175,12 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                 reply: Reply = yield Send(call, deadline, limits.connect)
             except MaybeRestarted as error:
                 stats.requests -= 1
-                error.was_sent = was_sent
+                error.after = failed
                 raise
             except Fault as fault:
-                was_sent = was_sent or fault.was_sent
                 if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
-                reason = str(fault)
+                failed = fault
             else:
                 _check_access(reply)
                 asked_for = retry_after(reply)
@@ -189,7 +188,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                     return reply
                 if time.monotonic() + (asked_for or 0.0) >= deadline:
                     return reply
-                reason = f"{call} answered HTTP {reply.status}"
+                failed = ServerError(f"{call} answered HTTP {reply.status}: {reply.excerpt}")
             finally:
                 if before < stats.connections and stats.connections > 1:
                     _reconnected(call, stats, before)
@@ -198,7 +197,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
             wait = min(wait, max(0.0, deadline - time.monotonic()))
             attempt += 1
             told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 1}
-            log(logging.INFO, "retry", **told, wait=wait, message=reason)
+            log(logging.INFO, "retry", **told, wait=wait, message=str(failed))
             yield Pause(wait)
     finally:
         stats.seconds += time.monotonic() - began

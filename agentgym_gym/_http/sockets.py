@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable
 
-__all__ = ["ATTEMPT_DELAY", "connect", "is_readable", "nobody_listens", "tls_context"]
+__all__ = ["ATTEMPT_DELAY", "connect", "is_hung_up", "is_readable", "nobody_listens", "tls_context"]
 
 ATTEMPT_DELAY = 0.25
 """Seconds after which the next address of a name is tried beside the ones before (RFC 8305, section 5)."""
@@ -66,6 +66,21 @@ def is_readable(number: int) -> bool:
         return bool(select.select([number], [], [], 0)[0])
     poll = select.poll()
     poll.register(number, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def is_hung_up(number: int) -> bool:
+    """Return whether the other end of a socket was closed, whatever there is left to read.
+
+    Where the system cannot tell, whatever can be read counts as the end.
+
+    Args:
+        number: The socket's file descriptor.
+    """
+    if not hasattr(select, "POLLRDHUP"):
+        return is_readable(number)
+    poll = select.poll()
+    poll.register(number, select.POLLRDHUP)
     return bool(poll.poll(0))
 
 

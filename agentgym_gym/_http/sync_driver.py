@@ -16,6 +16,7 @@ from agentgym_gym._http.blocking import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
 from agentgym_gym.calls import InThread, MaybeRestarted
+from agentgym_gym.errors import ConnectionLost
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
@@ -50,6 +51,7 @@ class SyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
+        self._set_aside: dict[str, Connection] = {}
         self._client: BlockingClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import BlockingClient  # noqa: PLC0415 - for few users
@@ -92,22 +94,28 @@ class SyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             self._client.close()
-        while self._connections:
-            self._connections.popitem()[1].close()
+        for connections in (self._connections, self._set_aside):
+            while connections:
+                connections.popitem()[1].close()
 
     def _exchange(self, asked: Send) -> Reply:
         """Send a request and read the reply to it.
 
         The connection is out of reach meanwhile. Wherever Ctrl-C comes, nobody else reads on it what was
-        meant for this call.
+        meant for this call. One that was given up while it was open is set aside unused: as long as it lives,
+        the server was not restarted.
         """
         if self._client is not None:
             return self._client.ask(asked)
         connection = self._take_connection(asked)
         try:
             reply, reusable = connection.ask(asked)
-        except BaseException:
+        except ConnectionLost:
             connection.close()
+            raise
+        except BaseException:
+            if self._set_aside.setdefault(asked.call.server, connection) is not connection:
+                connection.close()
             raise
         if reusable:
             self._connections[asked.call.server] = connection
@@ -134,6 +142,8 @@ class SyncDriver:
         if not numbers.proves(connection, call):
             self._connections[call.server] = connection
             raise MaybeRestarted
+        if self._set_aside and connection.number == call.connection:
+            self._set_aside.popitem()[1].close()  # the environment was heard since
         return connection
 
 

@@ -29,6 +29,7 @@ __all__ = ["Memory", "ask_own"]
 
 T = TypeVar("T")
 
+_RETRIES = 2
 _MOST_LOOKS = 3
 
 # What a gateway answers while the server behind it is away.
@@ -96,33 +97,34 @@ def ask_own(
     """
     memory, pool = lease.memory, lease.pool
     proof: int | None = memory.connection if pool.environment.wire.repeats_ids else None
-    first = proof
-    for _ in range(_MOST_LOOKS + 1):
+    # No look can tell anything then, so that it is enough if another connection proves that the server lives.
+    witness = memory.in_doubt or memory.seen is None
+    tries = 0
+    while True:
         if proof is None or memory.away == pool.away:
             try:
-                return (yield from _send(lease, begin(), proof))
-            except MaybeRestarted:
-                pass
-        if memory.seen is None:  # a new one, of which nothing was seen
-            if memory.closing and not memory.in_doubt:
-                proof = None
-                continue
-            known: bool | None = False
+                return (yield from _send(lease, begin(), proof, witness=witness))
+            except MaybeRestarted as error:
+                if error.after is not None and tries >= _RETRIES:
+                    raise error.after from None
+                if memory.in_doubt and not witness:
+                    tries, witness = tries + 1, True
+                    continue
+        tries += 1
+        if tries > _MOST_LOOKS:
+            return (yield from _lose(lease, in_doubt=True))
+        if memory.seen is None:
+            # A new one. What said that it closes the connection was there when it did.
+            known: bool | None = memory.closing and not memory.in_doubt
+            proof = None
         else:
             replies: list[Reply] = []
             known = yield from _look(lease, memory.seen, stats, replies, within)
             # Where nothing can be looked at, or the server closes each connection, this is all there is.
-            proof = None if not replies or memory.closing else memory.connection
-        if known:
-            continue
-        in_doubt = known is False and (memory.in_doubt or memory.seen is None)
-        if in_doubt and memory.away == pool.away:
-            try:
-                return (yield from _send(lease, begin(), first, witness=True))
-            except MaybeRestarted:
-                pass
-        yield from _lose(lease, in_doubt=in_doubt)
-    return (yield from _lose(lease, in_doubt=True))
+            proof, witness = (None if not replies or memory.closing else memory.connection), False
+        if not known:
+            in_doubt = known is False and (memory.in_doubt or memory.seen is None)
+            return (yield from _lose(lease, in_doubt=in_doubt))
 
 
 def _look(
