@@ -236,9 +236,15 @@ class Episode:
         return start
 
     def _play(self, lease: Lease, action: str) -> WaitingFlow[Outcome]:
-        outcome = yield from self._ask(lease, lambda: self.wire.step(lease.env_id, action), "step")
-        if lease.memory.seen is not None:
-            lease.memory.seen.outcome = outcome
+        def begin() -> Flow[Outcome]:
+            if seen is not None:
+                seen.unanswered = action
+            return self.wire.step(lease.env_id, action)
+
+        seen = lease.memory.seen
+        outcome = yield from self._ask(lease, begin, "step")
+        if seen is not None:
+            seen.outcome, seen.unanswered = outcome, ""
         return outcome
 
     def _ask(self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage) -> WaitingFlow[T]:

@@ -75,11 +75,13 @@ class Seen:
         task_id: The task that it plays.
         start: How the episode began.
         outcome: The last outcome; None where no action was played yet.
+        unanswered: An action that was sent since, and may have been played; empty where there is none.
     """
 
     task_id: int
     start: Start
     outcome: Outcome | None = None
+    unanswered: str = ""
 
     @property
     def observation(self) -> str:

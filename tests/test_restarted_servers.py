@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
-from agentgym_gym._http import retry
-from agentgym_gym._leasing.held import records
+from inside import records, retry_at_once
 from restarting_server import OTHER, OWNER, RestartingServer
 
 TLS = ssl.create_default_context()  # an httpx client takes longer to make one than all else here takes
@@ -25,7 +24,7 @@ def server(started):
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
-    monkeypatch.setattr(retry, "_BACKOFF", 0.001)
+    retry_at_once(monkeypatch)
 
 
 class Sync:

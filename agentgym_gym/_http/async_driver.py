@@ -54,7 +54,7 @@ class AsyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
-        self._set_aside: dict[str, Connection] = {}
+        self._retired: dict[str, Connection] = {}
         self._client: AwaitedClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import AwaitedClient  # noqa: PLC0415 - for few users
@@ -103,7 +103,7 @@ class AsyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             await self._client.aclose()
-        if self._connections or self._set_aside:
+        if self._connections or self._retired:
             self.abandon()
             await asyncio.sleep(0)  # asyncio closes sockets when it comes round
 
@@ -111,7 +111,7 @@ class AsyncDriver:
         """Close the connections without waiting, from wherever."""
         if self._client is not None:
             self._client.abandon()
-        for connections in (self._connections, self._set_aside):
+        for connections in (self._connections, self._retired):
             while connections:
                 connections.popitem()[1].abandon()
 
@@ -126,13 +126,13 @@ class AsyncDriver:
         connection = self._connections.get(call.server)
         if connection is not None and not connection.usable:
             self._connections.pop(call.server)
-            if not connection.lives or call.server in self._set_aside:
+            if not connection.lives or call.server in self._retired:
                 connection.abandon()
             else:
-                self._set_aside[call.server] = connection  # it was given up
+                self._retired[call.server] = connection  # it was given up
             connection = None
-        elif self._set_aside and connection is not None and connection.number == call.connection:
-            self._set_aside.popitem()[1].abandon()  # the environment was heard since
+        elif self._retired and connection is not None and connection.number == call.connection:
+            self._retired.popitem()[1].abandon()  # the environment was heard since
         if connection is None and (call.connection is None or call.witness):
             return None
         if connection is None or not numbers.proves(connection, call):

@@ -18,11 +18,12 @@ from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, reques
 from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_hung_up, is_readable, nobody_listens, tls_context
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
+from agentgym_gym.calls import Reply
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
     from agentgym_gym._http.retry import Send
-    from agentgym_gym.calls import Call, Reply
+    from agentgym_gym.calls import Call
 
 __all__ = ["Connection"]
 
@@ -30,8 +31,8 @@ __all__ = ["Connection"]
 class Connection(asyncio.Protocol):
     """A connection to one server; made by `open`.
 
-    It is closed once anything has gone wrong, the server has said more than it was asked, or will close it
-    itself: a late reply must not be taken for that of the next request.
+    It is not used again once anything has gone wrong, the server has said more than it was asked, or will
+    close it itself: a late reply must not be taken for that of the next request.
 
     Args:
         headers: Sent with every request, beside those of the engine.
@@ -202,10 +203,10 @@ class Connection(asyncio.Protocol):
     def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
         """Tell whoever asked, once there is nothing left to be done here."""
         answer, self._answer, self._parser = self._answer, None, None
-        if isinstance(how, ServerTimeout):
-            self.give_up()
-        elif last or isinstance(how, Fault):
+        if isinstance(how, ConnectionLost) or (isinstance(how, Reply) and how.closing):
             self.close()
+        elif last or isinstance(how, Fault):
+            self.give_up()
         if answer is not None:
             answer(how)
 

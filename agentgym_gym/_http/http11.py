@@ -133,11 +133,13 @@ class ResponseParser:
     Attributes:
         complete: Whether all of the reply is there.
         last: Whether the connection must not be used again: the server closes it, or said too much.
+        closing: Whether the server said that it closes the connection.
     """
 
     def __init__(self, call: Call) -> None:
         self.complete = False
         self.last = False
+        self.closing = False
         self._call = call
         self._parser = httptools.HttpResponseParser(self)
         self._status = 0
@@ -165,7 +167,7 @@ class ResponseParser:
 
     def end(self) -> None:
         """Note that no more will come, which ends a reply that did not tell its length."""
-        self.last = True
+        self.last = self.closing = True
         if self._status and not self._headers.keys() & {"content-length", "transfer-encoding"}:
             self.complete = True
 
@@ -181,13 +183,12 @@ class ResponseParser:
         del self._parser  # the two hold each other, and there may be thousands a second
         if HTTPStatus.MULTIPLE_CHOICES <= self._status < HTTPStatus.BAD_REQUEST:
             raise redirected(self._call, self._headers.get("location"))
-        closing = self.last
         # After an error of its own a server of this kind closes the connection without a word.
         self.last = self.last or self._status >= HTTPStatus.INTERNAL_SERVER_ERROR
         content = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if "content-encoding" in self._headers and content:
             content = self._decoded(content)
-        return Reply(self._call, self._status, content, self._headers, connection, closing)
+        return Reply(self._call, self._status, content, self._headers, connection, self.closing)
 
     def _decoded(self, content: bytes) -> bytes:
         """Undo the encodings that nobody asked for, the last first."""
@@ -243,7 +244,8 @@ class ResponseParser:
             self._headers.clear()
         elif not self.complete:
             self.complete = True
-            self.last = self.last or not self._parser.should_keep_alive()
+            self.closing = not self._parser.should_keep_alive()
+            self.last = self.last or self.closing
 
 
 def _ascii(host: str) -> str:

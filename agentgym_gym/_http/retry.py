@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Generator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -180,7 +180,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
             except Fault as fault:
                 if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
-                failed = fault
+                failed, reason = fault, str(fault)
             else:
                 _check_access(reply)
                 asked_for = retry_after(reply)
@@ -188,16 +188,18 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                     return reply
                 if time.monotonic() + (asked_for or 0.0) >= deadline:
                     return reply
-                failed = ServerError(f"{call} answered HTTP {reply.status}: {reply.excerpt}")
+                reason = f"{call} answered HTTP {reply.status}"
+                failed = ServerError(f"{reason}: {reply.excerpt}")
             finally:
                 if before < stats.connections and stats.connections > 1:
                     _reconnected(call, stats, before)
+            call = replace(call, witness=call.repeatable and isinstance(failed, ConnectionLost))
             stats.retries += 1
             wait = max(asked_for or 0.0, backoff(min(attempt, _RETRIES)))
             wait = min(wait, max(0.0, deadline - time.monotonic()))
             attempt += 1
             told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 1}
-            log(logging.INFO, "retry", **told, wait=wait, message=str(failed))
+            log(logging.INFO, "retry", **told, wait=wait, message=reason)
             yield Pause(wait)
     finally:
         stats.seconds += time.monotonic() - began

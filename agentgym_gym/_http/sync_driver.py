@@ -51,7 +51,7 @@ class SyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
-        self._set_aside: dict[str, Connection] = {}
+        self._retired: dict[str, Connection] = {}
         self._client: BlockingClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import BlockingClient  # noqa: PLC0415 - for few users
@@ -94,7 +94,7 @@ class SyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             self._client.close()
-        for connections in (self._connections, self._set_aside):
+        for connections in (self._connections, self._retired):
             while connections:
                 connections.popitem()[1].close()
 
@@ -102,8 +102,8 @@ class SyncDriver:
         """Send a request and read the reply to it.
 
         The connection is out of reach meanwhile. Wherever Ctrl-C comes, nobody else reads on it what was
-        meant for this call. One that was given up while it was open is set aside unused: as long as it lives,
-        the server was not restarted.
+        meant for this call. One that is not used again and still open is retired: as long as it lives, the
+        server was not restarted.
         """
         if self._client is not None:
             return self._client.ask(asked)
@@ -114,14 +114,19 @@ class SyncDriver:
             connection.close()
             raise
         except BaseException:
-            if self._set_aside.setdefault(asked.call.server, connection) is not connection:
-                connection.close()
+            self._retire(asked.call.server, connection)
             raise
         if reusable:
             self._connections[asked.call.server] = connection
-        else:
+        elif reply.closing:
             connection.close()
+        else:
+            self._retire(asked.call.server, connection)
         return reply
+
+    def _retire(self, server: str, connection: Connection) -> None:
+        if self._retired.setdefault(server, connection) is not connection:
+            connection.close()
 
     def _take_connection(self, asked: Send) -> Connection:
         """Return a connection for a request, taken out of those that are kept.
@@ -142,8 +147,8 @@ class SyncDriver:
         if not numbers.proves(connection, call):
             self._connections[call.server] = connection
             raise MaybeRestarted
-        if self._set_aside and connection.number == call.connection:
-            self._set_aside.popitem()[1].close()  # the environment was heard since
+        if self._retired and connection.number == call.connection:
+            self._retired.popitem()[1].close()  # the environment was heard since
         return connection
 
 

@@ -160,7 +160,7 @@ def _take_env(pool: LeasePool, slot: Slot | None, task_id: int, *, fresh: bool) 
             return pool.add_lease(left, fresh=False, slot=slot)
         _check_room(pool, len(listed))
     memory = Memory()
-    env_id = yield from memory.listen(at(pool.server, wire.create(task_id)), pool)
+    env_id = yield from memory.listen(at(pool.server, wire.create(task_id)), pool.gateway)
     if env_id in (listed or ()):
         raise pool.id_in_use(env_id)
     lease = pool.add_new(env_id, slot)

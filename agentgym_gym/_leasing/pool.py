@@ -19,7 +19,7 @@ from agentgym_gym import _lifecycle
 from agentgym_gym._leasing.capacity import Slot, Slots
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
-from agentgym_gym._leasing.recognition import Memory, ask_own
+from agentgym_gym._leasing.recognition import Gateway, Memory, ask_own
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import InThread, WaitingFlow
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.wire import Wire
 
 __all__ = ["QUARANTINE_SECONDS", "Lease", "LeasePool", "Waiter", "pool_of"]
 
@@ -81,9 +82,23 @@ class Lease:
         """Whether this process took the lease; a forked child inherits the object, but not the right."""
         return self._process.current
 
+    @property
+    def wire(self) -> Wire:
+        """The wire of the server."""
+        return self.pool.environment.wire
+
+    @property
+    def gateway(self) -> Gateway:
+        """What is known of a gateway before the server."""
+        return self.pool.gateway
+
     def revoke(self) -> None:
-        """Note that the id belongs to another lease now."""
+        """Note that the id belongs to another lease now, or may be somebody else's."""
         self._revoked = True
+
+    def forget(self) -> WaitingFlow[None]:
+        """Note that the id is somebody else's: not ours to close, also not when this process has died."""
+        yield from self.pool.forget(self)
 
     def check(self) -> None:
         """Raise unless the remote environment may be used.
@@ -113,7 +128,7 @@ class LeasePool:
         journal: The record of what is held; None where the server closes nothing.
         identified: Whether it is known that the server serves the environment.
         epoch: How often the server went away.
-        away: How often a gateway said that the server behind it is away.
+        gateway: What is known of a gateway before the server.
         waiting: Who waits for a place, first come first served.
         clock: Returns the time in seconds; `time.monotonic`, or that of a test.
     """
@@ -126,7 +141,7 @@ class LeasePool:
         self.clock = clock
         self.breaker = CircuitBreaker(server, clock=clock)
         self.epoch = 0
-        self.away = 0
+        self.gateway = Gateway()
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
         self._free: list[int] = []
@@ -326,19 +341,17 @@ class LeasePool:
             yield InThread(self.journal.flush)
         return True
 
-    def forget(self, lease: Lease) -> bool:
-        """Note that an environment is not the one that the lease was on.
-
-        Returns:
-            Whether it is on record, so that the record is to be written.
-        """
+    def forget(self, lease: Lease) -> WaitingFlow[None]:
+        """Note that an environment is not the one that a lease was on."""
         with self._lock:
             lease.revoke()
-            self._tell("lease lost", lease.env_id)
-            if self.journal is None or self._held.get(lease.env_id, lease) is not lease:
-                return False
-            self.journal.discard(lease.env_id)
-            return True
+            # Another lease may be on the id by now.
+            on_record = self.journal is not None and self._held.get(lease.env_id, lease) is lease
+            if self.journal is not None and on_record:
+                self.journal.discard(lease.env_id)
+        self._tell("lease lost", lease.env_id)
+        if self.journal is not None and on_record:
+            yield InThread(self.journal.flush)
 
     def note_reply(self) -> None:
         """Note that the server answered a call."""

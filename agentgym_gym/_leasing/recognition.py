@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agentgym_gym._text import redact
-from agentgym_gym.calls import InThread, MaybeRestarted
+from agentgym_gym.calls import MaybeRestarted
 from agentgym_gym.errors import Fault, LeaseLost
 
 if TYPE_CHECKING:
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym._leasing.pool import Lease, LeasePool
     from agentgym_gym.calls import Flow, Reply, Stage, WaitingFlow
-    from agentgym_gym.wire import Seen
+    from agentgym_gym.wire import Seen, Wire
 
-__all__ = ["Memory", "ask_own"]
+__all__ = ["Gateway", "Memory", "ask_own"]
 
 T = TypeVar("T")
 
@@ -37,6 +36,17 @@ _AWAY = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPS
 
 
 @dataclass
+class Gateway:
+    """What is known of a gateway before a server, whose connections prove only that the gateway lives.
+
+    Attributes:
+        away: How often it said that the server behind it is away.
+    """
+
+    away: int = 0
+
+
+@dataclass
 class Memory:
     """What is known of a remote environment, whoever has the lease on it.
 
@@ -45,20 +55,20 @@ class Memory:
         closing: Whether the server said that it closes that connection.
         away: How often a gateway had said by then that the server behind it is away.
         seen: What was last seen of it; None where no task was started in it.
-        in_doubt: Whether a request was sent since, and not answered as it should be.
+        uncertain: Whether a request was sent since, and not answered as it should be.
     """
 
     connection: int = 0
     closing: bool = False
     away: int = 0
     seen: Seen | None = None
-    in_doubt: bool = False
+    uncertain: bool = False
 
-    def hear(self, reply: Reply, pool: LeasePool) -> None:
+    def note(self, reply: Reply, gateway: Gateway) -> None:
         """Note a reply."""
-        self.connection, self.closing, self.away = reply.connection, reply.closing, pool.away
+        self.connection, self.closing, self.away = reply.connection, reply.closing, gateway.away
 
-    def listen(self, flow: Flow[T], pool: LeasePool) -> Flow[T]:
+    def listen(self, flow: Flow[T], gateway: Gateway) -> Flow[T]:
         """Run a flow, and note the replies."""
         try:
             call = next(flow)
@@ -68,7 +78,7 @@ class Memory:
                 except Exception as error:  # noqa: BLE001 - it is for the flow
                     call = flow.throw(error)
                 else:
-                    self.hear(reply, pool)
+                    self.note(reply, gateway)
                     call = flow.send(reply)
         except StopIteration as stop:
             result: T = stop.value
@@ -77,8 +87,33 @@ class Memory:
             flow.close()
 
 
+class Recognisable(Protocol):
+    """A lease, as this module sees it."""
+
+    env_id: int
+    memory: Memory
+
+    @property
+    def server(self) -> str:
+        """Base URL of the server."""
+
+    @property
+    def wire(self) -> Wire:
+        """The wire of the server."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """What is known of a gateway before the server."""
+
+    def revoke(self) -> None:
+        """Give up the environment, which stays on record."""
+
+    def forget(self) -> WaitingFlow[None]:
+        """Give up the environment, and take it off the record."""
+
+
 def ask_own(
-    lease: Lease, begin: Callable[[], Flow[T]], stats: Stats | None, *, within: Stage | None = None
+    lease: Recognisable, begin: Callable[[], Flow[T]], stats: Stats | None, *, within: Stage | None = None
 ) -> WaitingFlow[T]:
     """Run a flow on the remote environment of a lease, if it surely is the one that the lease is on.
 
@@ -95,27 +130,24 @@ def ask_own(
         LeaseLost: The environment is another's, or gone, or nobody can tell. The flow was not run.
         Fault: The flow, or the look, failed.
     """
-    memory, pool = lease.memory, lease.pool
-    proof: int | None = memory.connection if pool.environment.wire.repeats_ids else None
+    memory, gateway = lease.memory, lease.gateway
+    proof: int | None = memory.connection if lease.wire.repeats_ids else None
     # No look can tell anything then, so that it is enough if another connection proves that the server lives.
-    witness = memory.in_doubt or memory.seen is None
+    witness = memory.uncertain or memory.seen is None
     tries = 0
     while True:
-        if proof is None or memory.away == pool.away:
+        if proof is None or memory.away == gateway.away:
             try:
                 return (yield from _send(lease, begin(), proof, witness=witness))
             except MaybeRestarted as error:
                 if error.after is not None and tries >= _RETRIES:
                     raise error.after from None
-                if memory.in_doubt and not witness:
-                    tries, witness = tries + 1, True
-                    continue
         tries += 1
         if tries > _MOST_LOOKS:
-            return (yield from _lose(lease, in_doubt=True))
+            return (yield from _lose(lease, uncertain=True))
         if memory.seen is None:
             # A new one. What said that it closes the connection was there when it did.
-            known: bool | None = memory.closing and not memory.in_doubt
+            known: bool | None = memory.closing and not memory.uncertain
             proof = None
         else:
             replies: list[Reply] = []
@@ -123,15 +155,17 @@ def ask_own(
             # Where nothing can be looked at, or the server closes each connection, this is all there is.
             proof, witness = (None if not replies or memory.closing else memory.connection), False
         if not known:
-            in_doubt = known is False and (memory.in_doubt or memory.seen is None)
-            return (yield from _lose(lease, in_doubt=in_doubt))
+            uncertain = known is False and (memory.uncertain or memory.seen is None)
+            return (yield from _lose(lease, uncertain=uncertain))
 
 
 def _look(
-    lease: Lease, seen: Seen, stats: Stats | None, replies: list[Reply], within: Stage | None
+    lease: Recognisable, seen: Seen, stats: Stats | None, replies: list[Reply], within: Stage | None
 ) -> Flow[bool | None]:
     """Look at the environment of a lease; return what `Wire.recognise` returns, and keep the replies."""
-    flow = lease.pool.environment.wire.recognise(lease.env_id, seen)
+    flow = lease.wire.recognise(
+        lease.env_id, seen if lease.memory.uncertain else replace(seen, unanswered="")
+    )
     try:
         call = next(flow)
         while True:
@@ -143,7 +177,7 @@ def _look(
                 call = flow.throw(error)
             else:
                 replies.append(reply)
-                lease.memory.hear(reply, lease.pool)
+                lease.memory.note(reply, lease.gateway)
                 call = flow.send(reply)
     except StopIteration as stop:
         known: bool | None = stop.value
@@ -152,54 +186,53 @@ def _look(
         flow.close()
 
 
-def _send(lease: Lease, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:
+def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:
     """Run a flow whose first call goes over a connection of a certain number, or of a lower one.
 
     The first reply is the next proof: what the flow asks beyond it is asked of whatever has answered.
     """
-    memory, heard, was_in_doubt = lease.memory, False, lease.memory.in_doubt
+    memory, heard, was_uncertain = lease.memory, False, lease.memory.uncertain
     try:
         call = replace(next(flow), server=lease.server, connection=proof, witness=witness)
-        memory.in_doubt = True
+        memory.uncertain = True
         while True:
             try:
                 reply = yield call
             except (Fault, MaybeRestarted) as error:
                 if not heard and not error.was_sent:
-                    memory.in_doubt = was_in_doubt
+                    memory.uncertain = was_uncertain
                 call = flow.throw(error).on(lease.server)
             else:
                 if not heard:
-                    memory.hear(reply, lease.pool)
+                    memory.note(reply, lease.gateway)
                 heard = True
-                lease.pool.away += reply.status in _AWAY
+                lease.gateway.away += reply.status in _AWAY
                 call = flow.send(reply).on(lease.server)
     except StopIteration as stop:
-        memory.in_doubt = False
+        memory.uncertain = False
         result: T = stop.value
         return result
     finally:
         flow.close()
 
 
-def _lose(lease: Lease, *, in_doubt: bool) -> WaitingFlow[NoReturn]:
+def _lose(lease: Recognisable, *, uncertain: bool) -> WaitingFlow[NoReturn]:
     """Give up a lease: its environment is not used and not closed any more.
 
     Args:
         lease: The lease.
-        in_doubt: Whether the environment may still be ours. Then it stays on record, so that
+        uncertain: Whether the environment may still be ours. Then it stays on record, so that
             ``agentgym leases`` can close it.
 
     Raises:
         LeaseLost: Always.
     """
     where = f"remote environment {lease.env_id} on {redact(lease.server)}"
-    if in_doubt:
+    if uncertain:
         lease.revoke()
         raise LeaseLost(
             f"the connection to {where} broke before all was answered, and nobody can tell whether what is "
             "there now is still ours: it is neither used nor closed"
         )
-    if lease.pool.forget(lease):
-        yield InThread(lease.pool.journal.flush)  # type: ignore[union-attr] # it was noted there
+    yield from lease.forget()
     raise LeaseLost(f"{where} is not the one that was last seen there: the server was restarted meanwhile")

@@ -1,4 +1,4 @@
-"""A server of TextCraft's and of Maze's wire that restarts at its port, and then knows only somebody else's."""
+"""A server of TextCraft's and of Maze's wire that restarts at its port, and has forgotten all then."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class RestartingServer(FakeServer):
         self.keep_alive = True
         self.taken = 4
         self._number = 0
+        self._life = 0
         self._ids = itertools.count()
         self._lock = threading.RLock()
         super().__init__(self._in_time)
@@ -57,6 +58,7 @@ class RestartingServer(FakeServer):
     def restart(self) -> None:
         """End all connections, forget all environments, and let the other make some."""
         with self._lock:
+            self._life += 1
             self.envs.clear()
             self._ids = itertools.count()
             for _ in range(self.taken):
@@ -74,8 +76,14 @@ class RestartingServer(FakeServer):
         """What the environments of the other show."""
         return [shown for owner, shown in self.envs.values() if owner == OTHER]
 
+    def _serve(self, connected: socket.socket) -> None:
+        vars(threading.current_thread())["life"] = self._life
+        super()._serve(connected)
+
     def _in_time(self, request: Request) -> Answer:
         with self._lock:
+            if vars(threading.current_thread())["life"] != self._life:
+                raise ConnectionAbortedError  # what was asked of the server that is gone
             self.asked[request.path] += 1
             self._number += 1
             due = self._number == self.restart_at
@@ -110,15 +118,15 @@ class RestartingServer(FakeServer):
             env_id = next(self._ids)
             self.envs[env_id] = (client, "nothing")
             return {"id": env_id}
-        if path == "/observation":
-            env_id = int(request.query.removeprefix("id="))
-            return (
-                self.envs[env_id][1] if env_id in self.envs else {"error": f"The id {env_id} is not valid."}
-            )
         body = request.json
-        env_id = body.get("id")
-        if env_id not in self.envs:
-            return {"error": f"The id {env_id} is not valid."}
+        env_id = int(request.query.removeprefix("id=") or body["id"])
+        if env_id in self.envs:
+            return (
+                self.envs[env_id][1] if path == "/observation" else self._change(path, client, env_id, body)
+            )
+        return {"error": f"The id {env_id} is not valid."}
+
+    def _change(self, path: str, client: str, env_id: int, body: dict[str, Any]) -> Any:
         owner, shown = self.envs[env_id]
         if owner != client:
             self.thefts.append(Theft(path, client, owner))
