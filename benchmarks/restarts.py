@@ -3,7 +3,7 @@
     python benchmarks/restarts.py --kills 200 --seed 0
 
 Each round plays TextCraft or Maze, by the sync, the async or the vector environment. At a random moment the
-server is killed and started again at its port. Then somebody else, who speaks HTTP without this library, makes
+server is killed and started again at its port. Then somebody else, who speaks HTTP on his own, makes
 as many environments as there are ids in use, starts a task in each and plays. When the client has gone on and
 closed, each of those environments must show what its owner saw last. The exit status is 1 if one does not.
 """
