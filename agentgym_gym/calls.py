@@ -110,9 +110,18 @@ class Call:
             return None
         return _encode(self.body).encode("ascii")
 
-    def on(self, server: str) -> Call:
-        """Return the same call of a server."""
-        return Call(self.stage, self.method, self.path, self.body, self.query, server)
+    def on(
+        self,
+        server: str,
+        *,
+        connection: int | None = None,
+        witness: bool = False,
+        within: Stage | None = None,
+    ) -> Call:
+        """Return the same call of a server; see the attributes for the arguments."""
+        return Call(
+            self.stage, self.method, self.path, self.body, self.query, server, connection, witness, within
+        )
 
     def __str__(self) -> str:
         """Say what was asked of whom, for error messages: never the body, never a password."""

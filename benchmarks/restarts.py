@@ -94,7 +94,8 @@ class Moments:
 
 def play(kind: str, way: str, url: str, moments: Moments) -> Counter[str]:
     """Play on until it is over, thinking now and then; close; return the faults."""
-    name, options = NAMES[kind], {"server": url, "timeout": 20, "max_turns": 6}
+    name = NAMES[kind]
+    options: dict[str, Any] = {"server": url, "timeout": 20, "max_turns": 6}
     if way == "vector":
         return _vector(AgentGymVectorEnv(OURS, name, **options), kind, moments)
     loop = asyncio.new_event_loop()
@@ -113,7 +114,7 @@ def play(kind: str, way: str, url: str, moments: Moments) -> Counter[str]:
         moments.think()
     done(env.close())
     loop.close()
-    return env.stats.faults
+    return Counter(env.stats.faults)
 
 
 def _vector(envs: AgentGymVectorEnv, kind: str, moments: Moments) -> Counter[str]:

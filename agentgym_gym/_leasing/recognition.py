@@ -172,7 +172,7 @@ def _look(
             if stats is not None:
                 stats.looks += 1
             try:
-                reply = yield replace(call, server=lease.server, within=within)
+                reply = yield call.on(lease.server, within=within)
             except Exception as error:  # noqa: BLE001 - it is for the flow
                 call = flow.throw(error)
             else:
@@ -193,7 +193,7 @@ def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: boo
     """
     memory, heard, was_uncertain = lease.memory, False, lease.memory.uncertain
     try:
-        call = replace(next(flow), server=lease.server, connection=proof, witness=witness)
+        call = next(flow).on(lease.server, connection=proof, witness=witness)
         memory.uncertain = True
         while True:
             try:
