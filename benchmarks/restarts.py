@@ -62,8 +62,9 @@ class Other:
 
 def restart(server: LocalServer, kind: str) -> LocalServer:
     """Kill a server with all it knows, and start it again at its port."""
-    server.process.send_signal(signal.SIGKILL)
-    server.process.wait()
+    if server.process is not None:
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
     again = LocalServer(kind, port=int(server.url.rpartition(":")[2]))
     again.start()
     return again
