@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from agentgym_gym._leasing.pool import Holder, Lease, LeasePool, Waiter, pool_of
+from agentgym_gym._leasing.recognition import Memory
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Flow, InThread, Wait, WaitingFlow, at, listening
@@ -165,11 +166,12 @@ def _take_env(
         if left in listed and not pool.holds(left) and not fresh:
             return pool.add_lease(left, holder, fresh=False, slot=slot)
         _check_room(pool, len(listed))
-    creating = listening(wire.create(task_id), pool.late_create(task_id, holder))
-    env_id = yield from at(pool.server, creating)
+    memory = Memory()
+    creating = at(pool.server, listening(wire.create(task_id), pool.late_create(task_id, holder)))
+    env_id = yield from memory.listen(creating, pool.gateway)
     if env_id in (listed or ()):
         raise pool.id_in_use(env_id)
-    lease = pool.add_new(env_id, slot, holder)
+    lease = pool.add_new(env_id, slot, holder, memory)
     if slot is not None:
         slot.env_id = None if listed is None else env_id
         yield InThread(slot.save)

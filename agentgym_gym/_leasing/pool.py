@@ -20,9 +20,10 @@ from agentgym_gym import _lifecycle
 from agentgym_gym._leasing.capacity import Slot, Slots
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
+from agentgym_gym._leasing.recognition import Gateway, Memory, ask_own
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import InThread, WaitingFlow, at
+from agentgym_gym.calls import InThread, WaitingFlow
 from agentgym_gym.errors import ConnectionLost, Fault, LeaseLost, ServerFull, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.calls import Flow, Reply
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.wire import Wire
 
 __all__ = ["QUARANTINE_SECONDS", "Holder", "Lease", "LeasePool", "Waiter", "pool_of"]
 
@@ -57,10 +59,18 @@ class Lease:
         slot: Its slot, on a server with a fixed capacity.
         released: Whether it was released, and must not be used any more.
         unclosed: Whether it was released, and nobody knows whether the server closed its environment.
+        memory: What is known of the remote environment.
     """
 
     def __init__(
-        self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool, slot: Slot | None = None
+        self,
+        pool: LeasePool,
+        env_id: int,
+        *,
+        epoch: int,
+        fresh: bool,
+        slot: Slot | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.pool = pool
         self.slot = slot
@@ -72,6 +82,7 @@ class Lease:
         self.idle = False
         self.released = False
         self.unclosed = False
+        self.memory = memory or Memory()
         self._epoch = epoch
         self._process = _lifecycle.ProcessId()
         self._revoked = False
@@ -91,9 +102,23 @@ class Lease:
         """Whether this process took the lease; a forked child inherits the object, but not the right."""
         return self._process.current
 
+    @property
+    def wire(self) -> Wire:
+        """The wire of the server."""
+        return self.pool.environment.wire
+
+    @property
+    def gateway(self) -> Gateway:
+        """What is known of a gateway before the server."""
+        return self.pool.gateway
+
     def revoke(self) -> None:
-        """Note that the id belongs to another lease now."""
+        """Note that the id belongs to another lease now, or may be somebody else's."""
         self._revoked = True
+
+    def forget(self) -> WaitingFlow[None]:
+        """Note that the id is somebody else's: not ours to close, also not when this process has died."""
+        yield from self.pool.forget(self)
 
     def check(self) -> None:
         """Raise unless the remote environment may be used.
@@ -155,6 +180,7 @@ class LeasePool:
         journal: The record of what is held; None where the server closes nothing.
         identified: Whether it is known that the server serves the environment.
         epoch: How often the server went away.
+        gateway: What is known of a gateway before the server.
         waiting: Who waits for a place, first come first served.
         clock: Returns the time in seconds; `time.monotonic`, or that of a test.
     """
@@ -167,10 +193,12 @@ class LeasePool:
         self.clock = clock
         self.breaker = CircuitBreaker(server, clock=clock)
         self.epoch = 0
+        self.gateway = Gateway()
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
         self._unclosed: dict[int, Lease] = {}
         self._free: list[int] = []
+        self._memories: dict[int, Memory] = {}  # of the environments that nobody holds
         self._quarantine: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
@@ -257,6 +285,7 @@ class LeasePool:
             lease = next((each for each in self._held.values() if each.idle and each.current), None)
             if lease is None:
                 return None
+            self._memories[lease.env_id] = lease.memory
             heir = self.add_lease(lease.env_id, holder, fresh=False, slot=lease.slot)
             lease.revoke()
             lease.slot = None
@@ -276,8 +305,16 @@ class LeasePool:
         with self._lock:
             return self.add_lease(self._free.pop(), holder, fresh=False, slot=slot) if self._free else None
 
-    def add_new(self, env_id: int, slot: Slot | None, holder: Holder | None = None) -> Lease:
+    def add_new(
+        self, env_id: int, slot: Slot | None, holder: Holder | None = None, memory: Memory | None = None
+    ) -> Lease:
         """Return a lease on an id that the server has just given out.
+
+        Args:
+            env_id: The id.
+            slot: Its slot, if it has one.
+            holder: Who the lease is for, where it is noted.
+            memory: What is known of the environment.
 
         Raises:
             ServerFull: The id is in use.
@@ -294,6 +331,7 @@ class LeasePool:
                 unclosed.revoke()  # likewise
             if env_id in self._free:
                 self._free.remove(env_id)
+            self._memories[env_id] = memory or Memory()
             self._quarantine = deque(entry for entry in self._quarantine if entry[1].env_id != env_id)
             if self.journal is not None:
                 self.journal.add(env_id)
@@ -312,7 +350,8 @@ class LeasePool:
 
     def add_lease(self, env_id: int, holder: Holder, *, fresh: bool, slot: Slot | None) -> Lease:
         """Return a lease on an id that no lease of this process is on."""
-        lease = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)
+        memory = self._memories.pop(env_id, None)
+        lease = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot, memory=memory)
         holder.leases.append(lease)
         self._held[env_id] = lease
         self._tell("lease made", env_id, fresh=fresh)
@@ -368,17 +407,19 @@ class LeasePool:
     def _close(self, lease: Lease, stats: Stats | None) -> WaitingFlow[bool]:
         """Close a remote environment; return whether the server did."""
         try:
-            yield from at(self.server, self.environment.wire.close(lease.env_id))
+            yield from ask_own(
+                lease, lambda: self.environment.wire.close(lease.env_id), stats, within="close"
+            )
         except Fault as error:
             if stats is not None:
                 stats.fault(error, server=self.server, stage="close")
             self._tell("lease not closed", lease.env_id, message=str(error))
-            if isinstance(error, (ServerTimeout, ConnectionLost)) or (
+            lease.unclosed = isinstance(error, (ServerTimeout, ConnectionLost)) or (
                 isinstance(error, ServerUnreachable) and error.refused is False
-            ):
-                lease.unclosed = True
+            )
+            if lease.unclosed:
                 self._unclosed[lease.env_id] = lease
-            return False
+            return isinstance(error, LeaseLost)  # the server has answered
         lease.unclosed = False
         self._unclosed.pop(lease.env_id, None)
         if self.journal is not None:
@@ -406,7 +447,9 @@ class LeasePool:
                     or any(env_id == each.env_id for each in holder.leases)
                 ):
                     return
-                lease = self.add_new(env_id, None)
+                memory = Memory()
+                memory.note(reply, self.gateway)
+                lease = self.add_new(env_id, None, memory=memory)
             except Fault:
                 return
             try:
@@ -439,6 +482,18 @@ class LeasePool:
 
         return late
 
+    def forget(self, lease: Lease) -> WaitingFlow[None]:
+        """Note that an environment is not the one that a lease was on."""
+        with self._lock:
+            lease.revoke()
+            # Another lease may be on the id by now.
+            on_record = self.journal is not None and self._held.get(lease.env_id, lease) is lease
+            if self.journal is not None and on_record:
+                self.journal.discard(lease.env_id)
+        self._tell("lease lost", lease.env_id)
+        if self.journal is not None and on_record:
+            yield InThread(self.journal.flush)
+
     def note_reply(self) -> None:
         """Note that the server answered a call."""
         self.breaker.note(None)
@@ -454,6 +509,7 @@ class LeasePool:
             self.identified = False
             self._free.clear()
             self._unclosed.clear()
+            self._memories.clear()
             self._held.clear()  # nobody can play in them any more, and they take up no room
             for _, lease in self._quarantine:
                 self._release_soon(lease.slot)
@@ -469,6 +525,7 @@ class LeasePool:
     def _keep(self, lease: Lease) -> None:
         """Keep an environment that cannot be closed for reuse, by its slot if the slot tells its id."""
         in_slot = lease.slot is not None and lease.slot.env_id == lease.env_id
+        self._memories[lease.env_id] = lease.memory
         if lease.unusable and lease.slot is not None:
             lease.slot.env_id = None
         elif not lease.unusable and not in_slot:
