@@ -14,7 +14,8 @@ from gymnasium.error import ResetNeeded
 
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.acquire import acquire
-from agentgym_gym._leasing.pool import Holder
+from agentgym_gym._leasing.late_replies import late_reply
+from agentgym_gym._leasing.lease import Holder
 from agentgym_gym._leasing.recognition import ask_own
 from agentgym_gym._text import scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from agentgym_gym._leasing.pool import Lease
+    from agentgym_gym._leasing.lease import Lease
     from agentgym_gym.calls import Flow, Stage, WaitingFlow
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, ParsedReply
@@ -263,7 +264,7 @@ class Episode:
 
         def wanted() -> Flow[T]:
             # Where nothing can be closed it is of use to know when the server is done.
-            return begin() if self.wire.closes else listening(begin(), lease.pool.late_reply(lease))
+            return begin() if self.wire.closes else listening(begin(), late_reply(lease))
 
         try:
             lease.check()

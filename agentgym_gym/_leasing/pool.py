@@ -11,15 +11,16 @@ import logging
 import math
 import threading
 import time
+import weakref
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym import _lifecycle
 from agentgym_gym._leasing.capacity import Slot, Slots
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
+from agentgym_gym._leasing.lease import Holder, Lease
 from agentgym_gym._leasing.recognition import Gateway, Memory, ask_own
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
@@ -30,141 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym.calls import Flow, Reply
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.wire import Wire
 
-__all__ = ["QUARANTINE_SECONDS", "Holder", "Lease", "LeasePool", "Waiter", "pool_of"]
+__all__ = ["QUARANTINE_SECONDS", "LeasePool", "Waiter", "pool_of"]
 
 QUARANTINE_SECONDS = 300.0
 """How long an id is in quarantine: it cannot be closed, and a request may still be running in it."""
-
-# A gateway's own replies, which do not say that the server is done.
-_NOT_OF_THE_SERVER = frozenset(
-    {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
-)
-
-
-class Lease:
-    """The right to use one remote environment.
-
-    Attributes:
-        pool: The pool it came from.
-        env_id: The id on the server.
-        fresh: Whether the environment was made for this lease and has not been played.
-        maybe_busy: Whether a request may still be running in the remote environment.
-        answered: Whether the server has answered that request since, when nobody waited for it any more.
-        unusable: Whether the remote environment could not be reset, and is not reused.
-        idle: Whether the episode in it is over, so that the lease may go to someone who waits for one.
-        slot: Its slot, on a server with a fixed capacity.
-        released: Whether it was released, and must not be used any more.
-        unclosed: Whether it was released, and nobody knows whether the server closed its environment.
-        memory: What is known of the remote environment.
-    """
-
-    def __init__(
-        self,
-        pool: LeasePool,
-        env_id: int,
-        *,
-        epoch: int,
-        fresh: bool,
-        slot: Slot | None = None,
-        memory: Memory | None = None,
-    ) -> None:
-        self.pool = pool
-        self.slot = slot
-        self.env_id = env_id
-        self.fresh = fresh
-        self.maybe_busy = False
-        self.answered = False
-        self.unusable = False
-        self.idle = False
-        self.released = False
-        self.unclosed = False
-        self.memory = memory or Memory()
-        self._epoch = epoch
-        self._process = _lifecycle.ProcessId()
-        self._revoked = False
-
-    @property
-    def server(self) -> str:
-        """Base URL of the server."""
-        return self.pool.server
-
-    @property
-    def current(self) -> bool:
-        """Whether the remote environment may still exist: the server did not go away since."""
-        return self.ours and not self._revoked and self._epoch == self.pool.epoch
-
-    @property
-    def ours(self) -> bool:
-        """Whether this process took the lease; a forked child inherits the object, but not the right."""
-        return self._process.current
-
-    @property
-    def wire(self) -> Wire:
-        """The wire of the server."""
-        return self.pool.environment.wire
-
-    @property
-    def gateway(self) -> Gateway:
-        """What is known of a gateway before the server."""
-        return self.pool.gateway
-
-    def revoke(self) -> None:
-        """Note that the id belongs to another lease now, or may be somebody else's."""
-        self._revoked = True
-
-    def forget(self) -> WaitingFlow[None]:
-        """Note that the id is somebody else's: not ours to close, also not when this process has died."""
-        yield from self.pool.forget(self)
-
-    def check(self) -> None:
-        """Raise unless the remote environment may be used.
-
-        Raises:
-            LeaseLost: It belongs to another process, or the server gave its id to someone else.
-        """
-        if not self.ours:
-            raise LeaseLost("this environment was made in another process; make one in each process")
-        if not self.current:
-            raise LeaseLost(f"{redact(self.server)} was restarted and lost remote environment {self.env_id}")
-
-    def __repr__(self) -> str:
-        return f"Lease({redact(self.server)!r}, {self.env_id})"
-
-
-class Holder:
-    """Who leases are made for: an episode, which releases them.
-
-    A lease is noted here before anything else can happen to it, so that none is lost to an interrupt.
-
-    Attributes:
-        leases: Those that were not released, or whose environment may still be open.
-        run: Runs a flow in the calling thread, which is not the holder's; None where it cannot.
-    """
-
-    def __init__(self, run: Callable[[WaitingFlow[bool]], object] | None = None) -> None:
-        self.leases: list[Lease] = []
-        self.run = run
-
-    @property
-    def server(self) -> str:
-        """Base URL of the server of one of the leases; empty where there are none."""
-        return next((lease.server for lease in list(self.leases)), "")
-
-    def owes(self, *, again: bool) -> list[Lease]:
-        """Return the leases that are to be released, those first that were not yet.
-
-        Args:
-            again: Whether to try again to close what may still be open.
-        """
-        for lease in list(self.leases):
-            if lease.released and not (lease.unclosed and lease.current):
-                self.leases.remove(lease)
-        owed = [lease for lease in list(self.leases) if again or not lease.released]
-        return sorted(owed, key=lambda lease: lease.released)
 
 
 class LeasePool:
@@ -196,7 +68,7 @@ class LeasePool:
         self.gateway = Gateway()
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
-        self._unclosed: dict[int, Lease] = {}
+        self._unclosed: weakref.WeakValueDictionary[int, Lease] = weakref.WeakValueDictionary()
         self._free: list[int] = []
         self._memories: dict[int, Memory] = {}  # of the environments that nobody holds
         self._quarantine: deque[tuple[float, Lease]] = deque()
@@ -337,9 +209,9 @@ class LeasePool:
                 self.journal.add(env_id)
             return self.add_lease(env_id, holder or Holder(), fresh=True, slot=slot)
 
-    def holds(self, env_id: int) -> bool:
-        """Whether a lease of this process is on an id."""
-        return env_id in self._held
+    def lease_on(self, env_id: int) -> Lease | None:
+        """Return the lease of this process on an id; one that is to be closed again, too."""
+        return self._held.get(env_id) or self._unclosed.get(env_id)
 
     def id_in_use(self, env_id: int) -> ServerFull:
         """Return the fault of a server that gave out an id which is in use."""
@@ -427,60 +299,15 @@ class LeasePool:
             yield InThread(self.journal.flush)
         return True
 
-    def late_create(self, task_id: int, holder: Holder) -> Callable[[Reply], None]:
-        """Return what is done with the reply to a ``/create`` that nobody waits for any more.
-
-        Its environment is closed in the thread that has read the reply, or by its holder later.
-
-        Args:
-            task_id: The task it was made for.
-            holder: Who it was made for.
-        """
-        epoch = self.epoch
-
-        def late(reply: Reply) -> None:
-            try:
-                env_id = _id_in(reply, self.environment.wire.create(task_id))
-                if (
-                    env_id is None
-                    or epoch != self.epoch
-                    or any(env_id == each.env_id for each in holder.leases)
-                ):
-                    return
-                memory = Memory()
-                memory.note(reply, self.gateway)
-                lease = self.add_new(env_id, None, memory=memory)
-            except Fault:
-                return
-            try:
-                if self.journal is not None:
-                    self.journal.flush()
-                if holder.run is not None:
-                    holder.run(self.release(lease))
-            finally:
-                holder.leases.append(lease)
-
-        return late
-
-    def late_reply(self, lease: Lease) -> Callable[[Reply], None]:
-        """Return what is done with a reply that nobody waits for any more: no request runs there then.
-
-        Args:
-            lease: The lease on the environment that was asked.
-        """
-
-        def late(reply: Reply) -> None:
-            if reply.status in _NOT_OF_THE_SERVER:
-                return
-            with self._lock:
-                lease.answered = True
-                for entry in [each for each in self._quarantine if each[1] is lease]:
-                    self._quarantine.remove(entry)
-                    self._keep(lease)
-                    self._release_soon(lease.slot)
-                self.offer()
-
-        return late
+    def note_answered(self, lease: Lease) -> None:
+        """Note that no request runs any more in an environment: the server has answered the one given up."""
+        with self._lock:
+            lease.answered = True
+            for entry in [each for each in self._quarantine if each[1] is lease]:
+                self._quarantine.remove(entry)
+                self._keep(lease)
+                self._release_soon(lease.slot)
+            self.offer()
 
     def forget(self, lease: Lease) -> WaitingFlow[None]:
         """Note that an environment is not the one that a lease was on."""
@@ -557,17 +384,6 @@ class Waiter(NamedTuple):
 
 _pools: dict[tuple[int, str], LeasePool] = {}
 _pools_lock = threading.Lock()
-
-
-def _id_in(reply: Reply, create: Flow[int]) -> int | None:
-    """Return the id in a reply to ``/create``; None where it takes more than that one."""
-    try:
-        next(create)
-        create.send(reply)
-    except StopIteration as stop:
-        env_id: int = stop.value
-        return env_id
-    return None
 
 
 def pool_of(environment: Environment, server: str) -> LeasePool:
