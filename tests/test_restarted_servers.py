@@ -91,7 +91,8 @@ class AsyncHttpx(Async):
         super().__init__(*args, http_client=lambda: httpx.AsyncClient(verify=TLS), **options)
 
 
-ALL = pytest.mark.parametrize("kind", [Sync, Async, Vector, Httpx, AsyncHttpx])
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in (AsyncHttpx, Vector, Httpx)]
+ALL = pytest.mark.parametrize("kind", [Sync, Async, Vector, Httpx, SLOW[0]])
 ENVIRONMENTS = pytest.mark.parametrize("environment", ["TextCraft", "Maze"])
 
 
@@ -159,7 +160,7 @@ def test_one_look_for_each_connection_that_was_opened_anew(kind, environment, se
     assert env.stats.faults == {}
 
 
-@ALL
+@pytest.mark.parametrize("kind", [Sync, Async, *SLOW])
 @pytest.mark.parametrize("moment", ["before", "unanswered", "answered"])
 def test_whenever_it_restarts_nobody_is_harmed(kind, moment, server):
     """At each request of a whole life: making, starting, playing, looking, starting again, closing."""
