@@ -39,11 +39,12 @@ format: $(VENV)/.dev ## format the code and repair what ruff can
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.dev ## print the figures of benchmarks/README.md as they are on this machine
-	@for each in $(filter-out benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py)); do \
+	@for each in $(filter-out benchmarks/soak.py benchmarks/restarts.py,$(wildcard benchmarks/[a-z]*.py)); do \
 		echo $$each; $(BIN)/python $$each || exit 1; done
 
-soak: $(VENV)/.dev ## 10,000 episodes at 128 at once on a server that fails: docs/reliability.md
+soak: $(VENV)/.dev ## 10,000 episodes at 128 at once on a server that fails, 200 restarts: docs/reliability.md
 	$(BIN)/python benchmarks/soak.py
+	$(BIN)/python benchmarks/restarts.py
 
 docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
 	$(BIN)/python docs/generate.py

@@ -14,10 +14,12 @@ from gymnasium.error import ResetNeeded
 
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.acquire import acquire
-from agentgym_gym._leasing.pool import Holder
+from agentgym_gym._leasing.late_replies import late_reply
+from agentgym_gym._leasing.lease import Holder
+from agentgym_gym._leasing.recognition import ask_own
 from agentgym_gym._text import scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
-from agentgym_gym.calls import Flow, Stage, WaitingFlow, at, listening
+from agentgym_gym.calls import listening
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
@@ -30,12 +32,15 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     UnknownAction,
 )
-from agentgym_gym.wire import Outcome, Start, Wire
+from agentgym_gym.wire import Outcome, Seen, Start, Wire
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Unpack
 
-    from agentgym_gym._leasing.pool import Lease
+    from agentgym_gym._leasing.lease import Lease
+    from agentgym_gym.calls import Flow, Stage, WaitingFlow
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, ParsedReply
 
@@ -188,8 +193,7 @@ class Episode:
         if isinstance(action, Thought):
             return self._answer("OK.")
         try:
-            step = self.wire.step(self.lease.env_id, str(action))
-            outcome = yield from self._ask(self.lease, step, "step")
+            outcome = yield from self._play(self.lease, str(action))
         except Fault as fault:
             return self._end_by(fault, str(action))
         return self._judge(outcome, str(action))
@@ -210,13 +214,16 @@ class Episode:
     def _start_task(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[Start]:
         """Reset the remote environment we hold, or a free one; where that proves unusable, a new one."""
         lease = self.lease = self.lease or (yield from self._acquire(task_id, servers))
-        if not lease.fresh:
-            try:
-                return (yield from self._reset_remote(lease, task_id))
-            except ServerTimeout:
-                raise  # it has cost all the time there was
-            except Fault:  # what made it unusable may lie in its past, and a new one has none
-                lease = self.lease = yield from self._acquire(task_id, servers, fresh=True)
+        fresh = lease.fresh
+        try:
+            return (yield from self._reset_remote(lease, task_id))
+        except ServerTimeout:
+            raise  # it has cost all the time there was
+        except Fault as fault:
+            # What made it unusable may lie in its past, and a new one has none.
+            if fresh and not isinstance(fault, LeaseLost):
+                raise
+        lease = self.lease = yield from self._acquire(task_id, servers, fresh=True)
         return (yield from self._reset_remote(lease, task_id))
 
     def _acquire(self, task_id: int, servers: Sequence[str], *, fresh: bool = False) -> WaitingFlow[Lease]:
@@ -229,7 +236,7 @@ class Episode:
 
     def _reset_remote(self, lease: Lease, task_id: int) -> WaitingFlow[Start]:
         try:
-            start = yield from self._ask(lease, self.wire.reset(lease.env_id, task_id), "reset")
+            start = yield from self._ask(lease, lambda: self.wire.reset(lease.env_id, task_id), "reset")
         except Fault as fault:
             lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
@@ -237,18 +244,34 @@ class Episode:
             yield from self._release()
             raise
         lease.fresh = False
+        lease.memory.seen = Seen(task_id, start)
         return start
 
-    def _ask(self, lease: Lease, flow: Flow[T], stage: Stage) -> WaitingFlow[T]:
+    def _play(self, lease: Lease, action: str) -> WaitingFlow[Outcome]:
+        def begin() -> Flow[Outcome]:
+            if seen is not None:
+                seen.unanswered = action
+            return self.wire.step(lease.env_id, action)
+
+        seen = lease.memory.seen
+        outcome = yield from self._ask(lease, begin, "step")
+        if seen is not None:
+            seen.outcome, seen.unanswered = outcome, ""
+        return outcome
+
+    def _ask(self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage) -> WaitingFlow[T]:
         """Run a flow on the server of a lease that is still ours, and count the fault that it fails by."""
+
+        def wanted() -> Flow[T]:
+            # Where nothing can be closed it is of use to know when the server is done.
+            return begin() if self.wire.closes else listening(begin(), late_reply(lease))
+
         try:
             lease.check()
             # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
             # episode that looks as if it could go on.
             self._playing, lease.maybe_busy, lease.answered = False, True, False
-            if not self.wire.closes:  # then it is of use to know when the server is done
-                flow = listening(flow, lease.pool.late_reply(lease))
-            answer = yield from at(lease.server, flow)
+            answer = yield from ask_own(lease, wanted, self.stats)
         except Fault as fault:
             lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:

@@ -26,18 +26,20 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from agentgym_gym._text import no_constant, redact, scrub, shown
-from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError
+from agentgym_gym.errors import BadReply, EnvironmentFailed, Fault, ServerError
 
 __all__ = [
     "Body",
     "Call",
     "Flow",
     "InThread",
+    "MaybeRestarted",
     "Reply",
     "Stage",
     "Wait",
     "WaitingFlow",
     "at",
+    "body_of",
     "exchange",
     "listening",
 ]
@@ -71,6 +73,12 @@ class Call:
         server: Base URL without a trailing slash; empty while the call is relative.
         late: Called in another thread with the reply, where that comes when nobody waits for it any more:
             after its time limit, or after the task or program that waited was interrupted.
+        connection: The number of the connection on which its environment was last heard: the call is sent on
+            that one, or on one that was opened before, and else :class:`MaybeRestarted` is thrown in place of
+            a reply. None where any connection will do.
+        witness: Whether any connection of this process to the server, of that number or a lower one, is
+            enough to send the call, be it on a new connection.
+        within: The stage whose time limit holds, if not its own.
     """
 
     stage: Stage
@@ -79,6 +87,9 @@ class Call:
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str | int] = field(default_factory=dict)
     server: str = ""
+    connection: int | None = None
+    witness: bool = False
+    within: Stage | None = None
     late: Callable[[Reply], object] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -103,9 +114,27 @@ class Call:
             return None
         return _encode(self.body).encode("ascii")
 
-    def on(self, server: str) -> Call:
-        """Return the same call of a server."""
-        return Call(self.stage, self.method, self.path, self.body, self.query, server, self.late)
+    def on(
+        self,
+        server: str,
+        *,
+        connection: int | None = None,
+        witness: bool = False,
+        within: Stage | None = None,
+    ) -> Call:
+        """Return the same call of a server; see the attributes for the arguments."""
+        return Call(
+            self.stage,
+            self.method,
+            self.path,
+            self.body,
+            self.query,
+            server,
+            connection,
+            witness,
+            within,
+            self.late,
+        )
 
     def __str__(self) -> str:
         """Say what was asked of whom, for error messages: never the body, never a password."""
@@ -121,12 +150,17 @@ class Reply:
         status: HTTP status code.
         content: The undecoded body.
         headers: The headers by their names in lower case; where several have one name, with commas between.
+        connection: The number of the connection that it came on. They count up as this process opens them;
+            0 where that is not known.
+        closing: Whether the server said that it closes the connection.
     """
 
     call: Call
     status: int
     content: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    connection: int = 0
+    closing: bool = False
 
     def json(self) -> Any:
         """Return the body as JSON.
@@ -144,6 +178,24 @@ class Reply:
         """The beginning of the body, quoted, for an error message."""
         shown = self.content[:_SHOWN].decode("utf-8", errors="replace")
         return repr(shown) + ("…" if len(self.content) > _SHOWN else "")
+
+
+class MaybeRestarted(Exception):
+    """Thrown into a flow in place of a reply: the call was not sent, for the server may have been restarted.
+
+    The connection on which the environment was last heard is gone, and with it the proof that the server
+    which answers now is the one that knows the environment.
+
+    Attributes:
+        after: How the attempt before this one failed; None where this is the first.
+    """
+
+    after: Fault | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether the attempt before this one may have reached the server."""
+        return self.after is not None and self.after.was_sent
 
 
 @dataclass(frozen=True)
@@ -344,7 +396,15 @@ def exchange(call: Call) -> Flow[Body]:
         EnvironmentFailed: The body is an object with an ``error`` key, the way six of the servers report
             failures with status 200. The text under the key may be empty, so the key alone decides.
     """
-    reply = yield call
+    return body_of((yield call))
+
+
+def body_of(reply: Reply) -> Body:
+    """Return the JSON of a reply.
+
+    Raises:
+        ServerError, BadReply, EnvironmentFailed: See :func:`exchange`.
+    """
     if reply.status != HTTPStatus.OK:
         raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
     value = reply.json()

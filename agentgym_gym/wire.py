@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from agentgym_gym.calls import Call, Flow, Reply
-from agentgym_gym.errors import BadReply, ServerError, WrongServer
+from agentgym_gym.calls import Body, Call, Flow, Reply, body_of
+from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongServer
 
-__all__ = ["Outcome", "Score", "Start", "Wire", "greeting_of"]
+__all__ = ["Outcome", "Score", "Seen", "Start", "Wire", "greeting_of", "look"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,33 @@ class Score:
     agentgym_score: float
 
 
+@dataclass
+class Seen:
+    """What was last seen of a remote environment.
+
+    Attributes:
+        task_id: The task that it plays.
+        start: How the episode began.
+        outcome: The last outcome; None where no action was played yet.
+        unanswered: An action that was sent since, and may have been played; empty where there is none.
+    """
+
+    task_id: int
+    start: Start
+    outcome: Outcome | None = None
+    unanswered: str = ""
+
+    @property
+    def observation(self) -> str:
+        """The last observation."""
+        return self.start.observation if self.outcome is None else self.outcome.observation
+
+    @property
+    def done(self) -> bool:
+        """Whether the server called the episode finished."""
+        return self.outcome is not None and self.outcome.done
+
+
 class Wire(ABC):
     """The protocol of one kind of server. Stateless: one instance serves every episode.
 
@@ -83,6 +110,8 @@ class Wire(ABC):
         reissues_ids: Whether a full server hands out ids that are in use, instead of refusing.
         time_limits: Seconds by the name of a limit of `Limits`, where a healthy server needs more than the
             usual default allows.
+        repeats_ids: Whether a server that was restarted gives out the same ids again. Where it does not, an
+            id that it knows is the one that was made.
     """
 
     greeting: ClassVar[str]
@@ -93,6 +122,7 @@ class Wire(ABC):
     capacity: ClassVar[int | None] = None
     reissues_ids: ClassVar[bool] = False
     time_limits: ClassVar[Mapping[str, float]] = {}
+    repeats_ids: ClassVar[bool] = True
 
     def identify(self) -> Flow[None]:
         """Check that the right environment answers.
@@ -156,6 +186,22 @@ class Wire(ABC):
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action, already in the words the server reads."""
 
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at a remote environment, and change nothing in it.
+
+        Asked where the server may have been restarted since, and have given the id to somebody else. By
+        default nothing is asked, and the environment is taken for the one that was seen.
+
+        Args:
+            env_id: Its id.
+            seen: What was last seen of it.
+
+        Returns:
+            Whether it shows what was last seen; None where there is no such environment.
+        """
+        yield from ()
+        return True
+
     def close(self, env_id: int) -> Flow[None]:
         """Free a remote environment. Called only where :attr:`closes` is true."""
         yield from ()
@@ -190,6 +236,25 @@ def greeting_of(reply: Reply, *, plain: bool = False) -> str:
     if reply.status == HTTPStatus.OK and isinstance(said, str):
         return said
     return f"HTTP {reply.status} {reply.excerpt}"
+
+
+def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
+    """Ask what a remote environment shows, for :meth:`Wire.recognise`.
+
+    Returns:
+        What it shows; or, where a server shows nothing once an episode is finished, whether the one that was
+        seen is; None where the server says that there is no such environment.
+
+    Raises:
+        Fault: Something else is wrong.
+    """
+    reply = yield call
+    if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:  # what half of the servers answer to an unknown id
+        return None
+    try:
+        return body_of(reply)
+    except EnvironmentFailed as error:
+        return seen.done if "has finished" in str(error) else None
 
 
 def _routes_in(reply: Reply) -> dict[str, set[str]]:

@@ -302,7 +302,14 @@ def test_what_is_counted(textcraft_url):
     counted = env.stats.as_dict()
     assert 0 < counted.pop("seconds") < 30
     requests = counted.pop("requests")
-    assert counted == {"retries": 0, "connections": 1, "reconnects": 0, "faults": {}, "queued": 0.0}
+    assert counted == {
+        "retries": 0,
+        "connections": 1,
+        "reconnects": 0,
+        "looks": 0,
+        "faults": {},
+        "queued": 0.0,
+    }
     env.step("Action: inventory")
     assert env.stats.requests == requests + 1
     env.close()

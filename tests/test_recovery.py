@@ -61,7 +61,7 @@ def test_a_restart_between_two_steps_is_not_taken_for_a_failure_of_the_agent(ser
     again = restart(server)
     *_, truncated, info = env.step("Action: inventory")
     assert truncated
-    assert info["fault"]["kind"] in {"EnvironmentFailed", "ConnectionLost"}
+    assert info["fault"]["kind"] == "LeaseLost"
     env.reset(options={"task_id": 0})
     assert "fault" not in env.step("Action: inventory")[4]
     env.close()

@@ -43,3 +43,11 @@ def test_nothing_is_lost_in_a_short_soak(tmp_path):
 def test_a_soak_that_does_not_end_has_not_held():
     ended, result = soak("--episodes", 100_000, "--concurrent", 4, "--kills", 0, "--limit", 2)
     assert (ended.returncode, result["held"], result["no_hang"]["held"]) == (1, False, False)
+
+
+@pytest.mark.slow
+def test_nobody_is_harmed_by_restarts():
+    command = [sys.executable, "-W", "error", str(SOAK.with_name("restarts.py")), "--kills", "6"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.startswith("6 kills, 0 environments of somebody else harmed")

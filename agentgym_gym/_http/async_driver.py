@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import late
+from agentgym_gym._http import late, numbers
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
 from agentgym_gym._threads import call_in_thread
-from agentgym_gym.calls import InThread, Reply
+from agentgym_gym.calls import InThread, MaybeRestarted, Reply
 from agentgym_gym.errors import InUse, SetupError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym._http import HttpClient
     from agentgym_gym._http.httpx_client import AwaitedClient
-    from agentgym_gym.calls import WaitingFlow
+    from agentgym_gym.calls import Call, WaitingFlow
 
 __all__ = ["AsyncDriver", "FlowFuture"]
 
@@ -54,6 +54,7 @@ class AsyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
+        self._retired: dict[str, Connection] = {}
         self._client: AwaitedClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import AwaitedClient  # noqa: PLC0415 - for few users
@@ -102,7 +103,7 @@ class AsyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             await self._client.aclose()
-        if self._connections:
+        if self._connections or self._retired:
             self.abandon()
             await asyncio.sleep(0)  # asyncio closes sockets when it comes round
 
@@ -110,17 +111,32 @@ class AsyncDriver:
         """Close the connections without waiting, from wherever."""
         if self._client is not None:
             self._client.abandon()
-        while self._connections:
-            self._connections.popitem()[1].abandon()
+        for connections in (self._connections, self._retired):
+            while connections:
+                connections.popitem()[1].abandon()
 
-    def connection(self, server: str) -> Connection | AwaitedClient | None:
-        """Return what a request to a server can be sent on at once, if there is anything."""
+    def connection(self, call: Call) -> Connection | AwaitedClient | None:
+        """Return what a request can be sent on at once; None if a connection is to be opened for it.
+
+        Raises:
+            MaybeRestarted: None proves that the server was not restarted since the environment was heard.
+        """
         if self._client is not None:
             return self._client
-        connection = self._connections.get(server)
+        connection = self._connections.get(call.server)
         if connection is not None and not connection.usable:
-            self._connections.pop(server).abandon()
+            self._connections.pop(call.server)
+            if not connection.lives or call.server in self._retired:
+                connection.abandon()
+            else:
+                self._retired[call.server] = connection  # it was given up
+            connection = None
+        elif self._retired and connection is not None and connection.number == call.connection:
+            self._retired.popitem()[1].abandon()  # the environment was heard since
+        if connection is None and (call.connection is None or call.witness):
             return None
+        if connection is None or not numbers.proves(connection, call):
+            raise MaybeRestarted
         return connection
 
     async def connect(self, asked: Send) -> Connection:
@@ -195,7 +211,17 @@ class FlowFuture(asyncio.Future[T]):
             self.cancel()
         elif isinstance(asked, Pause):
             self._give_up = self._pause(asked)
-        elif (connection := self._driver.connection(asked.call.server)) is not None:
+        else:
+            self._send(asked)
+
+    def _send(self, asked: Send) -> None:
+        """Send a request, over a new connection if need be."""
+        try:
+            connection = self._driver.connection(asked.call)
+        except MaybeRestarted as error:
+            self.advance(error)
+            return
+        if connection is not None:
             self._ask(connection, asked)
         else:
             self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
@@ -253,6 +279,8 @@ class FlowFuture(asyncio.Future[T]):
     async def _connect(self, asked: Send) -> None:
         try:
             connection = await self._driver.connect(asked)
+            if not numbers.proves(connection, asked.call):
+                raise MaybeRestarted
             if not self.done():
                 self._ask(connection, asked)
         except Exception as error:  # noqa: BLE001 - it is for the flow
@@ -262,7 +290,7 @@ class FlowFuture(asyncio.Future[T]):
         self.advance(failed)
 
     def _ask(self, connection: Connection | AwaitedClient, asked: Send) -> None:
-        self._give_up = connection.close
+        self._give_up = connection.give_up
         connection.ask(asked, self.advance)
 
 

@@ -15,16 +15,24 @@ import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import late
+from agentgym_gym._http import late, numbers
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import ATTEMPT_DELAY, is_address, is_readable, tls_context, unreachable
+from agentgym_gym._http.sockets import (
+    ATTEMPT_DELAY,
+    is_address,
+    is_hung_up,
+    is_readable,
+    tls_context,
+    unreachable,
+)
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
+from agentgym_gym.calls import Reply
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
     from agentgym_gym._http.retry import Send
-    from agentgym_gym.calls import Call, Reply
+    from agentgym_gym.calls import Call
 
 __all__ = ["Connection"]
 
@@ -32,25 +40,31 @@ __all__ = ["Connection"]
 class Connection(asyncio.Protocol):
     """A connection to one server; made by `open`.
 
-    It is closed once anything has gone wrong, the server has said more than it was asked, or will close it
-    itself: a late reply must not be taken for that of the next request.
+    It is not used again once anything has gone wrong, the server has said more than it was asked, or will
+    close it itself: a late reply must not be taken for that of the next request.
 
     Args:
         headers: Sent with every request, beside those of the engine.
+
+    Attributes:
+        number: See `numbers`.
     """
+
+    number = 0
 
     def __init__(self, headers: Headers) -> None:
         self._headers = headers
         self._loop = asyncio.get_running_loop()
         self._process = ProcessId()
         self._transport: asyncio.Transport | None = None
-        self._number = -1
+        self._descriptor = -1
         self._parser: ResponseParser | None = None
         self._call: Call | None = None
         self._answer: Callable[[Reply | Fault], None] | None = None
         self._deadline = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
+        self._given_up = False
 
     @classmethod
     async def open(cls, asked: Send, headers: Headers) -> Connection:
@@ -86,6 +100,7 @@ class Connection(asyncio.Protocol):
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             raise unreachable(call, error) from error
+        numbers.number(call.server, connection)
         (await _connections_of_this_loop()).add(connection)
         return connection
 
@@ -98,9 +113,25 @@ class Connection(asyncio.Protocol):
         """
         return (
             self._transport is not None
+            and not self._given_up
             and self._process.current
             and self._loop is _running_loop()
-            and not is_readable(self._number)
+            and not is_readable(self._descriptor)
+        )
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of its socket."""
+        return self._descriptor
+
+    @property
+    def lives(self) -> bool:
+        """Whether both its ends are open; False where another thread may be closing it."""
+        return (
+            self._transport is not None
+            and self._process.current
+            and (self._loop is _running_loop() or not self._loop.is_running())
+            and not is_hung_up(self._descriptor)
         )
 
     def ask(self, asked: Send, answer: Callable[[Reply | Fault], None]) -> None:
@@ -123,6 +154,15 @@ class Connection(asyncio.Protocol):
         self._call, self._answer, self._parser = asked.call, answer, ResponseParser(asked.call)
         self._wake_at(asked.deadline)
         self._transport.write(request)
+
+    def give_up(self) -> None:
+        """Read no more of it, and leave it open: as long as it lives, the server was not restarted."""
+        if self._answer is not None:
+            self._leave()
+        self._answer = self._parser = None
+        if self._transport is not None and not self._given_up:
+            self._given_up = True
+            self._transport.pause_reading()
 
     def close(self) -> None:
         """Close at once, without a word to the server; in its own event loop, or where that stands still."""
@@ -151,7 +191,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = transport  # type: ignore[assignment]  # that of a stream
-        self._number = transport.get_extra_info("socket").fileno()
+        self._descriptor = transport.get_extra_info("socket").fileno()
 
     def data_received(self, data: bytes) -> None:
         """Read what has come."""
@@ -181,7 +221,7 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, parser: ResponseParser) -> None:
         try:
-            reply = parser.reply()
+            reply = parser.reply(self.number)
         except Fault as fault:
             self._settle(fault)
         else:
@@ -190,8 +230,10 @@ class Connection(asyncio.Protocol):
     def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
         """Tell whoever asked, once there is nothing left to be done here."""
         answer, self._answer, self._parser = self._answer, None, None
-        if last or isinstance(how, Fault):
+        if isinstance(how, ConnectionLost) or (isinstance(how, Reply) and how.closing):
             self.close()
+        elif last or isinstance(how, Fault):
+            self.give_up()
         if answer is not None:
             answer(how)
 
@@ -210,7 +252,7 @@ class Connection(asyncio.Protocol):
             OSError, TypeError, AttributeError
         ):  # another event loop's may have no copies
             copy: socket.socket = transport.get_extra_info("socket").dup()
-            if not late.listen(copy, parser, call):
+            if not late.listen(copy, parser, call, self.number):
                 copy.close()
 
     def _wake_at(self, deadline: float) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import late
+from agentgym_gym._http import late, numbers
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import connect, is_readable, tls_context, unreachable
+from agentgym_gym._http.sockets import connect, is_hung_up, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout
 
 if TYPE_CHECKING:
-    import socket
-
     from agentgym_gym._http.retry import Send
     from agentgym_gym.calls import Call, Reply
 
@@ -29,10 +30,16 @@ class Connection:
     Args:
         connected: The socket.
         headers: Sent with every request, beside those of the engine.
+
+    Attributes:
+        number: See `numbers`.
     """
+
+    number = 0
 
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
         self._socket = connected
+        self._closing = threading.RLock()  # another thread may look whether it lives
         self._headers = headers
         self._process = ProcessId()
         self._received: list[bytes] = []  # of the reply under way
@@ -62,12 +69,26 @@ class Connection:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             raise unreachable(call, error) from error
-        return cls(connected, headers)
+        connection = cls(connected, headers)
+        numbers.number(call.server, connection)
+        return connection
 
     @property
     def usable(self) -> bool:
         """Whether another request can be sent on it: it is this process's, still open, and silent."""
         return self._process.current and not is_readable(self._socket.fileno())
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of its socket."""
+        return self._socket.fileno()
+
+    @property
+    def lives(self) -> bool:
+        """Whether both its ends are open; asked by whichever thread."""
+        with self._closing:
+            number = self._socket.fileno()
+            return number >= 0 and self._process.current and not is_hung_up(number)
 
     def ask(self, asked: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.
@@ -107,27 +128,30 @@ class Connection:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except OSError as error:
             raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
-        reply = parser.reply()
+        reply = parser.reply(self.number)
         return reply, not parser.last
 
     def leave(self, call: Call) -> None:
-        """Have the rest of a reply read in another thread, if the call wants that, and close.
+        """Have the rest of a reply read in another thread, if the call wants that.
+
+        A copy of the socket stays here, so that this connection can be kept or closed.
 
         Args:
             call: The call that was asked, and is not waited for any more.
         """
-        parser = ResponseParser(call)  # anew, as an interrupt may have come in the midst of one
         if call.late is None or not self._asking:
-            self.close()
             return
-        try:
+        parser = ResponseParser(call)  # anew, as an interrupt may have come in the midst of one
+        with contextlib.suppress(Fault, OSError):
             for data in self._received:
                 parser.feed(data) if data else parser.end()
-            if not late.listen(self._socket, parser, call):
-                self.close()
-        except Fault:
-            self.close()
+            with self._closing:
+                asked = self._socket
+                self._socket = socket.fromfd(asked.fileno(), asked.family, asked.type)
+            if not late.listen(asked, parser, call, self.number):
+                asked.close()
 
     def close(self) -> None:
         """Close at once, without a word to the server; in a forked child, the child's part of it alone."""
-        self._socket.close()
+        with self._closing:
+            self._socket.close()

@@ -132,13 +132,16 @@ class ResponseParser:
 
     Attributes:
         complete: Whether all of the reply is there.
+        call: The call.
         last: Whether the connection must not be used again: the server closes it, or said too much.
+        closing: Whether the server said that it closes the connection.
     """
 
     def __init__(self, call: Call) -> None:
         self.complete = False
         self.last = False
-        self._call = call
+        self.closing = False
+        self.call = call
         self._parser = httptools.HttpResponseParser(self)
         self._status = 0
         self._headers: dict[str, str] = {}
@@ -153,7 +156,7 @@ class ResponseParser:
             BadReply: There is too much of it.
         """
         self._size += len(data)
-        limits.check_size(self._call, self._size)
+        limits.check_size(self.call, self._size)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
@@ -161,29 +164,32 @@ class ResponseParser:
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.last = True  # after a complete reply, it is the surplus that cannot be read
             if not self.complete:
-                raise ConnectionLost(f"{self._call} was answered in what is not HTTP: {error}") from error
+                raise ConnectionLost(f"{self.call} was answered in what is not HTTP: {error}") from error
 
     def end(self) -> None:
         """Note that no more will come, which ends a reply that did not tell its length."""
-        self.last = True
+        self.last = self.closing = True
         if self._status and not self._headers.keys() & {"content-length", "transfer-encoding"}:
             self.complete = True
 
-    def reply(self) -> Reply:
+    def reply(self, connection: int = 0) -> Reply:
         """Return the reply, once it is complete. May be called again, as after Ctrl-C.
+
+        Args:
+            connection: The number of the connection that it came on.
 
         Raises:
             BadReply: It leads elsewhere, or is encoded in a way that cannot be read.
         """
         self.__dict__.pop("_parser", None)  # the two hold each other, and there may be thousands a second
         if HTTPStatus.MULTIPLE_CHOICES <= self._status < HTTPStatus.BAD_REQUEST:
-            raise redirected(self._call, self._headers.get("location"))
+            raise redirected(self.call, self._headers.get("location"))
         # After an error of its own a server of this kind closes the connection without a word.
         self.last = self.last or self._status >= HTTPStatus.INTERNAL_SERVER_ERROR
         content = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if "content-encoding" in self._headers and content:
             content = self._decoded(content)
-        return Reply(self._call, self._status, content, self._headers)
+        return Reply(self.call, self._status, content, self._headers, connection, self.closing)
 
     def _decoded(self, content: bytes) -> bytes:
         """Undo the encodings that nobody asked for, the last first."""
@@ -194,7 +200,7 @@ class ResponseParser:
         return content
 
     def _inflated(self, content: bytes, encoding: str) -> bytes:
-        wrong = f"{self._call} answered in an encoding that cannot be read"
+        wrong = f"{self.call} answered in an encoding that cannot be read"
         if encoding not in _WBITS:
             raise BadReply(f"{wrong}: {encoding!r}")
         # Some servers send "deflate" without the header of zlib, whose first byte tells the method, 8.
@@ -204,7 +210,7 @@ class ResponseParser:
             decoded = decoder.decompress(content, limits.MAX_REPLY_BYTES + 1)
         except zlib.error as error:
             raise BadReply(f"{wrong}: {error}") from error
-        limits.check_size(self._call, len(decoded))
+        limits.check_size(self.call, len(decoded))
         if not decoder.eof:
             raise BadReply(f"{wrong}: it ends too early")
         return decoded
@@ -239,7 +245,8 @@ class ResponseParser:
             self._headers.clear()
         elif not self.complete:
             self.complete = True
-            self.last = self.last or not self._parser.should_keep_alive()
+            self.closing = not self._parser.should_keep_alive()
+            self.last = self.last or self.closing
 
 
 def _ascii(host: str) -> str:

@@ -2,8 +2,9 @@
 
 For what a gateway wants and the engine does not do: proxies, client certificates, cookies, HTTP/2, unix
 sockets, custom authentication, and `httpx.MockTransport`. Limits, retries and faults are those of the engine,
-with two differences: a synchronous client meets its deadline at each chunk of a body, and no refused
-connection says that the server is gone, for it may be a proxy that refused.
+with three differences: a synchronous client meets its deadline at each chunk of a body, no refused connection
+says that the server is gone, for it may be a proxy that refused, and connections are known by what the client
+tells of them in httpx's extension ``trace``.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import functools
 import importlib
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._http import numbers
 from agentgym_gym._http.http11 import Headers, joined, redirected
 from agentgym_gym._http.limits import check_size
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
-from agentgym_gym.calls import Reply
+from agentgym_gym.calls import MaybeRestarted, Reply
 from agentgym_gym.errors import (
     BadOption,
     BadReply,
@@ -63,6 +66,49 @@ def client_source(given: HttpClient) -> HttpClient:
     return source
 
 
+# The number of the connection that each client opened last. One that tells of none, as a transport in this
+# process does, has none that could be lost.
+_newest: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+_CONNECTS = (".connect_tcp", ".connect_unix_socket")
+
+
+class _Trace:
+    """What is told of the connections of one request.
+
+    Args:
+        client: The client that sends it.
+        call: What is sent.
+
+    Raises:
+        MaybeRestarted: Some connection of the client was opened since the environment was heard.
+    """
+
+    def __init__(self, client: Any, call: Call) -> None:
+        self._client = client
+        self._bound = call.connection is not None
+        if call.connection is not None and _newest.get(client, 0) > call.connection:
+            raise MaybeRestarted
+
+    def __call__(self, event: str, _info: Any) -> None:
+        """Take note of an event; where a connection would be opened that must not be, stop the request."""
+        what, _, when = event.rpartition(".")
+        if what.endswith(_CONNECTS):
+            if when == "started" and self._bound:
+                raise MaybeRestarted
+            if when == "complete":
+                _newest[self._client] = numbers.next_number()
+
+    async def awaited(self, event: str, info: Any) -> None:
+        """The same, for a client that is awaited."""
+        self(event, info)
+
+    @property
+    def number(self) -> int:
+        """The number of the connection that was used, or a higher one."""
+        return _newest.get(self._client, 0)
+
+
 class _Client:
     """What the two ways to wait have in common: whose the client is, and how requests and failures look."""
 
@@ -98,7 +144,7 @@ class _Client:
             self._client = client
         return self._client
 
-    def _request(self, client: Any, asked: Send) -> Any:
+    def _request(self, client: Any, asked: Send, trace: Callable[[str, Any], Any]) -> Any:
         call, left = asked.call, asked.left
         timeout = {"connect": min(left, asked.connect), "read": left, "write": left, "pool": left}
         request = client.build_request(
@@ -106,17 +152,18 @@ class _Client:
             call.url,
             headers=self._headers,
             content=call.content,
-            extensions={"timeout": timeout},
+            extensions={"timeout": timeout, "trace": trace},
         )
         if any(name.lower() == "authorization" for name in self._headers):
             request.url = request.url.copy_with(username=None, password=None)  # the header comes first
         return request
 
-    def _reply(self, call: Call, response: Any, content: bytes) -> Reply:
+    def _reply(self, call: Call, response: Any, content: bytes, trace: _Trace) -> Reply:
         if response.is_redirect:
             raise redirected(call, response.headers.get("location"))
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(call, response.status_code, content, headers)
+        closing = response.http_version == "HTTP/1.0" or "close" in headers.get("connection", "").lower()
+        return Reply(call, response.status_code, content, headers, trace.number, closing)
 
 
 class BlockingClient(_Client):
@@ -141,7 +188,7 @@ class BlockingClient(_Client):
         """
         try:
             return self._ask(asked)
-        except (Fault, BadOption):
+        except (Fault, BadOption, MaybeRestarted):
             raise
         except BaseException:
             self.close()  # Ctrl-C, say: what is left of the reply must not be taken for that of the next call
@@ -149,15 +196,17 @@ class BlockingClient(_Client):
 
     def _ask(self, asked: Send) -> Reply:
         call, client = asked.call, self._get()
+        trace = _Trace(client, call)
         with _faults(client, call):
-            response = client.send(self._request(client, asked), stream=True, follow_redirects=False)
+            request = self._request(client, asked, trace)
+            response = client.send(request, stream=True, follow_redirects=False)
             try:
                 body = bytearray()
                 for chunk in response.iter_bytes():
                     _keep(body, chunk, asked)
             finally:
                 response.close()
-            return self._reply(call, response, bytes(body))
+            return self._reply(call, response, bytes(body), trace)
 
     def close(self) -> None:
         """Close the client, if it was made here; the next request makes another."""
@@ -210,15 +259,21 @@ class AwaitedClient(_Client):
 
     async def _answer(self, asked: Send) -> Reply:
         call, client = asked.call, self._get()
+        trace = _Trace(client, call)
         with _faults(client, call):
-            response = await client.send(self._request(client, asked), stream=True, follow_redirects=False)
+            request = self._request(client, asked, trace.awaited)
+            response = await client.send(request, stream=True, follow_redirects=False)
             try:
                 body = bytearray()
                 async for chunk in response.aiter_bytes():
                     _keep(body, chunk, asked)
             finally:
                 await response.aclose()
-            return self._reply(call, response, bytes(body))
+            return self._reply(call, response, bytes(body), trace)
+
+    def give_up(self) -> None:
+        """Stop the request under way."""
+        self.close()
 
     def close(self) -> None:
         """Stop the request under way."""

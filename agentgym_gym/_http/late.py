@@ -12,6 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from agentgym_gym._http import numbers
 from agentgym_gym._lifecycle import after_fork_in_child
 from agentgym_gym.errors import Fault
 
@@ -33,24 +34,26 @@ _CHUNK = 65_536  # bytes read at once
 _listening: dict[threading.Thread, Call] = {}
 
 
-def listen(connected: socket.socket, parser: ResponseParser, call: Call) -> bool:
+def listen(connected: socket.socket, parser: ResponseParser, call: Call, number: int) -> bool:
     """Read the rest of a reply in another thread, and hand it to the call's ``late``.
 
     Args:
         connected: The socket, which is closed in the end.
         parser: What has read the beginning of the reply.
         call: The call, which has ``late``.
+        number: The number of the connection.
 
     Returns:
         Whether that is done; else there are too many already, and the socket is still the caller's.
     """
-    return _start(call, lambda: _read(connected, parser))
+    return _start(call, lambda: _read(connected, parser, number))
 
 
 def tell(reply: Reply) -> None:
     """Hand a reply that was read in time, and of which the flow was not told, to its call's ``late``."""
     if reply.call.late is not None:
-        _start(reply.call, lambda: _call_late(reply))
+        witness = numbers.keep(reply.call.server, reply.connection)  # the connection may be closed now
+        _start(reply.call, lambda: _call_late(reply, witness))
 
 
 def drain(seconds: float) -> None:
@@ -85,10 +88,11 @@ def _start(call: Call, work: Callable[[], None]) -> bool:
     return True
 
 
-def _read(connected: socket.socket, parser: ResponseParser) -> None:
+def _read(connected: socket.socket, parser: ResponseParser, number: int) -> None:
     deadline = time.monotonic() + LATE_SECONDS
     with contextlib.suppress(OSError, Fault):
         with connected:
+            witness = numbers.copy_of(parser.call.server, number, connected.fileno())
             while not parser.complete:
                 connected.settimeout(max(0.001, deadline - time.monotonic()))
                 data = connected.recv(_CHUNK)
@@ -98,10 +102,11 @@ def _read(connected: socket.socket, parser: ResponseParser) -> None:
                     parser.end()
                     break
         if parser.complete:
-            _call_late(parser.reply())
+            _call_late(parser.reply(number), witness)
 
 
-def _call_late(reply: Reply) -> None:
+def _call_late(reply: Reply, _witness: numbers.Witness | None) -> None:
+    """Hand over a reply, while it can be proved that the server which gave it lives."""
     if reply.call.late is not None:
         reply.call.late(reply)
 

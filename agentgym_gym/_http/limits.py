@@ -102,6 +102,8 @@ class Stats:
         connections: Connections opened.
         reconnects: Connections opened after an environment's first: the one before failed, was closed by the
             server while idle, or belonged to another server or event loop.
+        looks: Requests that looked whether a remote environment is still the one that was last seen, as the
+            connection on which it was last heard was gone.
         faults: What failed for good, by the kind of fault, even if another server or a new remote environment
             could be had instead.
         queued: Seconds spent waiting for a place on a server, before anything was sent.
@@ -112,6 +114,7 @@ class Stats:
     retries: int = 0
     connections: int = 0
     reconnects: int = 0
+    looks: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     queued: float = 0.0
     seconds: float = 0.0

@@ -12,14 +12,14 @@ import random
 import time
 from collections.abc import Generator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Call, InThread, Reply, Wait, WaitingFlow
+from agentgym_gym.calls import Call, InThread, MaybeRestarted, Reply, Wait, WaitingFlow
 from agentgym_gym.errors import (
     AccessDenied,
     ConnectionLost,
@@ -41,9 +41,6 @@ __all__ = [
     "retry_after",
     "with_retries",
 ]
-
-if TYPE_CHECKING:
-    from agentgym_gym._http.limits import Limits, Stats
 
 T = TypeVar("T")
 
@@ -134,6 +131,8 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
             except Fault as fault:
                 stats.fault(fault, server=asked.server, stage=asked.stage)
                 asked = flow.throw(fault)
+            except MaybeRestarted as error:
+                asked = flow.throw(error)
             else:
                 asked = flow.send(reply)
     except StopIteration as stop:
@@ -162,20 +161,25 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
     began = time.monotonic()
     if began >= until:
         raise _episode_over(call, limits)
-    deadline = min(began + limits.seconds(call.stage), until)
+    deadline = min(began + limits.seconds(call.within or call.stage), until)
     attempt = 0
+    failed: Fault | None = None
     try:
         while True:
             stats.requests += 1
             before, asked_for = stats.connections, None
             try:
                 reply: Reply = yield Send(call, deadline, limits.connect)
+            except MaybeRestarted as error:
+                stats.requests -= 1
+                error.after = failed
+                raise
             except Fault as fault:
-                if deadline == until:
-                    fault.server_slow = False  # it had less time than the limit of its stage
+                # Else it had less time than the limit of its stage.
+                fault.server_slow = fault.server_slow and deadline < until
                 if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
-                reason = str(fault)
+                failed, reason = fault, str(fault)
             else:
                 _check_access(reply)
                 asked_for = retry_after(reply)
@@ -184,9 +188,11 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                 if time.monotonic() + (asked_for or 0.0) >= deadline:
                     return reply
                 reason = f"{call} answered HTTP {reply.status}"
+                failed = ServerError(f"{reason}: {reply.excerpt}")
             finally:
                 if before < stats.connections and stats.connections > 1:
                     _reconnected(call, stats, before)
+            call = replace(call, witness=call.repeatable and isinstance(failed, ConnectionLost))
             stats.retries += 1
             wait = max(asked_for or 0.0, backoff(min(attempt, _RETRIES)))
             wait = min(wait, max(0.0, deadline - time.monotonic()))

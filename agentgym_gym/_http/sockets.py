@@ -27,6 +27,7 @@ __all__ = [
     "ATTEMPT_DELAY",
     "connect",
     "is_address",
+    "is_hung_up",
     "is_readable",
     "nobody_listens",
     "tls_context",
@@ -110,6 +111,21 @@ def is_readable(number: int) -> bool:
         return bool(select.select([number], [], [], 0)[0])
     poll = select.poll()
     poll.register(number, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def is_hung_up(number: int) -> bool:
+    """Return whether the other end of a socket was closed, whatever there is left to read.
+
+    Where the system cannot tell, whatever can be read counts as the end.
+
+    Args:
+        number: The socket's file descriptor.
+    """
+    if not hasattr(select, "POLLRDHUP"):
+        return is_readable(number)
+    poll = select.poll()
+    poll.register(number, select.POLLRDHUP)
     return bool(poll.poll(0))
 
 

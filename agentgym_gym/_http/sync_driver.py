@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import late
+from agentgym_gym._http import late, numbers
 from agentgym_gym._http.blocking import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
-from agentgym_gym.calls import InThread, Reply
-from agentgym_gym.errors import ServerTimeout
+from agentgym_gym.calls import InThread, MaybeRestarted, Reply
+from agentgym_gym.errors import ConnectionLost, ServerTimeout
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
@@ -51,6 +51,7 @@ class SyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
+        self._retired: dict[str, Connection] = {}
         self._client: BlockingClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import BlockingClient  # noqa: PLC0415 - for few users
@@ -99,40 +100,63 @@ class SyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             self._client.close()
-        while self._connections:
-            self._connections.popitem()[1].close()
+        for connections in (self._connections, self._retired):
+            while connections:
+                connections.popitem()[1].close()
 
     def _exchange(self, asked: Send) -> Reply:
         """Send a request and read the reply to it.
 
         The connection is out of reach meanwhile. Wherever Ctrl-C comes, nobody else reads on it what was
-        meant for this call.
+        meant for this call. One that is not used again and still open is retired: as long as it lives, the
+        server was not restarted.
         """
         if self._client is not None:
             return self._client.ask(asked)
         connection = self._take_connection(asked)
         try:
             reply, reusable = connection.ask(asked)
+        except ConnectionLost:
+            connection.close()
+            raise
         except BaseException as error:
             if isinstance(error, ServerTimeout) or not isinstance(error, Exception):  # Ctrl-C, say
                 connection.leave(asked.call)
-            else:
-                connection.close()
+            self._retire(asked.call.server, connection)
             raise
         if reusable:
             self._connections[asked.call.server] = connection
-        else:
+        elif reply.closing:
             connection.close()
+        else:
+            self._retire(asked.call.server, connection)
         return reply
 
-    def _take_connection(self, asked: Send) -> Connection:
-        connection = self._connections.pop(asked.call.server, None)
-        if connection is not None:
-            if connection.usable:
-                return connection
+    def _retire(self, server: str, connection: Connection) -> None:
+        if self._retired.setdefault(server, connection) is not connection:
             connection.close()
-        connection = Connection.open(asked, self._headers)
-        self.stats.connections += 1
+
+    def _take_connection(self, asked: Send) -> Connection:
+        """Return a connection for a request, taken out of those that are kept.
+
+        Raises:
+            MaybeRestarted: None proves that the server was not restarted since the environment was heard.
+        """
+        call = asked.call
+        connection = self._connections.pop(call.server, None)
+        if connection is not None and not connection.usable:
+            connection.close()
+            connection = None
+        if connection is None and (call.connection is None or call.witness):
+            connection = Connection.open(asked, self._headers)
+            self.stats.connections += 1
+        if connection is None:
+            raise MaybeRestarted
+        if not numbers.proves(connection, call):
+            self._connections[call.server] = connection
+            raise MaybeRestarted
+        if self._retired and connection.number == call.connection:
+            self._retired.popitem()[1].close()  # the environment was heard since
         return connection
 
 

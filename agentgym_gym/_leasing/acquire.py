@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from agentgym_gym._leasing.pool import Holder, Lease, LeasePool, Waiter, pool_of
+from agentgym_gym._leasing.late_replies import late_create
+from agentgym_gym._leasing.lease import Holder, Lease
+from agentgym_gym._leasing.pool import LeasePool, Waiter, pool_of
+from agentgym_gym._leasing.recognition import Memory
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Flow, InThread, Wait, WaitingFlow, at, listening
@@ -162,14 +165,15 @@ def _take_env(
         listed = yield from at(pool.server, wire.list_envs())
     if slot is not None and listed is not None:
         left = slot.env_id
-        if left in listed and not pool.holds(left) and not fresh:
+        if left in listed and not pool.lease_on(left) and not fresh:
             return pool.add_lease(left, holder, fresh=False, slot=slot)
         _check_room(pool, len(listed))
-    creating = listening(wire.create(task_id), pool.late_create(task_id, holder))
-    env_id = yield from at(pool.server, creating)
+    memory = Memory()
+    creating = at(pool.server, listening(wire.create(task_id), late_create(pool, task_id, holder)))
+    env_id = yield from memory.listen(creating, pool.gateway)
     if env_id in (listed or ()):
         raise pool.id_in_use(env_id)
-    lease = pool.add_new(env_id, slot, holder)
+    lease = pool.add_new(env_id, slot, holder, memory)
     if slot is not None:
         slot.env_id = None if listed is None else env_id
         yield InThread(slot.save)

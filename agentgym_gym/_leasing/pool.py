@@ -11,135 +11,32 @@ import logging
 import math
 import threading
 import time
+import weakref
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym import _lifecycle
 from agentgym_gym._leasing.capacity import Slot, Slots
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
+from agentgym_gym._leasing.lease import Holder, Lease
+from agentgym_gym._leasing.recognition import Gateway, Memory, ask_own
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import InThread, WaitingFlow, at
+from agentgym_gym.calls import InThread, WaitingFlow
 from agentgym_gym.errors import ConnectionLost, Fault, LeaseLost, ServerFull, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym.calls import Flow, Reply
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["QUARANTINE_SECONDS", "Holder", "Lease", "LeasePool", "Waiter", "pool_of"]
+__all__ = ["QUARANTINE_SECONDS", "LeasePool", "Waiter", "pool_of"]
 
 QUARANTINE_SECONDS = 300.0
 """How long an id is in quarantine: it cannot be closed, and a request may still be running in it."""
-
-# A gateway's own replies, which do not say that the server is done.
-_NOT_OF_THE_SERVER = frozenset(
-    {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
-)
-
-
-class Lease:
-    """The right to use one remote environment.
-
-    Attributes:
-        pool: The pool it came from.
-        env_id: The id on the server.
-        fresh: Whether the environment was made for this lease and has not been played.
-        maybe_busy: Whether a request may still be running in the remote environment.
-        answered: Whether the server has answered that request since, when nobody waited for it any more.
-        unusable: Whether the remote environment could not be reset, and is not reused.
-        idle: Whether the episode in it is over, so that the lease may go to someone who waits for one.
-        slot: Its slot, on a server with a fixed capacity.
-        released: Whether it was released, and must not be used any more.
-        unclosed: Whether it was released, and nobody knows whether the server closed its environment.
-    """
-
-    def __init__(
-        self, pool: LeasePool, env_id: int, *, epoch: int, fresh: bool, slot: Slot | None = None
-    ) -> None:
-        self.pool = pool
-        self.slot = slot
-        self.env_id = env_id
-        self.fresh = fresh
-        self.maybe_busy = False
-        self.answered = False
-        self.unusable = False
-        self.idle = False
-        self.released = False
-        self.unclosed = False
-        self._epoch = epoch
-        self._process = _lifecycle.ProcessId()
-        self._revoked = False
-
-    @property
-    def server(self) -> str:
-        """Base URL of the server."""
-        return self.pool.server
-
-    @property
-    def current(self) -> bool:
-        """Whether the remote environment may still exist: the server did not go away since."""
-        return self.ours and not self._revoked and self._epoch == self.pool.epoch
-
-    @property
-    def ours(self) -> bool:
-        """Whether this process took the lease; a forked child inherits the object, but not the right."""
-        return self._process.current
-
-    def revoke(self) -> None:
-        """Note that the id belongs to another lease now."""
-        self._revoked = True
-
-    def check(self) -> None:
-        """Raise unless the remote environment may be used.
-
-        Raises:
-            LeaseLost: It belongs to another process, or the server gave its id to someone else.
-        """
-        if not self.ours:
-            raise LeaseLost("this environment was made in another process; make one in each process")
-        if not self.current:
-            raise LeaseLost(f"{redact(self.server)} was restarted and lost remote environment {self.env_id}")
-
-    def __repr__(self) -> str:
-        return f"Lease({redact(self.server)!r}, {self.env_id})"
-
-
-class Holder:
-    """Who leases are made for: an episode, which releases them.
-
-    A lease is noted here before anything else can happen to it, so that none is lost to an interrupt.
-
-    Attributes:
-        leases: Those that were not released, or whose environment may still be open.
-        run: Runs a flow in the calling thread, which is not the holder's; None where it cannot.
-    """
-
-    def __init__(self, run: Callable[[WaitingFlow[bool]], object] | None = None) -> None:
-        self.leases: list[Lease] = []
-        self.run = run
-
-    @property
-    def server(self) -> str:
-        """Base URL of the server of one of the leases; empty where there are none."""
-        return next((lease.server for lease in list(self.leases)), "")
-
-    def owes(self, *, again: bool) -> list[Lease]:
-        """Return the leases that are to be released, those first that were not yet.
-
-        Args:
-            again: Whether to try again to close what may still be open.
-        """
-        for lease in list(self.leases):
-            if lease.released and not (lease.unclosed and lease.current):
-                self.leases.remove(lease)
-        owed = [lease for lease in list(self.leases) if again or not lease.released]
-        return sorted(owed, key=lambda lease: lease.released)
 
 
 class LeasePool:
@@ -155,6 +52,7 @@ class LeasePool:
         journal: The record of what is held; None where the server closes nothing.
         identified: Whether it is known that the server serves the environment.
         epoch: How often the server went away.
+        gateway: What is known of a gateway before the server.
         waiting: Who waits for a place, first come first served.
         clock: Returns the time in seconds; `time.monotonic`, or that of a test.
     """
@@ -167,10 +65,12 @@ class LeasePool:
         self.clock = clock
         self.breaker = CircuitBreaker(server, clock=clock)
         self.epoch = 0
+        self.gateway = Gateway()
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
-        self._unclosed: dict[int, Lease] = {}
+        self._unclosed: weakref.WeakValueDictionary[int, Lease] = weakref.WeakValueDictionary()
         self._free: list[int] = []
+        self._memories: dict[int, Memory] = {}  # of the environments that nobody holds
         self._quarantine: deque[tuple[float, Lease]] = deque()
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
@@ -257,6 +157,7 @@ class LeasePool:
             lease = next((each for each in self._held.values() if each.idle and each.current), None)
             if lease is None:
                 return None
+            self._memories[lease.env_id] = lease.memory
             heir = self.add_lease(lease.env_id, holder, fresh=False, slot=lease.slot)
             lease.revoke()
             lease.slot = None
@@ -276,8 +177,16 @@ class LeasePool:
         with self._lock:
             return self.add_lease(self._free.pop(), holder, fresh=False, slot=slot) if self._free else None
 
-    def add_new(self, env_id: int, slot: Slot | None, holder: Holder | None = None) -> Lease:
+    def add_new(
+        self, env_id: int, slot: Slot | None, holder: Holder | None = None, memory: Memory | None = None
+    ) -> Lease:
         """Return a lease on an id that the server has just given out.
+
+        Args:
+            env_id: The id.
+            slot: Its slot, if it has one.
+            holder: Who the lease is for, where it is noted.
+            memory: What is known of the environment.
 
         Raises:
             ServerFull: The id is in use.
@@ -294,14 +203,15 @@ class LeasePool:
                 unclosed.revoke()  # likewise
             if env_id in self._free:
                 self._free.remove(env_id)
+            self._memories[env_id] = memory or Memory()
             self._quarantine = deque(entry for entry in self._quarantine if entry[1].env_id != env_id)
             if self.journal is not None:
                 self.journal.add(env_id)
             return self.add_lease(env_id, holder or Holder(), fresh=True, slot=slot)
 
-    def holds(self, env_id: int) -> bool:
-        """Whether a lease of this process is on an id."""
-        return env_id in self._held
+    def lease_on(self, env_id: int) -> Lease | None:
+        """Return the lease of this process on an id; one that is to be closed again, too."""
+        return self._held.get(env_id) or self._unclosed.get(env_id)
 
     def id_in_use(self, env_id: int) -> ServerFull:
         """Return the fault of a server that gave out an id which is in use."""
@@ -312,7 +222,8 @@ class LeasePool:
 
     def add_lease(self, env_id: int, holder: Holder, *, fresh: bool, slot: Slot | None) -> Lease:
         """Return a lease on an id that no lease of this process is on."""
-        lease = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot)
+        memory = self._memories.pop(env_id, None)
+        lease = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot, memory=memory)
         holder.leases.append(lease)
         self._held[env_id] = lease
         self._tell("lease made", env_id, fresh=fresh)
@@ -368,17 +279,19 @@ class LeasePool:
     def _close(self, lease: Lease, stats: Stats | None) -> WaitingFlow[bool]:
         """Close a remote environment; return whether the server did."""
         try:
-            yield from at(self.server, self.environment.wire.close(lease.env_id))
+            yield from ask_own(
+                lease, lambda: self.environment.wire.close(lease.env_id), stats, within="close"
+            )
         except Fault as error:
             if stats is not None:
                 stats.fault(error, server=self.server, stage="close")
             self._tell("lease not closed", lease.env_id, message=str(error))
-            if isinstance(error, (ServerTimeout, ConnectionLost)) or (
+            lease.unclosed = isinstance(error, (ServerTimeout, ConnectionLost)) or (
                 isinstance(error, ServerUnreachable) and error.refused is False
-            ):
-                lease.unclosed = True
+            )
+            if lease.unclosed:
                 self._unclosed[lease.env_id] = lease
-            return False
+            return isinstance(error, LeaseLost)  # the server has answered
         lease.unclosed = False
         self._unclosed.pop(lease.env_id, None)
         if self.journal is not None:
@@ -386,58 +299,27 @@ class LeasePool:
             yield InThread(self.journal.flush)
         return True
 
-    def late_create(self, task_id: int, holder: Holder) -> Callable[[Reply], None]:
-        """Return what is done with the reply to a ``/create`` that nobody waits for any more.
+    def note_answered(self, lease: Lease) -> None:
+        """Note that no request runs any more in an environment: the server has answered the one given up."""
+        with self._lock:
+            lease.answered = True
+            for entry in [each for each in self._quarantine if each[1] is lease]:
+                self._quarantine.remove(entry)
+                self._keep(lease)
+                self._release_soon(lease.slot)
+            self.offer()
 
-        Its environment is closed in the thread that has read the reply, or by its holder later.
-
-        Args:
-            task_id: The task it was made for.
-            holder: Who it was made for.
-        """
-        epoch = self.epoch
-
-        def late(reply: Reply) -> None:
-            try:
-                env_id = _id_in(reply, self.environment.wire.create(task_id))
-                if (
-                    env_id is None
-                    or epoch != self.epoch
-                    or any(env_id == each.env_id for each in holder.leases)
-                ):
-                    return
-                lease = self.add_new(env_id, None)
-            except Fault:
-                return
-            try:
-                if self.journal is not None:
-                    self.journal.flush()
-                if holder.run is not None:
-                    holder.run(self.release(lease))
-            finally:
-                holder.leases.append(lease)
-
-        return late
-
-    def late_reply(self, lease: Lease) -> Callable[[Reply], None]:
-        """Return what is done with a reply that nobody waits for any more: no request runs there then.
-
-        Args:
-            lease: The lease on the environment that was asked.
-        """
-
-        def late(reply: Reply) -> None:
-            if reply.status in _NOT_OF_THE_SERVER:
-                return
-            with self._lock:
-                lease.answered = True
-                for entry in [each for each in self._quarantine if each[1] is lease]:
-                    self._quarantine.remove(entry)
-                    self._keep(lease)
-                    self._release_soon(lease.slot)
-                self.offer()
-
-        return late
+    def forget(self, lease: Lease) -> WaitingFlow[None]:
+        """Note that an environment is not the one that a lease was on."""
+        with self._lock:
+            lease.revoke()
+            # Another lease may be on the id by now.
+            on_record = self.journal is not None and self._held.get(lease.env_id, lease) is lease
+            if self.journal is not None and on_record:
+                self.journal.discard(lease.env_id)
+        self._tell("lease lost", lease.env_id)
+        if self.journal is not None and on_record:
+            yield InThread(self.journal.flush)
 
     def note_reply(self) -> None:
         """Note that the server answered a call."""
@@ -454,6 +336,7 @@ class LeasePool:
             self.identified = False
             self._free.clear()
             self._unclosed.clear()
+            self._memories.clear()
             self._held.clear()  # nobody can play in them any more, and they take up no room
             for _, lease in self._quarantine:
                 self._release_soon(lease.slot)
@@ -469,6 +352,7 @@ class LeasePool:
     def _keep(self, lease: Lease) -> None:
         """Keep an environment that cannot be closed for reuse, by its slot if the slot tells its id."""
         in_slot = lease.slot is not None and lease.slot.env_id == lease.env_id
+        self._memories[lease.env_id] = lease.memory
         if lease.unusable and lease.slot is not None:
             lease.slot.env_id = None
         elif not lease.unusable and not in_slot:
@@ -500,17 +384,6 @@ class Waiter(NamedTuple):
 
 _pools: dict[tuple[int, str], LeasePool] = {}
 _pools_lock = threading.Lock()
-
-
-def _id_in(reply: Reply, create: Flow[int]) -> int | None:
-    """Return the id in a reply to ``/create``; None where it takes more than that one."""
-    try:
-        next(create)
-        create.send(reply)
-    except StopIteration as stop:
-        env_id: int = stop.value
-        return env_id
-    return None
 
 
 def pool_of(environment: Environment, server: str) -> LeasePool:

@@ -18,10 +18,10 @@ from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._templates import fields_of, names_of
 from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.envs._json_arguments import Value, literal
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, ManyActions
-from agentgym_gym.wire import Outcome, Score, Start, Wire
+from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -289,6 +289,11 @@ class ToolWire(Wire):
                 f"{body.call} could not reach the service behind it: {shown(observation)}"
             )
         return Outcome(observation, reward, done)
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the goal, which is all that the server shows of an episode."""
+        shown = yield from look(Call("observe", "GET", "/observation", query={"env_idx": env_id}), seen)
+        return shown.text() == seen.start.observation if isinstance(shown, Body) else shown
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score the best that the server has paid: it pays what is reached so far, not what is new."""

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.wire import Outcome, Start, Wire
+from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -281,6 +281,20 @@ class ALFWorldWire(Wire):
             body.flag("done"),
             available_actions=body.texts("available_actions"),
         )
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the task, the last observation and what can be done."""
+        shown = yield from look(Call("observe", "GET", "/detail", query={"id": env_id}), seen)
+        if not isinstance(shown, Body):
+            return shown
+        if not shown.has("game"):  # no task was started in it
+            return False
+        observation = shown.text("observation")
+        actions = shown.texts("available_actions")
+        same = observation == seen.observation
+        if seen.outcome is None:
+            same = f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}" == seen.observation
+        return same and shown.integer("game") == seen.task_id
 
 
 # AgentGym's functions: the words that begin the action, those between its arguments, and their names.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name, strategies
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import plain_line
-from agentgym_gym.wire import Outcome, Score, Start, Wire
+from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -245,6 +245,14 @@ class BabyAIWire(Wire):
             available_actions=_available(observation),
             details={"score": body.number("score")},
         )
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the last observation, above which the server puts the goal, as in the first one."""
+        shown = yield from look(Call("observe", "GET", "/observation", query={"id": env_id}), seen)
+        if not isinstance(shown, Body):
+            return shown
+        goal = seen.start.observation.partition("\n")[0]
+        return shown.text("observation") in {seen.observation, f"{goal}\n{seen.observation}"}
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone, or was never reset, does nothing."""

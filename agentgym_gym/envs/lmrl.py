@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.envs._agentgym_parsers import cut_end
-from agentgym_gym.wire import Outcome, Start, Wire
+from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
 __all__ = ["LMRLWire", "read_as_agentgym"]
 
@@ -46,6 +46,12 @@ class LMRLWire(Wire):
         played = {"id": env_id, "action": action}
         body = yield from exchange(Call("step", "POST", f"{self.prefix}/step", played))
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the last observation."""
+        asked = Call("observe", "GET", f"{self.prefix}/observation", query={"id": env_id})
+        shown = yield from look(asked, seen)
+        return shown.text() == seen.observation if isinstance(shown, Body) else shown
 
 
 def read_as_agentgym(reply: str) -> str:

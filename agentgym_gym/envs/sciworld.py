@@ -16,7 +16,7 @@ from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
-from agentgym_gym.wire import Outcome, Score, Start, Wire
+from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 __all__ = ["SCIWORLD", "SciWorldWire"]
 
@@ -76,6 +76,19 @@ class SciWorldWire(Wire):
             body.flag("done"),
             details={"score": _score_of(body)},
         )
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the task, the last observation and the score."""
+        shown = yield from look(Call("observe", "GET", "/detail", query={"id": env_id}), seen)
+        if not isinstance(shown, Body):
+            return shown
+        if not shown.has("task_description"):  # no task was started in it
+            return False
+        task, observation = shown.text("task_description"), shown.text("observation")
+        now = seen.start if seen.outcome is None else seen.outcome
+        first = f"{task}\n{observation}" == seen.observation
+        same = first if seen.outcome is None else observation == seen.observation
+        return same and task == seen.start.goal and _score_of(shown) == now.details["score"]
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; for one that is gone the server answers HTTP 500."""

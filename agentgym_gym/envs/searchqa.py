@@ -15,11 +15,11 @@ from typing import Annotated, Any, ClassVar
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.errors import BadArguments, BadOption
-from agentgym_gym.wire import Outcome, Score, Start, Wire
+from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 __all__ = ["SEARCHQA", "Answer", "Search", "SearchQAWire", "Words"]
 
@@ -149,6 +149,11 @@ class SearchQAWire(Wire):
         """Play one action."""
         body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the question, which is all that the server shows of an episode."""
+        shown = yield from look(Call("observe", "GET", "/observation", query={"env_idx": env_id}), seen)
+        return shown.text() == seen.start.observation if isinstance(shown, Body) else shown
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone does nothing."""

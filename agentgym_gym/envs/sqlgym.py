@@ -292,6 +292,7 @@ class SqlGymWire(Wire):
     closes = False
     capacity = _CAPACITY
     reissues_ids = True
+    repeats_ids = False  # they are random numbers
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/reset": ("env_idx", "item_id")}
     no_routes = ("/close",)
 

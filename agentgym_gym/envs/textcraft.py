@@ -16,11 +16,11 @@ from typing import Annotated, ClassVar
 from agentgym_gym._templates import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import NO_NAMES, Integer, Name
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.wire import Outcome, Start, Wire
+from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
 __all__ = ["TEXTCRAFT", "Craft", "Get", "Ingredient", "Inventory", "TextCraftWire"]
 
@@ -102,6 +102,14 @@ _ENDLESS_NUMBER = re.compile(r"[0-9]{601}")
 _GOAL = re.compile(r"^Goal: craft (.+?)\.?$", re.MULTILINE)
 
 
+def _outcomes(action: str) -> list[str]:
+    """Return what the server says to an action, as far as the action alone tells it."""
+    if not action:
+        return []
+    got = re.fullmatch(r"get (\d+) (.+)", action)
+    return [f"Got {got[1]} {got[2]}", f"Could not find {got[2]}"] if got else [f"Could not execute {action}"]
+
+
 class TextCraftWire(Wire):
     """The wire of AgentGym's TextCraft server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
 
@@ -130,6 +138,13 @@ class TextCraftWire(Wire):
         """Play one action."""
         body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the last observation, which may also be the outcome of an action that was not answered."""
+        shown = yield from look(Call("observe", "GET", "/observation", query={"id": env_id}), seen)
+        if not isinstance(shown, Body):
+            return shown
+        return shown.text() in {seen.observation, *_outcomes(seen.unanswered)}
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone does nothing."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Choice, Integer, Text, strategies
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, NoAction
-from agentgym_gym.wire import Outcome, Score, Start, Wire
+from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -264,6 +264,9 @@ _AGENTS_DOING = re.compile(
 )
 
 
+_PAGE = "OBSERVATION:\n"
+
+
 class WebArenaWire(Wire):
     """The wire of AgentGym's WebArena server: ids under ``env_idx``, failures in disguise."""
 
@@ -309,6 +312,19 @@ class WebArenaWire(Wire):
         if not 0 <= reward <= 1:
             raise BadReply(f"{body.call} broke the protocol: 'reward' should be from 0 to 1, got {reward}")
         return Outcome(observation, reward, terminated or truncated, details={"terminated": terminated})
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the prompt of the last page, which the server has kept: no browser is asked.
+
+        Behind a step that failed or ended the episode the server may have no page to show. Then only one that
+        is shown tells something, by its objective.
+        """
+        shown = yield from look(Call("observe", "GET", "/observation", query={"env_idx": env_id}), seen)
+        failed = not seen.observation.startswith(_PAGE) or seen.done
+        if not isinstance(shown, Body):
+            return failed or shown
+        page = shown.text()
+        return f"\nOBJECTIVE: {seen.start.goal}\n" in page if failed else page == seen.observation
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment and its browser; closing one that is gone does nothing.

@@ -113,6 +113,7 @@ class WebShopWire(Wire):
     closes = False
     capacity = 8_000
     reissues_ids = True
+    repeats_ids = False  # they are random numbers
 
     available_actions: bool = False
 

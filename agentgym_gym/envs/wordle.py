@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Argument, strategies
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
 from agentgym_gym.errors import BadArguments, ManyActions
+from agentgym_gym.wire import Seen, look
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,6 +140,15 @@ class WordleWire(LMRLWire):
     task = "seed"
     # The local Maze server has the same greeting, and no Wordle.
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/wordle/reset": ("id", "seed")}
+
+    def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
+        """Look at the task and the last observation."""
+        shown = yield from look(Call("observe", "GET", "/wordle/detail", query={"id": env_id}), seen)
+        if not isinstance(shown, Body):
+            return shown
+        if not shown.has("seed"):  # no task was started in it
+            return False
+        return shown.integer("seed") == seen.task_id and shown.text("observation") == seen.observation
 
 
 _QUIRKS = """\

@@ -65,6 +65,7 @@ def test_surplus_bytes_after_a_reply(play, server):
     server.bad[POISON] = told(observation="mine") + told(observation="stale")
     play.reset()
     assert play.step(f"Action: {POISON}")[0] == "mine"
+    server.pretend("mine")
     assert play.step(LOOK)[0].startswith("inventory in ")
     plays_on(play)
 
@@ -81,6 +82,7 @@ def test_a_reply_that_nobody_asked_for(play, server):
     server.bad[POISON] = chatter
     play.reset()
     assert play.step(f"Action: {POISON}")[0] == "mine"
+    server.pretend("mine")
     go.set()
     assert sent.wait(30)
     play.idle()

@@ -41,6 +41,8 @@ class House(FakeServer):
         super().__init__(self._answer)
 
     def _answer(self, request):
+        if request.path == "/detail":
+            return {"game": 0, **self.shown}
         if request.method == "GET":
             return "This is environment AlfWorld."
         self.bodies.append((request.path, request.content))
@@ -56,6 +58,7 @@ class House(FakeServer):
             return {"error": "Unable to find game 'game.tw-pddl'."}
         self.taken, self.progress, self.done = 0, 0, False
         observation = f"{ROOM}\nYour task is to: {TASK}."
+        self.shown = {"observation": observation, "available_actions": self.actions()}
         return {
             "id": body["id"],
             "observation": observation,

@@ -59,7 +59,8 @@ class Server(FakeServer):
         if request.path == "/step":
             self.sent.append(request.json["action"])
             return self.answers.pop(0)
-        return {"/": WIRE.greeting, "/create": {"id": 0}, "/reset": self.begin}[request.path]
+        answers = {"/": WIRE.greeting, "/create": {"id": 0}, "/reset": self.begin, "/detail": self.begin}
+        return answers[request.path]
 
     def env(self, **options):
         return AgentGymEnv("SciWorld", server=self.url, **options)

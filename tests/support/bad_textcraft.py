@@ -35,11 +35,13 @@ class Server(FakeServer):
     """
 
     def __init__(self):
-        self.bad, self.ids, self.asked = {}, itertools.count(100), []
+        self.bad, self.ids, self.asked, self.shown = {}, itertools.count(100), [], {}
         super().__init__(self._answer)
 
     def _answer(self, request):
         path, body = request.path, request.json
+        if path == "/observation":
+            return self.shown.get(int(request.query.removeprefix("id=")), {"error": "no such id"})
         self.asked.append((path, body))
         keys = (body.get("action"), body.get("data_idx"), path)
         return next((self.bad[key] for key in keys if key in self.bad), None) or self._well(path, body)
@@ -50,10 +52,18 @@ class Server(FakeServer):
         if path == "/create":
             return {"id": next(self.ids)}
         if path == "/reset":
-            return {"id": body["id"], **TOLD, "observation": f"Task {body['data_idx']} in {body['id']}."}
+            return {"id": body["id"], **TOLD, "observation": self._shows(body, f"Task {body['data_idx']}")}
         if path == "/step":
-            return {**TOLD, "observation": f"{body['action']} in {body['id']}."}
+            return {**TOLD, "observation": self._shows(body, body["action"])}
         return True
+
+    def pretend(self, what):
+        """Have all environments show what a bad answer has said."""
+        self.shown = dict.fromkeys(self.shown, what)
+
+    def _shows(self, body, what):
+        self.shown[body["id"]] = f"{what} in {body['id']}."
+        return self.shown[body["id"]]
 
 
 class Alone:

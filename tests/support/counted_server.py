@@ -18,6 +18,7 @@ class CountedServer(FakeServer):
 
     Attributes:
         open: The ids of the environments that were made and not closed.
+        shown: What each environment showed last.
         most: The most that were open at a time.
         asked: How often each path was asked.
         broken: Paths that are answered by HTTP 500.
@@ -29,6 +30,7 @@ class CountedServer(FakeServer):
     def __init__(self, answers: dict[str, Any] | None = None) -> None:
         self._answers = answers
         self.open: set[int] = set()
+        self.shown: dict[int, str] = {}
         self.most = 0
         self.asked: Counter[str] = Counter()
         self.broken: set[str] = set()
@@ -55,6 +57,9 @@ class CountedServer(FakeServer):
             return 500, "broken"
         with self._lock:
             answer = self._textcraft(request.path, request.json)
+            if request.path == "/observation":
+                env_id = int(request.query.removeprefix("id="))
+                answer = self.shown[env_id] if env_id in self.open else {"error": "no such id"}
         return hang_up if request.path == self.vanish_at else answer
 
     def _textcraft(self, path: str, body: dict[str, Any]) -> Answer:
@@ -63,6 +68,7 @@ class CountedServer(FakeServer):
         if path == "/create":
             env_id = next(self._ids)
             self.open.add(env_id)
+            self.shown[env_id] = "Goal: craft y."
             self.most = max(self.most, len(self.open))
             return {"id": env_id}
         if path == "/close":
@@ -71,5 +77,6 @@ class CountedServer(FakeServer):
             return known
         if path in {"/reset", "/step"} and body["id"] in self.open:
             said = f"You did {body['action']}." if path == "/step" else "Goal: craft x."
+            self.shown[body["id"]] = said
             return {"observation": said, "reward": 0, "done": False}
         return {"error": "no such id"}

@@ -13,6 +13,7 @@ from agentgym_gym._http import retry
 from agentgym_gym._http.httpx_client import BlockingClient
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import capacity, circuit_breaker, held
+from agentgym_gym._leasing.held import records
 from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym.errors import ServerUnreachable
@@ -33,6 +34,7 @@ __all__ = [
     "keep_files_in",
     "never_open_circuits",
     "pool_at",
+    "records",
     "release_all",
     "retry_at_once",
     "scrub",

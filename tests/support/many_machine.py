@@ -23,7 +23,7 @@ class Line:
     def ask(self, asked, answer):
         self._begun = asyncio.get_running_loop().call_soon(self._answer, asked, answer)  # after the others
 
-    def close(self):
+    def give_up(self):
         self._begun.cancel()
 
     def _answer(self, asked, answer):
