@@ -234,15 +234,14 @@ class BaseTextEnv:
         return task_id
 
     def _agentgym_format(self, action_format: FormatName | Format) -> AgentGymFormat:
-        written = get_format(action_format)
-        reader = self.environment.agentgym_readers.get(written.name)
+        reader = self.environment.agentgym_readers.get(get_format(action_format).name)
         if reader is None:
             known = sorted(self.environment.agentgym_readers)
             raise BadOption(
                 f"parser='agentgym' reads {self.environment.name} in the formats {known}, "
                 f"not action_format={action_format!r}"
             )
-        return AgentGymFormat(written, reader)
+        return AgentGymFormat(get_format(action_format), reader)
 
 
 _live: weakref.WeakSet[BaseTextEnv] = weakref.WeakSet()
