@@ -65,7 +65,8 @@ def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> Action:
         raise NoAction("there is no function call in the reply")
     if len(calls) > 1:
         raise ManyActions("there is more than one function call in the reply")
-    return grammar.from_call(calls[0].name.strip(), _arguments(calls[0]))
+    name = calls[0].name.strip().removeprefix("functions.")  # the namespace of tools in some templates
+    return grammar.from_call(name, _arguments(calls[0]))
 
 
 def shown_reply(reply: Given) -> str:

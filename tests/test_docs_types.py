@@ -44,16 +44,22 @@ def test_mypy_has_no_complaint(folder, tmp_path):
     config.write_text(
         f"[mypy]\nstrict = true\nmypy_path = {ROOT}\ncache_dir = {ROOT / '.mypy_cache' / 'docs'}\n"
     )
-    mypy = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file",
-        str(config),
-        *map(str, sorted(folder.glob("*.py"))),
-    ]
-    run = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
+    wrong = tmp_path / "wrong.py"  # what is to be found, so that silence says something
+    wrong.write_text(
+        "from agentgym_gym import AgentGymEnv\n\n"
+        'AgentGymEnv("Maze", action_format="xml").system_prompt\n'
+        'AgentGymEnv("Maze", action_format="tool_calls").step(3)\n'
+    )
+    mypy = [sys.executable, "-m", "mypy", "--config-file", str(config), "--no-error-summary"]
+    run = subprocess.run(
+        [*mypy, str(wrong), *map(str, sorted(folder.glob("*.py")))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in run.stdout.splitlines() if ": note: " not in line]
+    assert [line.split(" ")[0] for line in told] == ["wrong.py:3:", "wrong.py:4:"], run.stdout + run.stderr
 
 
 @pytest.mark.slow

@@ -54,6 +54,8 @@ SHAPES = {
     "dict": {"name": "get", "arguments": ARGUMENTS},
     "dict, of text": {"name": "get", "arguments": json.dumps(ARGUMENTS)},
     "another spelling": {"name": "GET", "arguments": ARGUMENTS},
+    "in a namespace": {"name": "functions.get", "arguments": ARGUMENTS},
+    "dict, of text with blanks": {"name": "get", "arguments": " " + json.dumps(ARGUMENTS) + "\n"},
     "call": OPENAI,
     "call of an object": {**OPENAI, "function": {"name": "get", "arguments": ARGUMENTS}},
     "list": [OPENAI],
@@ -109,11 +111,11 @@ def test_a_call_is_played(envs, env, call):
 
 def test_a_call_is_played_where_it_is_awaited(textcraft_url):
     async def play():
-        async with AsyncAgentGymEnv("TextCraft", server=textcraft_url) as env:
+        async with AsyncAgentGymEnv("TextCraft", server=textcraft_url, max_turns=None) as env:
             await env.reset(options={"task_id": 0})
-            return [(await env.step(call))[4]["action"] for call in list(SHAPES.values())[:15]]
+            return [(await env.step(call))[4]["action"] for call in SHAPES.values()]
 
-    assert asyncio.run(play()) == ["get 2 oak logs"] * 15
+    assert asyncio.run(play()) == ["get 2 oak logs"] * len(SHAPES)
 
 
 MISTAKES = {
