@@ -136,7 +136,7 @@ def main() -> None:
     register(GUESSING)
 
     env = gymnasium.make("agentgym/Guessing-v0", server=f"http://127.0.0.1:{server.server_port}")
-    print(env.get_wrapper_attr("system_prompt"), end="\n\n")
+    print(env.unwrapped.system_prompt, end="\n\n")  # type: ignore[attr-defined]
     observation, info = env.reset(seed=0)
     print(observation)
     low, high, over = 1, 100, False
