@@ -16,7 +16,7 @@ from agentgym_gym import errors
 from agentgym_gym._episode import StepResult
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._options import FormatName, HttpClient
-from agentgym_gym.actions import Action, Grammar, ListOf, Style, Thought, Verbatim
+from agentgym_gym.actions import Action, Grammar, ListOf, StepAction, Style, Thought, ToolCall, Verbatim
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.arguments import Argument, Choice, Integer, Name, Text
 from agentgym_gym.calls import Body, Call, Flow, Reply, exchange
@@ -53,11 +53,13 @@ __all__ = [
     "Score",
     "Start",
     "Stats",
+    "StepAction",
     "StepResult",
     "Style",
     "Text",
     "TextSpace",
     "Thought",
+    "ToolCall",
     "Verbatim",
     "Wire",
     "__version__",

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from agentgym_gym._episode import StepResult
     from agentgym_gym._options import FormatName, HttpClient
-    from agentgym_gym.actions import Action, Verbatim
+    from agentgym_gym.actions import Grammar, StepAction
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.catalogue import OnUnknown
+    from agentgym_gym.formats import Format
 
 __all__ = ["EXIT_SECONDS", "BaseTextEnv", "Channel", "live_envs", "public_spec", "release", "release_all"]
 
@@ -70,7 +71,7 @@ class BaseTextEnv:
         *,
         server: str | Sequence[str] | None = EnvOptions.server,
         split: str | None = EnvOptions.split,
-        action_format: FormatName = EnvOptions.action_format,
+        action_format: FormatName | Format = EnvOptions.action_format,
         parser: Literal["default", "agentgym"] = EnvOptions.parser,
         on_unknown: OnUnknown | None = EnvOptions.on_unknown,
         on_fault: Literal["truncate", "raise"] = EnvOptions.on_fault,
@@ -163,6 +164,11 @@ class BaseTextEnv:
         return f"{self.environment.rules}\n\n{instructions}"
 
     @property
+    def grammar(self) -> Grammar:
+        """The actions of the environment."""
+        return self.environment.grammar
+
+    @property
     def tools(self) -> list[dict[str, Any]]:
         """The actions as JSON schemas of function tools, for a chat template or an API that takes them."""
         return self.environment.grammar.tools()
@@ -192,7 +198,7 @@ class BaseTextEnv:
         _live.add(self)  # again, if it was closed
         return task_id
 
-    def _turn(self, action: str | Action | Verbatim) -> WaitingFlow[StepResult]:
+    def _turn(self, action: StepAction) -> WaitingFlow[StepResult]:
         """Play one turn; with ``on_fault="raise"`` raise the fault that ended the episode."""
         turn = yield from self._episode.step(action)
         if self.on_fault == "raise" and self._episode.fault is not None:
@@ -228,8 +234,8 @@ class BaseTextEnv:
             raise BadOption(f"{self.environment.name} has no task {task_id}; its tasks are {splits}")
         return task_id
 
-    def _agentgym_format(self, action_format: str) -> AgentGymFormat:
-        reader = self.environment.agentgym_readers.get(action_format)
+    def _agentgym_format(self, action_format: FormatName | Format) -> AgentGymFormat:
+        reader = self.environment.agentgym_readers.get(get_format(action_format).name)
         if reader is None:
             known = sorted(self.environment.agentgym_readers)
             raise BadOption(

@@ -17,13 +17,12 @@ from agentgym_gym._leasing.acquire import acquire
 from agentgym_gym._leasing.late_replies import late_reply
 from agentgym_gym._leasing.lease import Holder
 from agentgym_gym._leasing.recognition import ask_own
-from agentgym_gym._text import scrub, shown
-from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Thought, Verbatim
+from agentgym_gym._tool_calls import called_action, given, shown_reply
+from agentgym_gym.actions import MAX_ACTION_CHARS, Thought, Verbatim
 from agentgym_gym.calls import listening
 from agentgym_gym.errors import (
     ActionError,
     BadArguments,
-    BadOption,
     ConnectionLost,
     EnvironmentFailed,
     Fault,
@@ -32,6 +31,7 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     UnknownAction,
 )
+from agentgym_gym.formats import get_format
 from agentgym_gym.wire import Outcome, Seen, Start, Wire
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from agentgym_gym._leasing.lease import Lease
+    from agentgym_gym._tool_calls import Given
+    from agentgym_gym.actions import StepAction
     from agentgym_gym.calls import Flow, Stage, WaitingFlow
     from agentgym_gym.catalogue import Environment, OnUnknown
     from agentgym_gym.formats import Format, ParsedReply
@@ -160,11 +162,11 @@ class Episode:
         self._playing = True
         return start.observation, self._info()
 
-    def step(self, reply: str | Action | Verbatim) -> WaitingFlow[StepResult]:
+    def step(self, action: StepAction) -> WaitingFlow[StepResult]:
         """Play one turn.
 
         Args:
-            reply: What the agent wrote, or a typed action.
+            action: What the agent wrote, a typed action, or a function call.
 
         Returns:
             The turn. A reply that holds no action costs a turn and never reaches the server; a fault ends
@@ -172,31 +174,24 @@ class Episode:
 
         Raises:
             ResetNeeded: The episode is over, or none was begun.
-            BadOption: The reply is neither text nor an action of this environment.
+            BadOption: It is none of these, or an action of another environment.
         """
         if not self._playing or self.lease is None:
             raise ResetNeeded("the episode is over, or none was begun: call reset() before step()")
-        if isinstance(reply, str):
-            reply = scrub(reply)
-        elif isinstance(reply, Verbatim):
-            reply = Verbatim(scrub(reply.text))
-        elif not isinstance(reply, self.environment.grammar.actions):
-            raise BadOption(
-                f"step takes text or an action of {self.environment.grammar!r}, not {shown(reply)}"
-            )
+        reply = given(action, self.environment.grammar)
         self._turn += 1
-        self.transcript.append(Message("agent", str(reply)))
+        self.transcript.append(Message("agent", shown_reply(reply)))
         try:
-            action = self._read(reply)
+            meant = self._read(reply)
         except ActionError as error:
-            return self._answer(self._advice(error), parse_error=error.kind)
-        if isinstance(action, Thought):
+            return self._answer(self._advice(error, reply), parse_error=error.kind)
+        if isinstance(meant, Thought):
             return self._answer("OK.")
         try:
-            outcome = yield from self._play(self.lease, str(action))
+            outcome = yield from self._play(self.lease, str(meant))
         except Fault as fault:
-            return self._end_by(fault, str(action))
-        return self._judge(outcome, str(action))
+            return self._end_by(fault, str(meant))
+        return self._judge(outcome, str(meant))
 
     def abort_episode(self) -> None:
         """End an episode of which nobody has the last turn: what is played next must begin anew."""
@@ -300,7 +295,9 @@ class Episode:
             done = (yield from lease.pool.release(lease, self.stats)) and done
         return done
 
-    def _read(self, reply: str | Action | Verbatim) -> ParsedReply:
+    def _read(self, reply: Given) -> ParsedReply:
+        if isinstance(reply, tuple):
+            return called_action(reply, self.environment.grammar)
         try:
             action = reply if not isinstance(reply, str) else self._parse(reply)
         except UnknownAction as error:
@@ -318,9 +315,11 @@ class Episode:
     def _parse(self, reply: str) -> ParsedReply:
         return self.action_format.parse(reply, self.environment.grammar)
 
-    def _advice(self, error: ActionError) -> str:
-        example = self.action_format.example(self.environment.grammar)
-        return f"Your reply was not carried out: {error}.\nA reply looks like this:\n\n{example}"
+    def _advice(self, error: ActionError, reply: Given) -> str:
+        called = isinstance(reply, tuple)
+        written, form = (get_format("tool_calls"), "call") if called else (self.action_format, "reply")
+        example = written.example(self.environment.grammar)
+        return f"Your {form} was not carried out: {error}.\nA {form} looks like this:\n\n{example}"
 
     def _judge(self, outcome: Outcome, action: str) -> StepResult:
         score_now = self.wire.judge(self._start, self._score, action, outcome)

@@ -17,10 +17,13 @@ from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import OnUnknown
+    from agentgym_gym.formats import Format
 
 __all__ = ["AGENTGYMS_OWN", "EnvOptions", "FormatName", "HttpClient", "is_client", "is_whole"]
 
-FormatName: TypeAlias = Literal["react", "function_calling", "code_as_action", "tags", "adapt", "bare"]
+FormatName: TypeAlias = Literal[
+    "react", "function_calling", "code_as_action", "tags", "adapt", "bare", "tool_calls"
+]
 
 AGENTGYMS_OWN: Any = type("AgentGymsOwn", (), {"__repr__": lambda _: "<AgentGym's own>"})()
 """Stands for AgentGym's own turn limit, where None stands for no limit."""
@@ -39,7 +42,7 @@ class EnvOptions:
 
     server: str | Sequence[str] | None = None
     split: str | None = None
-    action_format: FormatName = "react"
+    action_format: FormatName | Format = "react"
     parser: Literal["default", "agentgym"] = "default"
     on_unknown: OnUnknown | None = None
     on_fault: Literal["truncate", "raise"] = "truncate"

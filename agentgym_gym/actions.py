@@ -18,10 +18,11 @@ Get(count=2, item='oak log')
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from agentgym_gym._templates import ListOf, TemplateText, fields_of
 from agentgym_gym._text import shown
@@ -32,7 +33,18 @@ if TYPE_CHECKING:
     import numpy as np
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["MAX_ACTION_CHARS", "Action", "Grammar", "ListOf", "Style", "Thought", "Verbatim"]
+__all__ = [
+    "MAX_ACTION_CHARS",
+    "Action",
+    "Dumpable",
+    "Grammar",
+    "ListOf",
+    "StepAction",
+    "Style",
+    "Thought",
+    "ToolCall",
+    "Verbatim",
+]
 
 MAX_ACTION_CHARS = 16_384
 """Longest text read as one action. A reply may be longer; its action may not."""
@@ -133,6 +145,45 @@ class Thought:
     """A reply that only thinks, in a format that allows it: it is acknowledged, not sent."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A function call of a model, as an inference engine or an API hands it over.
+
+    Attributes:
+        name: The function's name.
+        arguments: The arguments by name, or a JSON object of them as text. What does not fit is the agent's
+            mistake, as in a reply of text.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the call as JSON, with the arguments as they were given."""
+        call = {"name": self.name, "arguments": self.arguments}
+        return json.dumps(call, ensure_ascii=False, default=_plain)
+
+
+class Dumpable(Protocol):
+    """An object with ``model_dump``, as pydantic has it, such as the messages of the client of OpenAI."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return its fields by name."""
+        ...
+
+
+StepAction: TypeAlias = (
+    str
+    | Action
+    | Verbatim
+    | ToolCall
+    | Dumpable
+    | Mapping[str, Any]
+    | Sequence[ToolCall | Dumpable | Mapping[str, Any]]
+)
+"""What ``step`` takes: text, a typed action, a function call, or a message of a chat API."""
 
 
 class Grammar:
@@ -278,6 +329,11 @@ class Grammar:
 
     def __repr__(self) -> str:
         return f"Grammar({self._names})"
+
+
+def _plain(value: object) -> Any:
+    """Return a mapping as JSON needs it."""
+    return dict(value) if isinstance(value, Mapping) else repr(value)
 
 
 def _folded(name: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentgym_gym._episode import Episode, StepResult
     from agentgym_gym._http.async_driver import AsyncDriver
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym.actions import Action, Verbatim
+    from agentgym_gym.actions import StepAction
 
 __all__ = ["AsyncAgentGymEnv"]
 
@@ -114,11 +114,11 @@ class AsyncAgentGymEnv(BaseTextEnv):
             lambda: self._driver.run(self._episode.reset(task_id, servers), self._until)
         )
 
-    async def step(self, action: str | Action | Verbatim) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    async def step(self, action: StepAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn, as `AgentGymEnv.step` does."""
         return await self._wait_for(lambda: self.begin_step(action))
 
-    def begin_step(self, action: str | Action | Verbatim) -> Awaitable[StepResult]:
+    def begin_step(self, action: StepAction) -> Awaitable[StepResult]:
         """Begin a turn in the running event loop: its request is sent before this returns.
 
         Args:

@@ -11,7 +11,7 @@ import gymnasium
 
 from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, live_envs, public_spec, release
 from agentgym_gym._lifecycle import after_fork_in_child
-from agentgym_gym.actions import Action
+from agentgym_gym.actions import StepAction
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agentgym_gym._episode import Episode
     from agentgym_gym._http.limits import Stats
     from agentgym_gym._http.sync_driver import SyncDriver
-    from agentgym_gym.actions import Verbatim
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.spaces import ReplySpace, TextSpace
 
@@ -30,12 +29,12 @@ __all__ = ["AgentGymEnv"]
 T = TypeVar("T")
 
 
-class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
+class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
     """An AgentGym environment on an HTTP server, played in text.
 
     ``reset(options={"task_id": 7})`` starts the given task, ``reset(seed=0)`` one drawn from the split.
-    ``step`` takes the text that a model wrote, or a typed action. The return of an episode is its score.
-    One environment is used by one thread at a time. ``with`` closes it.
+    ``step`` takes the text that a model wrote, a typed action or a function call. The return of an episode is
+    its score. One environment is used by one thread at a time. ``with`` closes it.
 
     Every ``info`` holds:
 
@@ -57,7 +56,8 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
             local server, which is started by the first ``reset``.
         split: The tasks that ``reset`` draws from, by name; by default the first split of the environment.
         action_format: How a reply wraps its action: ``"react"``, ``"function_calling"``,
-            ``"code_as_action"``, ``"tags"``, ``"adapt"`` or ``"bare"``.
+            ``"code_as_action"``, ``"tags"``, ``"adapt"`` or ``"bare"``; ``"tool_calls"`` for a model that is
+            given `tools` by its chat template or API, whose prompt teaches no format; or a `Format`.
         parser: ``"default"``, or ``"agentgym"`` to parse replies exactly as AgentGym's own client does.
         on_unknown: Whether an action that the grammar does not know is sent in the agent's words
             (``"forward"``) or answered with advice (``"refuse"``). None takes the environment's own default.
@@ -148,11 +148,13 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
         task_id = self._draw(seed, options)
         return self._run(self._episode.reset(task_id, self.servers))
 
-    def step(self, action: str | Action | Verbatim) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def step(self, action: StepAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play one turn.
 
         Args:
-            action: The agent's reply, which the environment's format parses, or a typed action.
+            action: The agent's reply, which the environment's format parses; a typed action; or a function
+                call: a `ToolCall`, a mapping of ``name`` and ``arguments``, a call or an assistant's message
+                in the shape of OpenAI's API, as a mapping or as the object of a client, or a list of calls.
 
         Returns:
             Observation (str), reward (float, the change of the score), terminated (bool), truncated (bool)
@@ -160,7 +162,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, str | Action]):
 
         Raises:
             gymnasium.error.ResetNeeded: The episode is over, or none was begun.
-            BadOption: The action is neither text nor an action of this environment.
+            BadOption: The action is neither text nor an action of this environment nor a function call.
             Fault: The environment failed and ``on_fault="raise"``.
             InUse: Another thread is using the environment.
         """

@@ -7,9 +7,13 @@ length, so the spaces here are plain :class:`gymnasium.Space` objects over ``str
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium
+from gymnasium.vector.utils import create_shared_memory
+
+from agentgym_gym._tool_calls import takes
+from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,9 +71,9 @@ class TextSpace(gymnasium.Space[str]):
 
 
 class ReplySpace(TextSpace):
-    """What an agent may write: any text. Samples are well-formed replies with a random action.
+    """What ``env.step`` takes. Samples are well-formed replies of text with a random action.
 
-    Typed actions are members too, since ``env.step`` takes them.
+    Members are any text, the grammar's typed actions, and function calls, whatever their name and arguments.
 
     Args:
         action_format: How a reply wraps its action.
@@ -94,8 +98,8 @@ class ReplySpace(TextSpace):
         return self.action_format.render(self.grammar.sample(self.np_random))
 
     def contains(self, x: Any) -> bool:
-        """Return whether ``x`` is a string or one of the grammar's typed actions."""
-        return isinstance(x, str) or type(x) in self.grammar.actions
+        """Return whether ``env.step`` takes ``x``, whatever it then says of it."""
+        return takes(x, self.grammar)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -114,3 +118,17 @@ class ReplySpace(TextSpace):
 def _no_mask(mask: Any | None, probability: Any | None) -> None:
     if mask is not None or probability is not None:
         raise ValueError("a space of text takes neither a mask nor a probability")
+
+
+@create_shared_memory.register(TextSpace)
+def _share(_space: TextSpace, *_: Any, **__: Any) -> NoReturn:
+    """Refuse shared memory, which gymnasium's own `AsyncVectorEnv` uses unless it is told not to.
+
+    Raises:
+        BadOption: Always. The message says what does work.
+    """
+    raise BadOption(
+        "text of any length cannot lie in shared memory. Leave out vectorization_mode, and "
+        "gymnasium.make_vec makes environments that step at once in one process. For gymnasium's own "
+        "AsyncVectorEnv pass shared_memory=False; to make_vec as vector_kwargs={'shared_memory': False}"
+    )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
 
-    from agentgym_gym.actions import Action
+    from agentgym_gym.actions import Grammar, StepAction
 
 __all__ = ["AgentGymVectorEnv"]
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 _OTHER_DESCRIPTORS = 32  # for the event loop, files, and connections that close others
 
 
-class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None"], "NDArray[Any]"]):
+class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"], "NDArray[Any]"]):
     """Many environments in one thread: ``gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=256)``.
 
     Observations are a tuple of strings; actions are a sequence of what `AgentGymEnv.step` takes. All
@@ -115,6 +115,16 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         return self.envs[0].system_prompt
 
     @property
+    def grammar(self) -> Grammar:
+        """The actions of the environments."""
+        return self.envs[0].grammar
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The actions as function tools, as `AgentGymEnv.tools`."""
+        return self.envs[0].tools
+
+    @property
     def stats(self) -> Stats:
         """What was counted of all environments together since they were made."""
         total = Stats()
@@ -158,7 +168,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
         return tuple(self._said), _columns(infos, self.num_envs)
 
     def step(
-        self, actions: Sequence[str | Action | None]
+        self, actions: Sequence[StepAction | None]
     ) -> tuple[tuple[str, ...], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Play one turn in every environment, but for those whose action is None.
 
@@ -171,10 +181,12 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
 
         Raises:
             gymnasium.error.ResetNeeded: An environment whose episode is over was given an action.
-            BadOption: There is not one action for each, or one is neither text nor an action.
+            BadOption: There is not one action for each, or `AgentGymEnv.step` does not take one of them.
             Fault: The environment failed and ``on_fault="raise"``.
         """
-        if isinstance(actions, str) or len(actions) != self.num_envs:
+        # A mapping or one ToolCall is a call of one environment.
+        several = hasattr(actions, "__len__") and not isinstance(actions, (str, Mapping))
+        if not several or len(actions) != self.num_envs:
             raise BadOption(f"step takes a sequence of {self.num_envs} actions, one for each environment")
         if self.autoreset_mode != AutoresetMode.NEXT_STEP:
             over = [
@@ -228,7 +240,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
             )
         )
 
-    async def _step_all(self, actions: Sequence[str | Action | None]) -> dict[int, StepResult]:
+    async def _step_all(self, actions: Sequence[StepAction | None]) -> dict[int, StepResult]:
         import asyncio  # noqa: PLC0415 - not before it is needed: importing the library must be cheap
 
         begun = {
@@ -241,7 +253,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["str | Action | None
                 self.envs[number].abort_episode()
             raise
 
-    def _begin(self, number: int, action: str | Action) -> Awaitable[StepResult]:
+    def _begin(self, number: int, action: StepAction) -> Awaitable[StepResult]:
         """Send the request of a turn, and return what can be awaited for it."""
         if number in self._unset:
             return self._end_unset(number)

@@ -20,7 +20,7 @@ def test_options_are_declared_once():
     declared = {each.name: (each.type, each.default) for each in dataclasses.fields(EnvOptions)}
     del declared["own"]
     assert given == declared
-    assert set(get_args(FormatName)) == set(FORMATS)
+    assert set(get_args(FormatName)) == {*FORMATS, "tool_calls"}
 
 
 def test_what_differs_from_the_defaults_is_kept():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
-import shlex
 import socket
 import subprocess
 import sys
@@ -35,8 +35,8 @@ def generated():
     return module.pages()
 
 
-def test_the_first_block_is_the_two_commands_that_set_all_up():
-    assert blocks("console")[0].split("\n")[:-1] == ["make demo", "make test"]
+def test_two_commands_set_all_up():
+    assert blocks("console")[-1] == "make demo\nmake test\n"
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert re.search(r"^demo:", makefile, re.MULTILINE)
     assert re.search(r"^test:", makefile, re.MULTILINE)
@@ -50,7 +50,7 @@ def test_the_python_block_runs(tmp_path):
     assert run.returncode == 0, run.stderr
     assert "Goal: craft " in run.stdout
     assert "Inventory: You are not carrying anything. 0.0 1" in run.stdout
-    assert run.stdout.rstrip().endswith("None None")
+    assert run.stdout.rstrip().endswith("get 1 oak logs None None")
 
 
 def test_the_page_on_many_at_once_names_all_that_is_logged():
@@ -75,7 +75,7 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == (
-        "Inventory: You are not carrying anything. 0.0 [1 1 1 1 1 1 1 1]\n[1, 1, 1, 1, 1, 1, 1, 1]\n"
+        "Inventory: You are not carrying anything. 0.0 [1 1 1 1 1 1 1 1]\n2 [0 0]\n[1, 1, 1, 1, 1, 1, 1, 1]\n"
     )
     limits = dict(re.findall(r"^\| `(\w+)` \| .* \| (\d+) \|$", page, re.MULTILINE))
     assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
@@ -94,41 +94,32 @@ def test_the_page_on_testing_runs(tmp_path):
     assert table == [(kind, "yes" if kind in ARRIVES else "no", SEEN_AS[kind]) for kind in KINDS]
 
 
+@pytest.mark.slow
 def test_the_commands_run(tmp_path):
-    """All of them, in a folder of their own and on a free port, the server first."""
+    """All between the first, which installs, and the last, for contributors: pasted in order."""
+    install, *pasted, _ = blocks("console")
+    assert install.splitlines()[-1] == "pip install '.[all]'"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    lines = [line.partition("#")[0].replace("36001", port) for line in blocks("console")[1].splitlines()]
-    commands = {words[1]: words[1:] for words in map(shlex.split, lines)}
-    assert set(commands) == {"envs", "doctor", "serve", "play", "eval"}
-    agentgym = [sys.executable, "-m", "agentgym_gym"]
-    env = {**os.environ, "COLUMNS": "120"}
-    server = subprocess.Popen(
-        [*agentgym, *commands.pop("serve")], cwd=tmp_path, stdout=subprocess.PIPE, env=env
+    run = subprocess.run(
+        ["/usr/bin/env", "bash", "-e"],
+        input="".join(pasted).replace("36001", port),
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "120", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    try:
-        assert port.encode() in server.stdout.readline()
-        printed = {
-            name: subprocess.run(
-                [*agentgym, *words],
-                cwd=tmp_path,
-                input="quit\n",
-                env=env,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-            for name, words in commands.items()
-        }
-    finally:
-        server.terminate()
-        server.wait(10)
-        server.stdout.close()
-    assert "agentgym/TextCraft-v0" in printed["envs"]
-    assert "TextCraft" in printed["doctor"]
-    assert "Goal: craft" in printed["play"]
-    assert "1.00" in printed["eval"]
-    assert (tmp_path / "runs/oracle/summary.json").exists()
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    assert "agentgym/TextCraft-v0" in run.stdout
+    assert f"use it by --server http://127.0.0.1:{port}" in run.stdout
+    runs = tmp_path / "runs"
+    for played, most in (("oracle", 1.0), ("guesses", 0.99)):
+        summary = json.loads((runs / played / "summary.json").read_text("utf-8"))
+        assert summary["scored"] == 20
+        assert 0 < summary["success_rate"] <= most
+    for made in ("random/episodes.jsonl", "guesses/summary.json", "guess/run.sh", "craft/run.sh"):
+        assert (runs / made).exists()
 
 
 def test_generated_pages_are_up_to_date(generated):

@@ -52,6 +52,18 @@ def test_gymnasium_makes_it(make):
     assert envs.action_space.sample() in envs.action_space
 
 
+def test_gymnasiums_own_processes_need_no_shared_memory_and_the_error_says_so(make):
+    with pytest.raises(
+        errors.BadOption, match=r"vectorization_mode.*vector_kwargs=\{'shared_memory': False\}"
+    ):
+        make(2, vectorization_mode="async")
+    envs = make(2, vectorization_mode="async", vector_kwargs={"shared_memory": False})
+    envs.reset(seed=0)
+    observations, *_, infos = envs.step([LOOK, {"name": "inventory", "arguments": "{}"}])
+    assert observations == ("Inventory: You are not carrying anything.",) * 2
+    assert list(infos["action"]) == ["inventory"] * 2
+
+
 def test_each_plays_what_it_would_play_alone(make, textcraft_url):
     tasks = [3, 14, 15, 92]
     envs = make(4)

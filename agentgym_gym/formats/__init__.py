@@ -14,6 +14,7 @@ from agentgym_gym.formats.agentgym import AgentGymFormat
 from agentgym_gym.formats.base import Format, ParsedReply
 from agentgym_gym.formats.call_formats import CodeAsAction, FunctionCalling
 from agentgym_gym.formats.text_formats import ADaPT, Bare, ReAct, Tags
+from agentgym_gym.formats.tool_calls import ToolCalls
 
 __all__ = [
     "FORMATS",
@@ -26,22 +27,31 @@ __all__ = [
     "ParsedReply",
     "ReAct",
     "Tags",
+    "ToolCalls",
     "get_format",
 ]
 
 FORMATS: dict[str, Format] = {
     f.name: f for f in (ReAct(), FunctionCalling(), CodeAsAction(), Tags(), ADaPT(), Bare())
 }
-"""All formats by name."""
+"""The formats that a prompt teaches, by name. One of your own may be added."""
+
+_NATIVE = ToolCalls()
 
 
-def get_format(name: str) -> Format:
-    """Return a format by its name.
+def get_format(wanted: str | Format) -> Format:
+    """Return a format by its name; ``"tool_calls"``, which no prompt teaches, among them.
+
+    Args:
+        wanted: The name, or a format, which is returned.
 
     Raises:
         BadOption: There is none of that name.
     """
+    if isinstance(wanted, Format):
+        return wanted
+    formats = {_NATIVE.name: _NATIVE, **FORMATS}
     try:
-        return FORMATS[name]
+        return formats[wanted]
     except (KeyError, TypeError):
-        raise BadOption(f"action_format={name!r} is not one of {sorted(FORMATS)}") from None
+        raise BadOption(f"action_format={wanted!r} is not one of {sorted(formats)}, or a Format") from None

@@ -1,0 +1,291 @@
+"""Function calls as actions: what ``step`` takes of them, and what it says of those that do not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import MappingProxyType
+
+import gymnasium
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+import agentgym_gym
+from agentgym_gym import FORMATS, AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, ToolCall, errors
+from agentgym_gym.actions import MAX_ACTION_CHARS
+from agentgym_gym.envs.maze import MAZE
+from agentgym_gym.envs.textcraft import TEXTCRAFT, Get
+from agentgym_gym.formats import Format, get_format
+
+ARGUMENTS = {"count": 2, "item": "oak logs"}
+OPENAI = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": json.dumps(ARGUMENTS)}}
+
+
+class Function(BaseModel):
+    """As API clients have it."""
+
+    name: str
+    arguments: str
+
+
+class Called(BaseModel):
+    """As API clients have it."""
+
+    id: str
+    function: Function
+    type: str = "function"
+
+
+class Said(BaseModel):
+    """As API clients have it."""
+
+    role: str
+    content: str | None = None
+    tool_calls: list[Called] | None = None
+
+
+CALLED = Called(id="c1", function=Function(name="get", arguments=json.dumps(ARGUMENTS)))
+
+SHAPES = {
+    "typed": ToolCall("get", ARGUMENTS),
+    "typed, of text": ToolCall("get", json.dumps(ARGUMENTS)),
+    "a read-only mapping": ToolCall("get", MappingProxyType(ARGUMENTS)),
+    "dict": {"name": "get", "arguments": ARGUMENTS},
+    "dict, of text": {"name": "get", "arguments": json.dumps(ARGUMENTS)},
+    "another spelling": {"name": "GET", "arguments": ARGUMENTS},
+    "in a namespace": {"name": "functions.get", "arguments": ARGUMENTS},
+    "dict, of text with blanks": {"name": "get", "arguments": " " + json.dumps(ARGUMENTS) + "\n"},
+    "call": OPENAI,
+    "call of an object": {**OPENAI, "function": {"name": "get", "arguments": ARGUMENTS}},
+    "list": [OPENAI],
+    "tuple": (ToolCall("get", ARGUMENTS),),
+    "message": {"role": "assistant", "content": None, "tool_calls": [OPENAI]},
+    "message that talks, too": {"role": "assistant", "content": "Action: inventory", "tool_calls": [OPENAI]},
+    "object": CALLED,
+    "list of objects": [CALLED],
+    "message of an object": Said(role="assistant", tool_calls=[CALLED]),
+}
+
+each_environment = pytest.mark.parametrize(
+    "environment", agentgym_gym.environments(), ids=lambda each: each.name
+)
+each_shape = pytest.mark.parametrize("call", SHAPES.values(), ids=SHAPES)
+
+
+def some_actions(environment):
+    rng = np.random.default_rng(0)
+    return [*environment.grammar.examples, *(environment.grammar.sample(rng) for _ in range(20))]
+
+
+@pytest.fixture(scope="module")
+def envs(textcraft_url):
+    """A played and an awaited environment, and two at once."""
+    sync = AgentGymEnv("TextCraft", server=textcraft_url, max_turns=None, render_mode="ansi")
+    vector = AgentGymVectorEnv(2, "TextCraft", server=textcraft_url, max_turns=None)
+    yield sync, vector
+    sync.close()
+    vector.close()
+
+
+@pytest.fixture
+def env(envs):
+    envs[0].reset(options={"task_id": 0})
+    return envs[0]
+
+
+@each_shape
+def test_a_call_is_played(envs, env, call):
+    _, vector = envs
+    observation, *_, info = env.step(call)
+    assert info["action"] == "get 2 oak logs"
+    assert "parse_error" not in info
+    assert env.action_space.contains(call)
+    vector.reset(options={"task_id": 0})
+    actions = np.empty(2, dtype=object)
+    actions[:] = [call, "Action: get 2 oak logs"]
+    observations, *_ = vector.step(actions)
+    assert observations == (observation, observation)
+    assert vector.action_space.contains((call, "Action: inventory"))
+
+
+def test_a_call_is_played_where_it_is_awaited(textcraft_url):
+    async def play():
+        async with AsyncAgentGymEnv("TextCraft", server=textcraft_url, max_turns=None) as env:
+            await env.reset(options={"task_id": 0})
+            return [(await env.step(call))[4]["action"] for call in SHAPES.values()]
+
+    assert asyncio.run(play()) == ["get 2 oak logs"] * len(SHAPES)
+
+
+MISTAKES = {
+    "an unknown function": (ToolCall("fly", {}), "UnknownAction"),
+    "an unknown argument": (ToolCall("get", {**ARGUMENTS, "from": "chest"}), "BadArguments"),
+    "a missing argument": ({"name": "get", "arguments": {"count": 2}}, "BadArguments"),
+    "no argument at all": ({"name": "get", "arguments": None}, "BadArguments"),
+    "a wrong type": ({"name": "get", "arguments": {"count": "two", "item": "oak logs"}}, "BadArguments"),
+    "out of range": ({"name": "get", "arguments": {"count": 0, "item": "oak logs"}}, "BadArguments"),
+    "no object": ({"name": "get", "arguments": [2, "oak logs"]}, "BadArguments"),
+    "text of no object": ({"name": "get", "arguments": "[2]"}, "BadArguments"),
+    "text that is cut off": ({"name": "get", "arguments": '{"count": 2, "item": "oak'}, "BadArguments"),
+    "a key twice": ({"name": "get", "arguments": '{"count":1,"count":2,"item":"stick"}'}, "BadArguments"),
+    "no number": ({"name": "get", "arguments": {"count": float("nan"), "item": "stick"}}, "BadArguments"),
+    "deep": ({"name": "get", "arguments": "[" * 9_000 + "]" * 1}, "BadArguments"),
+    "endless digits": (ToolCall("get", '{"count": ' + "9" * 9_000 + ', "item": "stick"}'), "BadArguments"),
+    "too long": (ToolCall("get", {"count": 1, "item": "x" * MAX_ACTION_CHARS}), "BadArguments"),
+    "half a character": (ToolCall("get", '{"count": 1, "item": "\\ud800"}'), "BadArguments"),
+    "several": ([ToolCall("get", ARGUMENTS), ToolCall("inventory")], "ManyActions"),
+    "the same twice": ({"role": "assistant", "tool_calls": [OPENAI, OPENAI]}, "ManyActions"),
+    "none": ([], "NoAction"),
+}
+
+
+@pytest.mark.parametrize(("call", "kind"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_a_call_costs_a_turn_and_is_answered_in_the_words_of_a_call(env, call, kind):
+    observation, reward, terminated, truncated, info = env.step(call)
+    assert (info["parse_error"], info["action"], info["turn"]) == (kind, None, 1)
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert "\n" + str(ToolCall("get", {"count": 1, "item": "oak logs"})) in observation
+    assert "call" in observation
+    assert "Action:" not in observation
+    observation.encode()
+    env.render().encode()
+    assert env.action_space.contains(call)
+
+
+def test_an_unknown_function_is_never_forwarded(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, on_unknown="forward")
+    env.reset(options={"task_id": 0})
+    assert env.step({"name": "fly", "arguments": {"to": "moon"}})[4]["parse_error"] == "UnknownAction"
+    env.close()
+
+
+def test_a_message_without_a_call_is_its_text(env):
+    assert env.step({"role": "assistant", "content": "Action: inventory"})[4]["action"] == "inventory"
+    assert env.step(Said(role="assistant", content="Action: inventory"))[4]["action"] == "inventory"
+    parts = [{"type": "text", "text": "Action: inven"}, {"type": "text", "text": "tory"}]
+    assert env.step({"role": "assistant", "content": parts})[4]["action"] == "inventory"
+    assert (
+        env.step({"role": "assistant", "content": None, "tool_calls": None})[4]["parse_error"] == "NoAction"
+    )
+
+
+GARBAGE = {
+    "no name": {"arguments": ARGUMENTS},
+    "a name that is no text": {"name": 3, "arguments": ARGUMENTS},
+    "arguments under another key": {"name": "get", "parameters": ARGUMENTS},
+    "arguments that are no JSON": {"name": "get", "arguments": {"count": object()}},
+    "arguments of bytes": ToolCall("get", b"{}"),
+    "arguments in a circle": None,  # made below
+    "another mapping": {"count": 2},
+    "an empty mapping": {},
+    "a list of text": ["inventory"],
+    "a list of anything": [3],
+    "calls that are no list": {"role": "assistant", "tool_calls": 3},
+    "a message of a user": {"role": "user", "content": "Action: inventory"},
+    "content that is no text": {"role": "assistant", "content": 3},
+    "a class": Said,
+}
+_circle: dict[str, object] = {}
+_circle["count"] = _circle
+GARBAGE["arguments in a circle"] = {"name": "get", "arguments": _circle}
+
+
+@pytest.mark.parametrize("call", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_is_the_programs_mistake_and_costs_no_turn(env, call):
+    with pytest.raises(errors.BadOption, match=r"step takes|should be|has a name"):
+        env.step(call)
+    assert not env.action_space.contains(call)
+    assert env.step("Action: inventory")[4]["turn"] == 1
+
+
+@pytest.mark.parametrize("actions", [{"a": 1, "b": 2}, ToolCall("inventory"), None, 3, "ab", [OPENAI]])
+def test_a_vector_takes_one_action_for_each(envs, actions):
+    envs[1].reset(options={"task_id": 0})
+    with pytest.raises(errors.BadOption, match="a sequence of 2 actions"):
+        envs[1].step(actions)
+
+
+def test_the_transcript_shows_the_call(env):
+    env.step(OPENAI)
+    env.step([ToolCall("inventory"), ToolCall("fly", '{"to": "\ud800"}')])
+    assert '[agent]\n{"name": "get", "arguments": "{\\"count\\": 2' in env.render()
+    assert '[agent]\n{"name": "inventory", "arguments": {}}\n{"name": "fly", ' in env.render()
+
+
+def test_gymnasium_lets_calls_pass(textcraft_url, recwarn):
+    env = gymnasium.make("agentgym/TextCraft-v0", server=textcraft_url, action_format="tool_calls")
+    env.reset(options={"task_id": 0})
+    assert env.step(OPENAI)[4]["action"] == "get 2 oak logs"
+    assert env.step(env.action_space.sample())[4].get("parse_error") is None
+    env.close()
+    assert not recwarn.list
+
+
+# ------------------------------------------------------------------------------------- the format tool_calls
+
+
+@each_environment
+def test_the_prompt_teaches_no_format(environment):
+    env = AgentGymEnv(environment.name, action_format="tool_calls")
+    assert env.system_prompt == f"{environment.rules}\n\nCall exactly one function in each turn."
+    assert env.grammar is environment.grammar
+    assert env.tools == environment.grammar.tools()
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '<tool_call>\n{"name": "get", "arguments": {"count": 2, "item": "oak logs"}}\n</tool_call>',
+        'Logs.\n\n<tool_call>\n{"name": "get", "arguments": {"count": 2, "item": "oak logs"}}\n</tool_call>',
+        '<think>Logs.</think>{"name": "get", "arguments": {"count": 2, "item": "oak logs"}}<|im_end|>',
+    ],
+)
+def test_calls_that_models_write_as_text_are_read(reply):
+    assert get_format("tool_calls").parse(reply, TEXTCRAFT.grammar) == Get(2, "oak logs")
+
+
+def test_text_without_a_call_is_no_action_and_is_told_of_calls(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, action_format="tool_calls")
+    env.reset(options={"task_id": 0})
+    observation, *_, info = env.step("I will get two oak logs.")
+    assert info["parse_error"] == "NoAction"
+    assert '{"name": "get", "arguments": {"count": 1, "item": "oak logs"}}' in observation
+    env.close()
+
+
+@each_environment
+def test_what_tool_calls_renders_is_read(environment):
+    native, grammar = get_format("tool_calls"), environment.grammar
+    for action in some_actions(environment):
+        for thought in ("", "I think so.", "First this:\n- that."):
+            assert native.parse(native.render(action, thought), grammar) == action
+    assert native.parse(native.example(grammar), grammar) == grammar.examples[0]
+
+
+class Shouted(Format):
+    """A format of a user's own: the action in capitals."""
+
+    name = "shouted"
+    _rule = "Shout one action."
+
+    def _wrap(self, action, thought):
+        return str(action).upper()
+
+    def parse(self, reply, grammar):
+        return grammar.parse(reply.lower())
+
+
+def test_a_format_of_ones_own_is_an_option(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, action_format=Shouted())
+    assert "Shout one action." in env.system_prompt
+    env.reset(options={"task_id": 0})
+    assert env.step("GET 2 OAK LOGS")[4]["action"] == "get 2 oak logs"
+    env.close()
+    with pytest.raises(errors.BadOption, match="tool_calls"):
+        AgentGymEnv("Maze", action_format="shouted")
+    with pytest.raises(errors.BadOption, match="reads Maze in the formats"):
+        AgentGymEnv("Maze", action_format=Shouted(), parser="agentgym")
+    assert MAZE.name == "Maze"
+    assert "tool_calls" not in FORMATS
