@@ -10,9 +10,10 @@ from typing import NamedTuple
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._labels import end_of_turn
+from agentgym_gym.formats._languages import SUPPOSED, TAKEN_BACK
 from agentgym_gym.formats._pieces import DOUBT, PieceReader
 
-__all__ = ["Found", "check_not_taken_back", "doubted", "read_block"]
+__all__ = ["Found", "check_not_taken_back", "check_tag_ends_sentence", "doubted", "read_block"]
 
 _LONGEST_LEAD = 300
 _MOST_LINES = 100  # at either end of a block
@@ -29,12 +30,10 @@ _TAKEN_BACK = re.compile(
     r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't|will not|do not want"
     r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right|incorrect|a mistake"
     r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b|rather[,.]|but (?:that|this"
-    r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
+    r"|i (?:should|must|need|have to|can(?:no|')t|will|would|do(?:n't| not)|am not)|first|it (?:is|would|will|may|might)|wait|no)\b"
     r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
     r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
-    r"|(?:^|[.!?\n(])[\s*_>-]{0,8}(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon|warte|nein\b"
-    r"|halt[,.!]|doch nicht|moment[,.!]|aspetta|scusa|não|подожд|нет[,. ]|стоп)"
-    r"|等等|等一下|不对|錯|错了|算了|抱歉|待って|いや、|違う|잠깐|아니",
+    r"|(?:is|was) (?:this|that|it) (?:right|correct|ok|okay|fine|allowed|what)\b[^.\n]{0,80}[?]",
     re.IGNORECASE,
 )
 # How the text goes on in the sentence of an action that only speaks of it.
@@ -53,6 +52,7 @@ _NO_INPUT = re.compile(
 _INPUT = re.compile(r"\baction[ _]?input\b", re.IGNORECASE)
 _EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
 _SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
+_SAME_LINE = re.compile(r"[ \t*_`]{0,12}[a-zà-ÿ]")
 _FLOWS_ON = re.compile(r"[\s,;]{0,40}[a-zà-ÿ]")
 
 
@@ -161,10 +161,22 @@ def _of_whole(block: str, reader: PieceReader) -> Found:
     if not reader.grammar.style.marked and not _INPUT.search(said) and not isinstance(problem, ManyActions):
         for part in (said.partition("\n\n")[0], said.partition("\n")[0]):
             if part != said and isinstance(read := reader.read(part), Action):
+                _check_alone(read, said[len(part) :], reader)
                 return Found(read, block.index(part) + len(part))
     if problem is None:
         raise NoAction("the place for the action is empty")
     raise problem
+
+
+def _check_alone(action: Action, rest: str, reader: PieceReader) -> None:
+    """Check that none of the lines behind an action is another one.
+
+    Raises:
+        ManyActions: One is.
+    """
+    for line in rest.split("\n", _MOST_LINES)[:_MOST_LINES]:
+        if reader.might_read(line) and isinstance(read := reader.read(line), Action) and read != action:
+            raise ManyActions("there is more than one action in the reply")
 
 
 def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
@@ -256,12 +268,12 @@ _SHOWN = re.compile(
 _RIGHT_FORM = re.compile(
     r"\b(?:in|with|using|follow\w*) (?:the|this|that|a) (?:\w+ )?(?:format|form)\b", re.IGNORECASE
 )
-_CLAUSE = re.compile(r"[,;，；]|\b(?:so|but|therefore|thus|hence|now)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;，；]|\b(?:so|but|therefore|thus|hence)\b", re.IGNORECASE)
 
 
 def announces_no_action(sentence: str) -> bool:
     """Return whether a sentence that leads to an action says that it is an example, or not to be done."""
-    if _SHOWN.search(_RIGHT_FORM.sub("", sentence)):
+    if _SHOWN.search(_RIGHT_FORM.sub("", sentence)) or SUPPOSED.search(sentence):
         return True
     clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
     return bool(clauses) and DOUBT.search(clauses[-1]) is not None
@@ -298,6 +310,20 @@ def _check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
         raise _only_a_mention()
 
 
+def check_tag_ends_sentence(shape: str, end: int) -> None:
+    """Check that no sentence goes on behind a tag that begins its line, such as ``… is not what I want``.
+
+    Args:
+        shape: The reply, folded.
+        end: Where the closing tag ends.
+
+    Raises:
+        NoAction: One does.
+    """
+    if _SAME_LINE.match(shape, end):
+        _check_not_going_on(shape, end, beside=False)
+
+
 def _only_a_mention() -> NoAction:
     return NoAction("the reply only speaks of an action, and gives none")
 
@@ -312,8 +338,8 @@ def doubted(shape: str, start: int) -> bool:
 
 _LONGEST_CLAUSE = 80
 _ANNOUNCED = re.compile(
-    r"(?:\b(?:not|never|avoid|refuse to|instead of|rather than|without)|n't) (?:\w+ ){0,2}"
-    r"(?:writ|reply|repli|answer|say|us|send|output|do)(?:e|ing)?\Z"
+    r"(?:\b(?:not|never|avoid|refuse to|instead of|rather than|without|would|could|might|should)|n't|'d)"
+    r" (?:\w+ ){0,2}(?:writ|reply|repli|answer|say|us|send|output|do)(?:e|ing)?\Z"
     r"|\b(?:format|form|template|example) (?:is|was|would be|looks like)\Z",
     re.IGNORECASE,
 )
@@ -335,7 +361,7 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
     rest = shape[start:stop].strip()
     if not rest:
         return
-    if _TAKEN_BACK.search("\n" + rest):
+    if _TAKEN_BACK.search("\n" + rest) or TAKEN_BACK.search("\n" + rest):
         raise NoAction("the reply takes its action back; write the action alone, once it is certain")
     if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > 3:
         raise NoAction("the reply breaks off behind its action; write the action last")

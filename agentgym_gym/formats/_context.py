@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from agentgym_gym.formats._languages import SUPPOSED, TAKEN_BACK
+
 __all__ = ["REMARK", "before_invented_turn", "is_doubtful"]
 
 _LEAD = 600  # characters before a call in which its sentence is looked for
@@ -35,8 +37,10 @@ _INVENTED = re.compile(
 _MARKS = re.compile(r"(?:[\s*_`~\[({>\"'“#-]|<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)+\Z")
 _FENCE_BEFORE = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+#.-]*\s*\[?\s*\Z")
 _FENCE_BEHIND = re.compile(r"[\s\]]*(?:`{3,}|~{3,})")
-# Struck out, or in a comment.
-_HIDDEN = re.compile(r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*)\Z")
+# Struck out, in a comment, or quoted by a traceback.
+_HIDDEN = re.compile(
+    r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*|File \"[^\"\n]*\", line \d+[^\n]*\n[ \t]*)\Z"
+)
 _LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
 _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
 _ENDED = re.compile(r"[.!?。！？…](?:[\"'”)*_`]*(?:\s|\Z))|\n\s*\n|\n(?=[-*#]|\d+\.)")
@@ -115,6 +119,7 @@ _EXAMPLE = _phrases(
         "pretend",
         "imagine",
     ),
+    r"this (?:\w+ )?(?:is|was|would be) (?:wrong|incorrect|invalid|bad|a mistake)",
     *("suppose", "available (?:functions|tools|actions)", "par exemple", "por ejemplo", "Beispiel"),
     *(r"(?:shall|should|may|could|can) (?:I|we)", "(?:do|would) you (?:want|like|mean)", "what if"),
     *("how about", "whether"),
@@ -253,7 +258,7 @@ def _is_led_to_doubtfully(before: str) -> bool:
     apart = complete or "\n\n" in (marks[0] if marks else "")
     ends = [found.end() for found in _ENDED.finditer(words[:-1])]
     sentence = words[ends[-1] :] if ends else words
-    if _EXAMPLE.search(_IN_FORMAT.sub("", sentence)):
+    if _EXAMPLE.search(_IN_FORMAT.sub("", sentence)) or SUPPOSED.search(sentence):
         return True
     if apart and words[-1] not in ":：":
         return False
@@ -268,4 +273,6 @@ def _is_taken_back(after: str) -> bool:
         after = f"{after[:_BEHIND]}\n{after[-_BEHIND:]}"
     after = " " + after.lstrip("`~ \t")
     going_on = (REMARK, _RUNS_ON, _GOES_ON, _QUESTION)
-    return any(p.match(after) for p in going_on) or any(p.search(after) for p in (_TURNING, _TAKEN_BACK))
+    return any(p.match(after) for p in going_on) or any(
+        p.search(after) for p in (_TURNING, _TAKEN_BACK, TAKEN_BACK)
+    )

@@ -66,7 +66,8 @@ DOUBT = re.compile(
 )
 # Words that make of what follows an action more than a comment on it.
 _MORE = re.compile(
-    r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry)\b|[?？]|或|不|然后",
+    r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry|twice|thrice|times"
+    r"|repeat\w*|fois|veces|vezes|volte|mal|раза?|[x×] ?\d+|\d+ ?[x×])\b|[*×] ?\d|[?？]|或|不|然后|[\d一二两三四五] ?(?:次|遍|回|번)",
     re.IGNORECASE,
 )
 # The first words of sentences, which no game knows as a command.
@@ -151,7 +152,11 @@ class PieceReader:
                 read := self._read(said, announced=True), Action
             ):
                 return read
-        return self._before_a_comment(plain) or self._as_a_call(plain) or _as_refused(problem, line)
+        return (
+            self._before_a_comment(plain)
+            or self._as_a_call(plain)
+            or _as_refused(problem, line, self.grammar)
+        )
 
     def _as_a_call(self, line: str) -> Action | None:
         """Return the action that a line calls as a function, such as ``get(1, "stick")``."""
@@ -199,8 +204,11 @@ def is_sentence(text: str) -> bool:
     return _SENTENCE.match(text.lstrip(" \t\n*_`\"'(")) is not None
 
 
-def _as_refused(problem: ActionError, text: str) -> ActionError:
-    """Return an error, without the text to be forwarded where that is a sentence rather than a command."""
+def _as_refused(problem: ActionError, text: str, grammar: Grammar) -> ActionError:
+    """Return an error, without the text to be forwarded where that is a sentence rather than a command.
+
+    Words that end in an action which the grammar knows are about that action.
+    """
     if not isinstance(problem, UnknownAction) or problem.text is None:
         return problem
     words = problem.text.split()
@@ -209,6 +217,8 @@ def _as_refused(problem: ActionError, text: str) -> ActionError:
         and len(problem.text) <= _MOST_CHARACTERS
         and "\n" not in text
         and not _SENTENCE.match(problem.text)
+        and not DOUBT.search(problem.text)
+        and not any(grammar.knows(" ".join(words[first:])) for first in range(1, len(words)))
         and not re.search(r"[{}<>?`;→]|->| / |,|[.!:：。] ?\b|\b(?:not|or|I)\b|n't\b|…|\.\.\.", text)
         and re.search(r"\w", problem.text)
     ):
