@@ -10,7 +10,7 @@ from typing import NamedTuple
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._labels import end_of_turn
-from agentgym_gym.formats._languages import SUPPOSED, TAKEN_BACK
+from agentgym_gym.formats._languages import NEGATED, SUPPOSED, TAKEN_BACK
 from agentgym_gym.formats._pieces import DOUBT, PieceReader
 
 __all__ = ["Found", "check_not_taken_back", "check_tag_ends_sentence", "doubted", "read_block"]
@@ -52,7 +52,9 @@ _NO_INPUT = re.compile(
 _INPUT = re.compile(r"\baction[ _]?input\b", re.IGNORECASE)
 _EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
 _SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
-_SAME_LINE = re.compile(r"[ \t*_`]{0,12}[a-zà-ÿ]")
+_GOES_ELSEWHERE = re.compile(
+    r"[ \t*_`]{0,12}[,;]?[ \t]?(?!(?:to|because|so|since|in order|as(?! I)|for|which|and|with)\b)[a-zà-ÿ]"
+)
 _FLOWS_ON = re.compile(r"[\s,;]{0,40}[a-zà-ÿ]")
 
 
@@ -262,7 +264,7 @@ def check_meant(shape: str, start: int, end: int) -> None:
 _WHEN = re.compile(r"\b(?:after|before|when|whenever|while|until)\b", re.IGNORECASE)
 _SHOWN = re.compile(
     r"\b(?:examples?|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
-    r"|choices|blocked|impossible|suggest\w*|commands?|recipes?|available)\b|例如|格式",
+    r"|choices|blocked|impossible|suggest\w*|testing|commands?|recipes?|available)\b|例如|格式",
     re.IGNORECASE,
 )
 _RIGHT_FORM = re.compile(
@@ -276,7 +278,7 @@ def announces_no_action(sentence: str) -> bool:
     if _SHOWN.search(_RIGHT_FORM.sub("", sentence)) or SUPPOSED.search(sentence):
         return True
     clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
-    return bool(clauses) and DOUBT.search(clauses[-1]) is not None
+    return bool(clauses) and bool(DOUBT.search(clauses[-1]) or NEGATED.search(clauses[-1]))
 
 
 def _line_before(shape: str, line: int) -> str:
@@ -320,8 +322,8 @@ def check_tag_ends_sentence(shape: str, end: int) -> None:
     Raises:
         NoAction: One does.
     """
-    if _SAME_LINE.match(shape, end):
-        _check_not_going_on(shape, end, beside=False)
+    if _GOES_ELSEWHERE.match(shape, end):
+        raise _only_a_mention()
 
 
 def _only_a_mention() -> NoAction:
@@ -333,7 +335,14 @@ def doubted(shape: str, start: int) -> bool:
     before = shape[max(0, start - _LONGEST_LEAD) : start].rstrip(" \t\n*_`>")
     if before.endswith(":"):
         return announces_no_action(_SENTENCE_END.split(before[:-1])[-1])
-    return bool(before) and before[-1].isalpha() and _ANNOUNCED.search(before[-_LONGEST_CLAUSE:]) is not None
+    return (
+        bool(before)
+        and before[-1].isalpha()
+        and (
+            _ANNOUNCED.search(before[-_LONGEST_CLAUSE:]) is not None
+            or SUPPOSED.match(_SENTENCE_END.split(before)[-1]) is not None
+        )
+    )
 
 
 _LONGEST_CLAUSE = 80

@@ -79,6 +79,7 @@ _SIMPLE = (
     ast.ImportFrom,
     ast.Pass,
 )
+_TRACEBACK = re.compile(r"^[ \t]*(?:File \"[^\"\n]*\", line \d+|Traceback \()", re.MULTILINE)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
 _MOST = 200  # statements that are read
@@ -179,6 +180,8 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         UnknownAction: Another function is called.
         BadArguments: An argument is not a plain value.
     """
+    if fenced and _TRACEBACK.search(code):
+        raise NoAction("the code is part of an error message")
     lines = code.split("\n")
     if any(line.lstrip().startswith(">>>") for line in lines):  # a session, with what was printed
         code = "\n".join(line[found.end() :] for line in lines if (found := _PROMPT.match(line)))

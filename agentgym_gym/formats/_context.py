@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from agentgym_gym.formats._languages import SUPPOSED, TAKEN_BACK
+from agentgym_gym.formats._languages import NEGATED, SUPPOSED, TAKEN_BACK
 
 __all__ = ["REMARK", "before_invented_turn", "is_doubtful"]
 
@@ -119,6 +119,7 @@ _EXAMPLE = _phrases(
         "pretend",
         "imagine",
     ),
+    r"(?:this|the following)(?: \w+)? (?:fail(?:s|ed)|crashe[sd]|raise[sd]|does not work)",
     r"this (?:\w+ )?(?:is|was|would be) (?:wrong|incorrect|invalid|bad|a mistake)",
     *("suppose", "available (?:functions|tools|actions)", "par exemple", "por ejemplo", "Beispiel"),
     *(r"(?:shall|should|may|could|can) (?:I|we)", "(?:do|would) you (?:want|like|mean)", "what if"),
@@ -155,6 +156,7 @@ _UNREAL = _phrases(
     *("if", "until", "unless", "perhaps", "maybe", r"tempt\w+", r"consider\w*", "thought of", "thinking of"),
     *(r"alternativ\w+", r"plan\w*", r"previous\w*", "earlier", r"before(?=\s*\Z)", "then", "already"),
     *("last (?:turn|time|step)", "tried", "was", "were", "did", "had", "used to", "called", "ran", "wrote"),
+    *("executed", "issued", "performed", "buggy", "broken", "faulty", "erroneous", "outdated"),
     *("asked", "either", "one day", "nicht", "würde", "könnte", r"kein\w*", r"ne \w+ pas"),
     other=r"\b(?:I|we|you|it)['’]d\b(?! like to)|不要|不能|不应|不会|别|如果|之后|以后|可能|或许",
 )
@@ -178,7 +180,8 @@ _RUNS_ON = re.compile(
 )
 # On its line behind it.
 REMARK = re.compile(
-    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t)\b",
+    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t|times|twice|repeat\w*)\b"
+    r"|[ \t]*[x×*][ \t]?\d",
     re.IGNORECASE,
 )
 """What a remark says of a call on the line on which it ends, if the call is not to be carried out."""
@@ -265,7 +268,10 @@ def _is_led_to_doubtfully(before: str) -> bool:
     if label := _ONE_WORD_LABEL.match(sentence):
         return label[1].lower() not in _LABELS
     clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
-    return bool(_CONDITION.match(sentence) or (clauses and _UNREAL.search(clauses[-1])))
+    return bool(
+        _CONDITION.match(sentence)
+        or (clauses and (_UNREAL.search(clauses[-1]) or NEGATED.search(clauses[-1])))
+    )
 
 
 def _is_taken_back(after: str) -> bool:
