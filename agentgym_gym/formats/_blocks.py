@@ -263,7 +263,8 @@ def check_meant(shape: str, start: int, end: int) -> None:
 
 _WHEN = re.compile(r"\b(?:after|before|when|whenever|while|until)\b", re.IGNORECASE)
 _SHOWN = re.compile(
-    r"\b(?:examples?|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
+    r"\A\W*(?:user|human|system|environment|observation)\W*\Z"
+    r"|\b(?:examples?|samples?|history|rejected|obsolete|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
     r"|choices|blocked|impossible|suggest\w*|testing|commands?|recipes?|available)\b|例如|格式",
     re.IGNORECASE,
 )

@@ -108,6 +108,7 @@ _EXAMPLE = _phrases(
         "the prompt (?:says|shows|has)",
         "in the prompt",
     ),
+    *("samples?", r"histor\w+", "rejected", "obsolete", "old"),
     *("examples?", "for instance", "such as", "format", "syntax", "template", "schema", "looks? like"),
     *(
         "of the form",

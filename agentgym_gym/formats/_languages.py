@@ -14,7 +14,7 @@ __all__ = ["NEGATED", "SUPPOSED", "TAKEN_BACK"]
 # At the beginning of a sentence, these stand against what was said before.
 _OPENINGS = (
     r"non[,.!…]|non (?:posso|va)\b|attend(?:ez|s)\b|en fait\b|pardon\b|désolée?s?\b|oubli(?:e|ez|ons)\b|plutôt\b|à la réflexion\b|oups\b"
-    r"|espere?[ns]?[,. !]|espera[,. !]|no[,.!…—]|no (?:es|está|puedo|funciona|sirve)\b|perd[óo]n(?:a|e|en)?\b|lo siento\b|en realidad\b|mejor no\b|olvid[ae]\b"
+    r"|espere?[ns]?[,. !]|espera[,. !]|no[,.!…—]|no ?[–—-]|not (?:this|that|so)\b|better\b|argh\b|ugh\b|damn\b|whoops\b|edit\b|no (?:es|está|puedo|funciona|sirve)\b|perd[óo]n(?:a|e|en)?\b|lo siento\b|en realidad\b|mejor no\b|olvid[ae]\b"
     r"|pensándolo bien\b|não[,.!…]|não (?:é|está|posso|funciona)\b|descul(?:pe|pa|pem)\b|na verdade\b|esque[cç][ae]\b|pensando bem\b|ops\b|ups\b"
     r"|warte?n?\b|nein\b|halt[,.! ]|doch nicht\b|moment[,.! ]|entschuldigung\b|verzeihung\b|vergiss\b|korrektur\b"
     r"|aspetta\b|scusa(?:te)?\b|anzi\b|dimentica\b|in realtà\b|подожди\w*|нет[,.!…]|стоп|извини\w*|прости\w*|забудь\w*"
@@ -22,7 +22,13 @@ _OPENINGS = (
 )
 # Anywhere, these say that it was a mistake.
 _MISTAKES = (
-    r"\bmy (?:bad|mistake|error|fault)\b|\b(?:confirmation|approval|permission|go-ahead|consent)\b"
+    r"\b(?:wrong|mistak(?:e|en)|typo|erroneous|retract\w*|revoke\w*|void|undo|aloud|seriously|reconsider\w*|on reflection"
+    r"|come to think|i meant|not meant|i(?: would|['’]d)? (?:prefer|rather)|would (?:be|have been) better"
+    r"|(?:as soon as|until|once) you)\b"
+    # A question that asks for consent; what, where and how only ask for what comes next.
+    r"|\b(?:(?:do|are|would|could) you|(?:shall|should|can|may|could|do) (?:i|we)|(?:is|was|does|would|will) (?:this|that))\b"
+    r"[^.!?\n]{0,120}[?？]|\b(?:ok|okay|right|agreed|yes|correct)[?？]"
+    r"|\bmy (?:bad|mistake|error|fault)\b|\b(?:confirmation|approval|permission|go-ahead|consent)\b"
     r"|\b(?:this|that) (?:(?:will|would|does|did|can|could|is|was) not|(?:wo|would|does|did|ca|could|is|was)n['’]t|cannot|never)\b"
     r"|\btake (?:this|that|it) back\b|\b(?:(?:scratch|scrap|strike|undo|revert|discard|belay|withdraw) (?:that|this|it)|me suis trompée?s?|c['’]est (?:faux|incorrect|une erreur)|(?:n['’]est|est) pas (?:possible|ça|bon|correct|juste)"
     r"|(?:une|mon) erreur|annul(?:e|ez|er|ons) (?:ça|cela|cette)|je corrige"

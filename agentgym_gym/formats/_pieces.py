@@ -207,7 +207,7 @@ def is_sentence(text: str) -> bool:
 def _as_refused(problem: ActionError, text: str, grammar: Grammar) -> ActionError:
     """Return an error, without the text to be forwarded where that is a sentence rather than a command.
 
-    Words that end in an action which the grammar knows are about that action.
+    Words that end in an action of two words or more that the grammar knows are about that action.
     """
     if not isinstance(problem, UnknownAction) or problem.text is None:
         return problem
@@ -218,7 +218,7 @@ def _as_refused(problem: ActionError, text: str, grammar: Grammar) -> ActionErro
         and "\n" not in text
         and not _SENTENCE.match(problem.text)
         and not DOUBT.search(problem.text)
-        and not any(grammar.knows(" ".join(words[first:])) for first in range(1, len(words)))
+        and not any(grammar.knows(" ".join(words[first:])) for first in range(1, len(words) - 1))
         and not re.search(r"[{}<>?`;→]|->| / |,|[.!:：。] ?\b|\b(?:not|or|I)\b|n't\b|…|\.\.\.", text)
         and re.search(r"\w", problem.text)
     ):
