@@ -26,7 +26,7 @@ _MISTAKES = (
     r"|come to think|i meant|not meant|i(?: would|['’]d)? (?:prefer|rather)|would (?:be|have been) better"
     r"|(?:as soon as|until|once) you)\b"
     # A question that asks for consent; what, where and how only ask for what comes next.
-    r"|\b(?:(?:do|are|would|could) you|(?:shall|should|can|may|could|do) (?:i|we)|(?:is|was|does|would|will) (?:this|that))\b"
+    r"|(?:\A|[.!?,\n(])\W{0,6}(?:(?:do|are|would|could) you|(?:shall|should|can|may|could|do) (?:i|we)|(?:is|was|does|would|will) (?:this|that))\b"
     r"[^.!?\n]{0,120}[?？]|\b(?:ok|okay|right|agreed|yes|correct)[?？]"
     r"|\bmy (?:bad|mistake|error|fault)\b|\b(?:confirmation|approval|permission|go-ahead|consent)\b"
     r"|\b(?:this|that) (?:(?:will|would|does|did|can|could|is|was) not|(?:wo|would|does|did|ca|could|is|was)n['’]t|cannot|never)\b"

@@ -18,6 +18,10 @@ __all__ = ["CodeAsAction", "FunctionCalling"]
 _HARMONY = re.compile(r"<\|(?:start|end|call|return)\|>")
 
 
+_QUOTED = re.compile(r"^>[ \t]?", re.MULTILINE)
+_NOT_QUOTED = re.compile(r"^(?!>(?!>)|[ \t]*$)", re.MULTILINE)
+
+
 class _Found(NamedTuple):
     """A call in a reply: the action it stands for, or why it stands for none, and where it is."""
 
@@ -91,7 +95,10 @@ def _answer_with_calls(reply: str) -> str:
     if "<escape>" in reply:  # FunctionGemma's quotes
         reply = reply.replace("<escape>", '"')
     _, mark, call = reply.partition("assistantcommentary to=")
-    return answer_of(f"to={call}" if mark else reply)
+    answer = answer_of(f"to={call}" if mark else reply)
+    if answer.startswith("> ") and not _NOT_QUOTED.search(answer):  # all of it is a blockquote
+        return _QUOTED.sub("", answer)
+    return answer
 
 
 def _in_json(answer: str, grammar: Grammar, beside: list[_Found] | None = None) -> list[_Found]:
