@@ -24,21 +24,30 @@ _TAKEN_BACK = re.compile(
     r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]{1,4}){0,3}(?:"
     r"hmm+\b|oops\b|no[,.!…—]|no wait|nope\b|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on|hang on"
     r"|actually[,.…]|actually (?:i|let|no|that|this|it)\b|sorry[,.!…]|correction\b|scratch (?:that|this|it)"
-    r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)|disregard|cancel (?:that"
-    r"|this|it)|on second thou?ghts?|not that|let me (?:re(?:think|consider|do|vise|write|start|try)|correct|fix"
-    r"|change (?:that|this|it|my)|think again|try again)|i (?:made a|meant|take (?:it|that|this) back|take back"
-    r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't|will not|do not want"
-    r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right|incorrect|a mistake"
-    r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b|rather[,.]|but (?:that|this"
-    r"|i (?:should|must|need|have to|can(?:no|')t|will|would|do(?:n't| not)|am not)|first|it (?:is|would|will|may|might)|wait|no)\b"
+    r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)"
+    r"|disregard|cancel (?:that"
+    r"|this|it)|on second thou?ghts?|not that|let me (?:re(?:think|consider|do|vise|write|start"
+    r"|try)|correct|fix"
+    r"|change (?:that|this|it|my)|think again|try again)|i (?:made a|meant|take (?:it|that"
+    r"|this) back|take back"
+    r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't"
+    r"|will not|do not want"
+    r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right"
+    r"|incorrect|a mistake"
+    r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b"
+    r"|rather[,.]|but (?:that|this"
+    r"|i (?:should|must|need|have to|can(?:no|')t|will|would|do(?:n't| not)|am not)|first"
+    r"|it (?:is|would|will|may|might)|wait|no)\b"
     r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
     r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
+    r"|\A\s*(?-i:is|was|would|could|might|has|had|seems?) "
     r"|(?:is|was) (?:this|that|it) (?:right|correct|ok|okay|fine|allowed|what)\b[^.\n]{0,80}[?]",
     re.IGNORECASE,
 )
 # How the text goes on in the sentence of an action that only speaks of it.
 _GOES_ON = re.compile(
-    r"\b(?:but|once|until|when|after|before|later|would|is|was|were|are|or|then|and|did|failed|worked|gave|which"
+    r"\b(?:but|once|until|when|after|before|later|would|is|was|were|are|or|then|and|did|failed"
+    r"|worked|gave|which"
     r"|if|because|as soon as|as long as|unless|should|whenever|tags?|block|format|above|below|earlier|yet)\b",
     re.IGNORECASE,
 )
@@ -264,7 +273,8 @@ def check_meant(shape: str, start: int, end: int) -> None:
 _WHEN = re.compile(r"\b(?:after|before|when|whenever|while|until)\b", re.IGNORECASE)
 _SHOWN = re.compile(
     r"\A\W*(?:user|human|system|environment|observation)\W*\Z"
-    r"|\b(?:examples?|samples?|history|rejected|obsolete|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
+    r"|\b(?:examples?|samples?|history|rejected|obsolete|formats?|form|template|syntax|like this"
+    r"|you (?:said|wrote|suggested|asked)|options?|possib\w+"
     r"|choices|blocked|impossible|suggest\w*|testing|commands?|recipes?|available)\b|例如|格式",
     re.IGNORECASE,
 )
@@ -347,6 +357,15 @@ def doubted(shape: str, start: int) -> bool:
 
 
 _LONGEST_CLAUSE = 80
+_BEHIND = (
+    2_000  # characters right behind an action, and at the end of the reply, in which it may be taken back
+)
+
+
+def _ends(rest: str) -> str:
+    return rest if len(rest) <= 2 * _BEHIND else f"{rest[:_BEHIND]}\n{rest[-_BEHIND:]}"
+
+
 _ANNOUNCED = re.compile(
     r"(?:\b(?:not|never|avoid|refuse to|instead of|rather than|without|would|could|might|should)|n't|'d)"
     r" (?:\w+ ){0,2}(?:writ|reply|repli|answer|say|us|send|output|do)(?:e|ing)?\Z"
@@ -371,7 +390,7 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
     rest = shape[start:stop].strip()
     if not rest:
         return
-    if _TAKEN_BACK.search("\n" + rest) or TAKEN_BACK.search("\n" + rest):
+    if _TAKEN_BACK.search("\n" + rest) or TAKEN_BACK.search(_ends("\n" + rest)):
         raise NoAction("the reply takes its action back; write the action alone, once it is certain")
     if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > 3:
         raise NoAction("the reply breaks off behind its action; write the action last")

@@ -108,6 +108,11 @@ class Block(NamedTuple):
     end: int
 
     @property
+    def is_error(self) -> bool:
+        """Whether it is a fence with the traceback of an error."""
+        return self.language is not None and _TRACEBACK.search(self.code) is not None
+
+    @property
     def is_output(self) -> bool:
         """Whether the fence says that it holds what a program printed."""
         return self.language in _SHOWN
@@ -180,8 +185,6 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         UnknownAction: Another function is called.
         BadArguments: An argument is not a plain value.
     """
-    if fenced and _TRACEBACK.search(code):
-        raise NoAction("the code is part of an error message")
     lines = code.split("\n")
     if any(line.lstrip().startswith(">>>") for line in lines):  # a session, with what was printed
         code = "\n".join(line[found.end() :] for line in lines if (found := _PROMPT.match(line)))

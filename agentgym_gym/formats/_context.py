@@ -163,7 +163,8 @@ _UNREAL = _phrases(
 )
 # At the beginning of the sentence: it is done only under a condition, or at another time.
 _CONDITION = re.compile(
-    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)|instead|suppose"
+    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)"
+    r"|instead|suppose"
     r"|previously|earlier|next turn|in the next|in (?:a|the) later|last|then|had|were|at the end"
     r"|如果|等|之后)\b",
     re.IGNORECASE,
@@ -181,7 +182,8 @@ _RUNS_ON = re.compile(
 )
 # On its line behind it.
 REMARK = re.compile(
-    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t|times|twice|repeat\w*)\b"
+    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t"
+    r"|times|twice|repeat\w*)\b"
     r"|[ \t]*[x×*][ \t]?\d",
     re.IGNORECASE,
 )

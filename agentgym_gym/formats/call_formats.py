@@ -145,6 +145,9 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
             continue
         if found and (block.start >= before_invented_turn(answer, found[0].end) or block.is_output):
             continue
+        if block.is_error:
+            found.append(_Found(block.start, block.end, NoAction("the code is part of an error message")))
+            continue
         try:
             calls = calls_in_code(block.code, grammar, fenced=block.language is not None)
         except ActionError as error:
