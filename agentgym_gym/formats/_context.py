@@ -184,7 +184,7 @@ _RUNS_ON = re.compile(
 REMARK = re.compile(
     r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t"
     r"|times|twice|repeat\w*)\b"
-    r"|[ \t]*[x×*][ \t]?\d",
+    r"|[ \t]*[x\xd7*][ \t]?\d",
     re.IGNORECASE,
 )
 """What a remark says of a call on the line on which it ends, if the call is not to be carried out."""

@@ -78,7 +78,9 @@ SUPPOSED = re.compile(
     r"|\b(?:ne|n['’]) ?\w+ (?:pas|plus|jamais|rien)\b|\b(?:par exemple|por ejemplo|por exemplo"
     r"|zum beispiel|per esempio"
     r"|например|пример)\b|\bпримера?\b|\bбы\b|مثال|مثلا|उदाहरण"
-    r"|[가-힣]면[ ,]|[れけ]ば[、,]|たら[、,]|なら[、,]|nếu\b|eğer\b|jeśli\b|gdyby\b|якби\b|kdyby\b|\b(?:anything but|the opposite of)\b|如果|若是|要是|假如|假设|例如|比如|示例|等到|もし|例えば|の例|만약|예를 들|예시",
+    r"|[가-힣]면[ ,]|[れけ]ば[、,]|たら[、,]|なら[、,]|nếu\b|eğer\b|jeśli\b|gdyby\b|якби\b|kdyby\b"
+    r"|\b(?:anything but|the opposite of)\b"
+    r"|如果|若是|要是|假如|假设|例如|比如|示例|等到|もし|例えば|の例|만약|예를 들|예시",
     re.IGNORECASE,
 )
 """A sentence that only supposes what follows it, makes it wait for something, or shows it as an example."""

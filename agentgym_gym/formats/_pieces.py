@@ -74,7 +74,9 @@ DOUBT = re.compile(
 _MORE = re.compile(
     r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry"
     r"|twice|thrice|times"
-    r"|repeat\w*|fois|veces|vezes|volte|mal|раза?|[x×] ?\d+|\d+ ?[x×]|\d+ (?:more )?(?:steps?|cells?|squares?|tiles?|spaces?))\b|[*×] ?\d|[?？]|或|不|然后|[\d一二两三四五] ?(?:次|遍|回|번)",
+    r"|repeat\w*|fois|veces|vezes|volte|mal|раза?"
+    r"|[x×] ?\d+|\d+ ?[x×]|\d+ (?:more )?(?:steps?|cells?|squares?|tiles?|spaces?))\b"
+    r"|[*×] ?\d|[?？]|或|不|然后|[\d一二两三四五] ?(?:次|遍|回|번)",
     re.IGNORECASE,
 )
 # The first words of sentences, which no game knows as a command.
