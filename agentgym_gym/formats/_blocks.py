@@ -8,9 +8,10 @@ from typing import NamedTuple
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._labels import end_of_turn
+from agentgym_gym.formats._languages import NEGATED, SUPPOSED, TAKEN_BACK
 from agentgym_gym.formats._pieces import DOUBT, PieceReader
 
-__all__ = ["Found", "check_not_taken_back", "doubted", "read_block"]
+__all__ = ["Found", "check_not_taken_back", "check_tag_ends_sentence", "doubted", "read_block"]
 
 _LONGEST_LEAD = 300
 _MOST_LINES = 100  # at either end of a block
@@ -21,23 +22,30 @@ _TAKEN_BACK = re.compile(
     r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]{1,4}){0,3}(?:"
     r"hmm+\b|oops\b|no[,.!…—]|no wait|nope\b|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on|hang on"
     r"|actually[,.…]|actually (?:i|let|no|that|this|it)\b|sorry[,.!…]|correction\b|scratch (?:that|this|it)"
-    r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)|disregard|cancel (?:that"
-    r"|this|it)|on second thou?ghts?|not that|let me (?:re(?:think|consider|do|vise|write|start|try)|correct|fix"
-    r"|change (?:that|this|it|my)|think again|try again)|i (?:made a|meant|take (?:it|that|this) back|take back"
-    r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't|will not|do not want"
-    r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right|incorrect|a mistake"
-    r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b|rather[,.]|but (?:that|this"
-    r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
+    r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)"
+    r"|disregard|cancel (?:that"
+    r"|this|it)|on second thou?ghts?|not that|let me (?:re(?:think|consider|do|vise|write|start"
+    r"|try)|correct|fix"
+    r"|change (?:that|this|it|my)|think again|try again)|i (?:made a|meant|take (?:it|that"
+    r"|this) back|take back"
+    r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't"
+    r"|will not|do not want"
+    r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right"
+    r"|incorrect|a mistake"
+    r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b"
+    r"|rather[,.]|but (?:that|this"
+    r"|i (?:should|must|need|have to|can(?:no|')t|will|would|do(?:n't| not)|am not)|first"
+    r"|it (?:is|would|will|may|might)|wait|no)\b"
     r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
     r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
-    r"|(?:^|[.!?\n(])[\s*_>-]{0,8}(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon|warte|nein\b"
-    r"|halt[,.!]|doch nicht|moment[,.!]|aspetta|scusa|não|подожд|нет[,. ]|стоп)"
-    r"|等等|等一下|不对|錯|错了|算了|抱歉|待って|いや、|違う|잠깐|아니",
+    r"|\A\s*(?-i:is|was|would|could|might|has|had|seems?) "
+    r"|(?:is|was) (?:this|that|it) (?:right|correct|ok|okay|fine|allowed|what)\b[^.\n]{0,80}[?]",
     re.IGNORECASE,
 )
 # How the text goes on in the sentence of an action that only speaks of it.
 _GOES_ON = re.compile(
-    r"\b(?:but|once|until|when|after|before|later|would|is|was|were|are|or|then|and|did|failed|worked|gave|which"
+    r"\b(?:but|once|until|when|after|before|later|would|is|was|were|are|or|then|and|did|failed"
+    r"|worked|gave|which"
     r"|if|because|as soon as|as long as|unless|should|whenever|tags?|block|format|above|below|earlier|yet)\b",
     re.IGNORECASE,
 )
@@ -51,6 +59,9 @@ _NO_INPUT = re.compile(
 _INPUT = re.compile(r"\baction[ _]?input\b", re.IGNORECASE)
 _EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
 _SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
+_GOES_ELSEWHERE = re.compile(
+    r"[ \t*_`]{0,12}[,;]?[ \t]?(?!(?:to|because|so|since|in order|as(?! I)|for|which|and|with)\b)[a-zà-ÿ]"
+)
 _FLOWS_ON = re.compile(r"[\s,;]{0,40}[a-zà-ÿ]")
 
 
@@ -159,10 +170,22 @@ def _of_whole(block: str, reader: PieceReader) -> Found:
     if not reader.grammar.style.marked and not _INPUT.search(said) and not isinstance(problem, ManyActions):
         for part in (said.partition("\n\n")[0], said.partition("\n")[0]):
             if part != said and isinstance(read := reader.read(part), Action):
+                _check_alone(read, said[len(part) :], reader)
                 return Found(read, block.index(part) + len(part))
     if problem is None:
         raise NoAction("the place for the action is empty")
     raise problem
+
+
+def _check_alone(action: Action, rest: str, reader: PieceReader) -> None:
+    """Check that none of the lines behind an action is another one.
+
+    Raises:
+        ManyActions: One is.
+    """
+    for line in rest.split("\n", _MOST_LINES)[:_MOST_LINES]:
+        if reader.might_read(line) and isinstance(read := reader.read(line), Action) and read != action:
+            raise ManyActions("there is more than one action in the reply")
 
 
 def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
@@ -247,22 +270,24 @@ def check_meant(shape: str, start: int, end: int) -> None:
 
 _WHEN = re.compile(r"\b(?:after|before|when|whenever|while|until)\b", re.IGNORECASE)
 _SHOWN = re.compile(
-    r"\b(?:examples?|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
-    r"|choices|blocked|impossible|suggest\w*|commands?|recipes?|available)\b|例如|格式",
+    r"\A\W*(?:user|human|system|environment|observation)\W*\Z"
+    r"|\b(?:examples?|samples?|history|rejected|obsolete|formats?|form|template|syntax|like this"
+    r"|you (?:said|wrote|suggested|asked)|options?|possib\w+"
+    r"|choices|blocked|impossible|suggest\w*|testing|commands?|recipes?|available)\b|例如|格式",
     re.IGNORECASE,
 )
 _RIGHT_FORM = re.compile(
     r"\b(?:in|with|using|follow\w*) (?:the|this|that|a) (?:\w+ )?(?:format|form)\b", re.IGNORECASE
 )
-_CLAUSE = re.compile(r"[,;，；]|\b(?:so|but|therefore|thus|hence|now)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;，；]|\b(?:so|but|therefore|thus|hence)\b", re.IGNORECASE)
 
 
 def announces_no_action(sentence: str) -> bool:
     """Return whether a sentence that leads to an action says that it is an example, or not to be done."""
-    if _SHOWN.search(_RIGHT_FORM.sub("", sentence)):
+    if _SHOWN.search(_RIGHT_FORM.sub("", sentence)) or SUPPOSED.search(sentence):
         return True
     clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
-    return bool(clauses) and DOUBT.search(clauses[-1]) is not None
+    return bool(clauses) and bool(DOUBT.search(clauses[-1]) or NEGATED.search(clauses[-1]))
 
 
 def _line_before(shape: str, line: int) -> str:
@@ -296,6 +321,20 @@ def _check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
         raise _only_a_mention()
 
 
+def check_tag_ends_sentence(shape: str, end: int) -> None:
+    """Check that no sentence goes on behind a tag that begins its line, such as ``… is not what I want``.
+
+    Args:
+        shape: The reply, folded.
+        end: Where the closing tag ends.
+
+    Raises:
+        NoAction: One does.
+    """
+    if _GOES_ELSEWHERE.match(shape, end):
+        raise _only_a_mention()
+
+
 def _only_a_mention() -> NoAction:
     return NoAction("the reply only speaks of an action, and gives none")
 
@@ -305,13 +344,29 @@ def doubted(shape: str, start: int) -> bool:
     before = shape[max(0, start - _LONGEST_LEAD) : start].rstrip(" \t\n*_`>")
     if before.endswith(":"):
         return announces_no_action(_SENTENCE_END.split(before[:-1])[-1])
-    return bool(before) and before[-1].isalpha() and _ANNOUNCED.search(before[-_LONGEST_CLAUSE:]) is not None
+    return (
+        bool(before)
+        and before[-1].isalpha()
+        and (
+            _ANNOUNCED.search(before[-_LONGEST_CLAUSE:]) is not None
+            or SUPPOSED.match(_SENTENCE_END.split(before)[-1]) is not None
+        )
+    )
 
 
 _LONGEST_CLAUSE = 80
+_BEHIND = (
+    2_000  # characters right behind an action, and at the end of the reply, in which it may be taken back
+)
+
+
+def _ends(rest: str) -> str:
+    return rest if len(rest) <= 2 * _BEHIND else f"{rest[:_BEHIND]}\n{rest[-_BEHIND:]}"
+
+
 _ANNOUNCED = re.compile(
-    r"(?:\b(?:not|never|avoid|refuse to|instead of|rather than|without)|n't) (?:\w+ ){0,2}"
-    r"(?:writ|reply|repli|answer|say|us|send|output|do)(?:e|ing)?\Z"
+    r"(?:\b(?:not|never|avoid|refuse to|instead of|rather than|without|would|could|might|should)|n't|'d)"
+    r" (?:\w+ ){0,2}(?:writ|reply|repli|answer|say|us|send|output|do)(?:e|ing)?\Z"
     r"|\b(?:format|form|template|example) (?:is|was|would be|looks like)\Z",
     re.IGNORECASE,
 )
@@ -333,7 +388,7 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
     rest = shape[start:stop].strip()
     if not rest:
         return
-    if _TAKEN_BACK.search("\n" + rest):
+    if _TAKEN_BACK.search("\n" + rest) or TAKEN_BACK.search(_ends("\n" + rest)):
         raise NoAction("the reply takes its action back; write the action alone, once it is certain")
     if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > 3:
         raise NoAction("the reply breaks off behind its action; write the action last")

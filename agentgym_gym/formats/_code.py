@@ -79,6 +79,7 @@ _SIMPLE = (
     ast.ImportFrom,
     ast.Pass,
 )
+_TRACEBACK = re.compile(r"^[ \t]*(?:File \"[^\"\n]*\", line \d+|Traceback \()", re.MULTILINE)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
 _MOST = 200  # statements that are read
@@ -105,6 +106,11 @@ class Block(NamedTuple):
     language: str | None
     start: int
     end: int
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is a fence with the traceback of an error."""
+        return self.language is not None and _TRACEBACK.search(self.code) is not None
 
     @property
     def is_output(self) -> bool:

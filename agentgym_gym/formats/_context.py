@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from agentgym_gym.formats._languages import NEGATED, SUPPOSED, TAKEN_BACK
+
 __all__ = ["REMARK", "before_invented_turn", "is_doubtful"]
 
 _LEAD = 600  # characters before a call in which its sentence is looked for
@@ -35,8 +37,10 @@ _INVENTED = re.compile(
 _MARKS = re.compile(r"(?:[\s*_`~\[({>\"'“#-]|<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)+\Z")
 _FENCE_BEFORE = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+#.-]*\s*\[?\s*\Z")
 _FENCE_BEHIND = re.compile(r"[\s\]]*(?:`{3,}|~{3,})")
-# Struck out, or in a comment.
-_HIDDEN = re.compile(r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*)\Z")
+# Struck out, in a comment, or quoted by a traceback.
+_HIDDEN = re.compile(
+    r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*|File \"[^\"\n]*\", line \d+[^\n]*\n[ \t]*)\Z"
+)
 _LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
 _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
 _ENDED = re.compile(r"[.!?。！？…](?:[\"'”)*_`]*(?:\s|\Z))|\n\s*\n|\n(?=[-*#]|\d+\.)")
@@ -104,6 +108,7 @@ _EXAMPLE = _phrases(
         "the prompt (?:says|shows|has)",
         "in the prompt",
     ),
+    *("samples?", r"histor\w+", "rejected", "obsolete", "old"),
     *("examples?", "for instance", "such as", "format", "syntax", "template", "schema", "looks? like"),
     *(
         "of the form",
@@ -115,6 +120,8 @@ _EXAMPLE = _phrases(
         "pretend",
         "imagine",
     ),
+    r"(?:this|the following)(?: \w+)? (?:fail(?:s|ed)|crashe[sd]|raise[sd]|does not work)",
+    r"this (?:\w+ )?(?:is|was|would be) (?:wrong|incorrect|invalid|bad|a mistake)",
     *("suppose", "available (?:functions|tools|actions)", "par exemple", "por ejemplo", "Beispiel"),
     *(r"(?:shall|should|may|could|can) (?:I|we)", "(?:do|would) you (?:want|like|mean)", "what if"),
     *("how about", "whether"),
@@ -150,12 +157,14 @@ _UNREAL = _phrases(
     *("if", "until", "unless", "perhaps", "maybe", r"tempt\w+", r"consider\w*", "thought of", "thinking of"),
     *(r"alternativ\w+", r"plan\w*", r"previous\w*", "earlier", r"before(?=\s*\Z)", "then", "already"),
     *("last (?:turn|time|step)", "tried", "was", "were", "did", "had", "used to", "called", "ran", "wrote"),
+    *("executed", "issued", "performed", "buggy", "broken", "faulty", "erroneous", "outdated"),
     *("asked", "either", "one day", "nicht", "würde", "könnte", r"kein\w*", r"ne \w+ pas"),
     other=r"\b(?:I|we|you|it)['’]d\b(?! like to)|不要|不能|不应|不会|别|如果|之后|以后|可能|或许",
 )
 # At the beginning of the sentence: it is done only under a condition, or at another time.
 _CONDITION = re.compile(
-    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)|instead|suppose"
+    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)"
+    r"|instead|suppose"
     r"|previously|earlier|next turn|in the next|in (?:a|the) later|last|then|had|were|at the end"
     r"|如果|等|之后)\b",
     re.IGNORECASE,
@@ -173,7 +182,9 @@ _RUNS_ON = re.compile(
 )
 # On its line behind it.
 REMARK = re.compile(
-    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t)\b",
+    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t"
+    r"|times|twice|repeat\w*)\b"
+    r"|[ \t]*[x\xd7*][ \t]?\d",
     re.IGNORECASE,
 )
 """What a remark says of a call on the line on which it ends, if the call is not to be carried out."""
@@ -253,14 +264,17 @@ def _is_led_to_doubtfully(before: str) -> bool:
     apart = complete or "\n\n" in (marks[0] if marks else "")
     ends = [found.end() for found in _ENDED.finditer(words[:-1])]
     sentence = words[ends[-1] :] if ends else words
-    if _EXAMPLE.search(_IN_FORMAT.sub("", sentence)):
+    if _EXAMPLE.search(_IN_FORMAT.sub("", sentence)) or SUPPOSED.search(sentence):
         return True
     if apart and words[-1] not in ":：":
         return False
     if label := _ONE_WORD_LABEL.match(sentence):
         return label[1].lower() not in _LABELS
     clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
-    return bool(_CONDITION.match(sentence) or (clauses and _UNREAL.search(clauses[-1])))
+    return bool(
+        _CONDITION.match(sentence)
+        or (clauses and (_UNREAL.search(clauses[-1]) or NEGATED.search(clauses[-1])))
+    )
 
 
 def _is_taken_back(after: str) -> bool:
@@ -268,4 +282,6 @@ def _is_taken_back(after: str) -> bool:
         after = f"{after[:_BEHIND]}\n{after[-_BEHIND:]}"
     after = " " + after.lstrip("`~ \t")
     going_on = (REMARK, _RUNS_ON, _GOES_ON, _QUESTION)
-    return any(p.match(after) for p in going_on) or any(p.search(after) for p in (_TURNING, _TAKEN_BACK))
+    return any(p.match(after) for p in going_on) or any(
+        p.search(after) for p in (_TURNING, _TAKEN_BACK, TAKEN_BACK)
+    )

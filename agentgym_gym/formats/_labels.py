@@ -73,7 +73,7 @@ _BEFORE = re.compile(
     r"(?:(?:so|thus|hence|therefore|then|now|and|ok|okay|here is|here's|this is)[ ,]+)?"
     r"(?:(?:the|my|our|your|this|agent(?:'s)?|assistant(?:'s)?)[ _]+)?"
     r"(?:(?:next|final|best|chosen|proposed|selected|current|first|second|third|fourth|fifth|single|only|new|one"
-    r"|exact|actual|planned|recommended|immediate|following|corrected|correct|revised|updated|another"
+    r"|exact|actual|real|true|planned|recommended|immediate|following|corrected|correct|revised|updated|another"
     r"|alternative|final answer|最终|下一步|下一个|我的|接下来的|当前|选择的|执行)[ _]*){0,2}",
     re.IGNORECASE,
 )

@@ -10,7 +10,13 @@ from typing import NamedTuple
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._answer import answer_of
-from agentgym_gym.formats._blocks import check_meant, check_not_taken_back, doubted, read_block
+from agentgym_gym.formats._blocks import (
+    check_meant,
+    check_not_taken_back,
+    check_tag_ends_sentence,
+    doubted,
+    read_block,
+)
 from agentgym_gym.formats._labels import (
     ANSWERED,
     end_of_turn,
@@ -27,6 +33,7 @@ __all__ = ["Block", "Reply"]
 
 _CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
 _LONGEST_TAG = 16
+_STRUCK = re.compile(r"(?<!~)~~(?![~\s])[^\n~]{1,200}(?<!\s)~~(?!~)")
 _MOST_TAGS, _MOST_BLOCKS = 200, 40  # that are looked at; a reply that repeats one of them has more
 _PROMPT = re.compile(r"\n[ \t]*>")
 _ENDS_OF_PIECES = frozenset("`>}")
@@ -64,6 +71,8 @@ class Reply:
         self.text = answer_of(reply)
         if "<!--" in self.text:
             self.text = _without_comments(self.text)
+        if "~~" in self.text and grammar.style.lines:
+            self.text = _STRUCK.sub(lambda found: " " * len(found[0]), self.text)
         self.shape = folded(self.text)
         self.reader = PieceReader(grammar)
         self.style = grammar.style
@@ -203,6 +212,8 @@ class Reply:
             check_meant(self.shape, block.mark, block.behind)
         elif doubted(self.shape, block.mark) or doubted(self.shape, self._first_section(block.mark)):
             raise NoAction("the reply only shows an example of an action")
+        elif tagged and self.shape[block.end : block.behind].strip():
+            check_tag_ends_sentence(self.shape, block.behind)
 
     def _first_section(self, end: int) -> int:
         """Return where the reply's first label of any kind stands, such as ``Thought:``."""

@@ -18,6 +18,10 @@ __all__ = ["CodeAsAction", "FunctionCalling"]
 _HARMONY = re.compile(r"<\|(?:start|end|call|return)\|>")
 
 
+_QUOTED = re.compile(r"^>[ \t]?", re.MULTILINE)
+_NOT_QUOTED = re.compile(r"^(?!>(?!>)|[ \t]*$)", re.MULTILINE)
+
+
 class _Found(NamedTuple):
     """A call in a reply: the action it stands for, or why it stands for none, and where it is."""
 
@@ -91,7 +95,10 @@ def _answer_with_calls(reply: str) -> str:
     if "<escape>" in reply:  # FunctionGemma's quotes
         reply = reply.replace("<escape>", '"')
     _, mark, call = reply.partition("assistantcommentary to=")
-    return answer_of(f"to={call}" if mark else reply)
+    answer = answer_of(f"to={call}" if mark else reply)
+    if answer.startswith("> ") and not _NOT_QUOTED.search(answer):  # all of it is a blockquote
+        return _QUOTED.sub("", answer)
+    return answer
 
 
 def _in_json(answer: str, grammar: Grammar, beside: list[_Found] | None = None) -> list[_Found]:
@@ -137,6 +144,9 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
         if beside and (block.language is None or inside):
             continue
         if found and (block.start >= before_invented_turn(answer, found[0].end) or block.is_output):
+            continue
+        if block.is_error:
+            found.append(_Found(block.start, block.end, NoAction("the code is part of an error message")))
             continue
         try:
             calls = calls_in_code(block.code, grammar, fenced=block.language is not None)

@@ -124,6 +124,7 @@ _THINKS = re.compile(rf"^{_THINK}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(_THINK, re.IGNORECASE)
 _LABEL = re.compile(r"[*_`]*(?:next )?act(?:ion)?[*_`]*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE)
 _GOES_ON = re.compile(r"[*_`]*action[ _]?input\b", re.IGNORECASE)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _OK = re.compile(r"OK\.?[ \t]*(?=\n|\Z)")
 _MOST_COMMANDS = 300
 _MOST_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million is read quickly
@@ -172,7 +173,8 @@ def _join_lines(reply: Reply) -> None:
             kept.append(reply.text[position : mark.start()])
             position = mark.end()
         fenced ^= line.count("```") % 2 == 1
-        depth = max(0, depth + line.count("{") - line.count("}"))
+        outside = _STRING.sub("", line)
+        depth = max(0, depth + outside.count("{") - outside.count("}"))
     if kept:
         reply.rewrite("".join([*kept, reply.text[position:]]))
 
