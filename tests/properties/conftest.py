@@ -287,6 +287,10 @@ class BreakingTransport(httpx.BaseTransport):
         name = self.breaks.popleft() if self.breaks else None
         broken = BREAKS[name] if name else Break(True, lambda value, content: None, None)
         self._account_for_break(path, env_id, broken)
+        if name in {"502", "503"}:
+            # A gateway says so when its server is away, and so may have been restarted. What nobody can tell
+            # from another's after that is not closed: it stays on record.
+            self.excused |= self.open
         if not broken.ran:
             return broken.reply(None, b"")
         answer = self._server.handle_request(request)

@@ -39,7 +39,7 @@ SENT = [
     Inventory(),
     Verbatim("get 1 oak logs"),
     Verbatim("\ud800 \x00"),
-    "Action: dance wildly \ud800",
+    "Thought: \ud800\nAction: dance wildly",
     "Action: id 0",
 ]
 NOT_SENT = [
