@@ -180,7 +180,10 @@ class Grammar:
             )
         text = text.strip() if self.style.verbatim else " ".join(text.split())
         problems: dict[type[Action], BadArguments] = {}
-        for action in self._by_opening.get(self.style.first_word(text), self._of_any):
+        possible = self._by_opening.get(self.style.first_word(text), self._of_any)
+        for action in possible:
+            if len(possible) > 1 and action.head() and not action.begins(text):
+                continue  # sooner known than by an error
             try:
                 return action.parse(text)
             except BadArguments as error:

@@ -59,6 +59,7 @@ _THOUGHT_MARK = re.compile(
 )
 _FENCE = re.compile(r"```[ \t]{0,3}(\w*)")
 _THINKING_LANGUAGE = re.compile(r"think(?:ing)?|thoughts?|reasoning|scratchpad", re.IGNORECASE)
+_THINKING_FENCE = re.compile(rf"```[ \t]{{0,3}}(?:{_THINKING_LANGUAGE.pattern})", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
 _QUOTES = "`'\"“”‘’「」"
 _SIGNS = "<[]◁"  # the first characters of all marks
@@ -81,11 +82,13 @@ def answer_of(reply: str) -> str:
     """
     if "\r" in reply:  # to find that there is none is faster
         reply = reply.replace("\r\n", "\n") if "\n" in reply else reply.replace("\r", "\n")
-    if "analysis" in reply or "<|channel|>" in reply or "assistantfinal" in reply:
-        reply = _said_aloud(reply)
-    if "```" in reply:
-        reply = _without_fenced_thinking(reply)
     first = _first_mark(reply)
+    if "analysis" in reply or "assistantfinal" in reply or (first is not None and "<|channel|>" in reply):
+        reply = _said_aloud(reply)
+        first = _first_mark(reply)
+    if "```" in reply and _THINKING_FENCE.search(reply):
+        reply = _without_fenced_thinking(reply)
+        first = _first_mark(reply)
     if first is None and reply[:1] not in _BEGINNINGS:
         return reply.rstrip()
     head = _HEAD.match(reply)
@@ -94,8 +97,9 @@ def answer_of(reply: str) -> str:
         first = _first_mark(reply)
     if first is not None:
         end = _END_OF_TURN.search(reply, first)
-        reply = _without_struck(reply[: end.start()] if end else reply)
-        reply = _without_head(_without_thinking(reply, first))
+        reply = _without_struck(reply[: end.start()] if end else reply, first)
+        if _THOUGHT_MARK.search(reply, first):
+            reply = _without_head(_without_thinking(reply, first))
     return reply.rstrip()
 
 
@@ -110,9 +114,9 @@ def _without_head(reply: str) -> str:
     return reply[head.end() :] if head else reply
 
 
-def _without_struck(reply: str) -> str:
+def _without_struck(reply: str, first: int) -> str:
     """Return a reply up to its ``</s>``, which is HTML where a ``<s>`` stands before it."""
-    end = _STRUCK.search(reply) if "</" in reply else None
+    end = _STRUCK.search(reply, first) if reply.find("</", first) >= 0 else None
     return reply if end is None or "<s>" in reply[: end.start()] else reply[: end.start()]
 
 

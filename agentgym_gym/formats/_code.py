@@ -88,7 +88,7 @@ _CONTROL = re.compile(
 _CALL_ALONE = re.compile(r"(?:\*\*|`)*(.*\))[.。!！;；*_`]*\Z", re.DOTALL)
 _WORTH_READING = re.compile("[(（=]|\"\"\"|'''")
 _SPANNING = re.compile(r"[()\[\]{}\"'\\]")  # what a statement of more than one line holds
-_CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")
 
 
 class Block(NamedTuple):
@@ -192,7 +192,9 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         budget -= 1
         if budget < 0 or len(text) > MAX_ACTION_CHARS:
             raise BadArguments("the code is too long to be read")
-        parsed = statements(text) or statements(text.translate(_TYPOGRAPHIC))
+        parsed = statements(text)
+        if parsed is None and (plain := text.translate(_TYPOGRAPHIC)) != text:
+            parsed = statements(plain)
         if parsed is None:
             _check_prose(text, grammar, fenced=fenced)
             continue

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from html import unescape
 
 from agentgym_gym._text import shown
@@ -107,7 +108,7 @@ class PieceReader:
         if len(self._known) >= _MOST_PIECES:
             raise ManyActions("too many lines of the reply could be the action; write one, and nothing else")
         read = self._read(line)
-        if isinstance(read, Action) and self.grammar.style.verbatim and _is_placeholder(read):
+        if isinstance(read, Action) and self.grammar.style.verbatim and _is_placeholder(read, line):
             read = BadArguments(f"{shown(str(read))} only shows where something is to be filled in")
         self._known[line] = read
         return read
@@ -189,9 +190,17 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def _is_placeholder(action: Action) -> bool:
+def _is_placeholder(action: Action, piece: str) -> bool:
+    """Return whether an action that was read from a piece only shows how one is written."""
+    if "]" not in piece and "<" not in piece and piece.isascii():
+        return False
     text = str(action)
-    return ("<" in text and text == type(action).usage()) or _PLACEHOLDER.search(text) is not None
+    return _PLACEHOLDER.search(text) is not None or ("<" in text and text == _usage(type(action)))
+
+
+@cache
+def _usage(action: type[Action]) -> str:
+    return action.usage()
 
 
 def is_sentence(text: str) -> bool:
