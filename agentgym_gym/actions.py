@@ -81,7 +81,7 @@ class Style:
         return [match.span() for match in self.pieces.finditer(block)] if self.pieces else []
 
     def alone(self, block: str) -> str:
-        """Return the part of a block without such pieces that is the action, without what is said about it."""
+        """Return the action in a block without such pieces, without what is said about it."""
         return block
 
     def first_word(self, action: str) -> str:
@@ -195,7 +195,7 @@ class Grammar:
         raise problems[max(problems, key=lambda action: len(action.head()))]
 
     def may_begin(self, text: str) -> bool:
-        """Return whether an action begins with the first word of a text, or whether a short one may be any."""
+        """Return whether an action begins with the first word of a text, or may be any short text."""
         opening = self.style.first_word(text)
         return opening in self._by_opening or (bool(self._of_any) and len(text) <= _SHORT)
 

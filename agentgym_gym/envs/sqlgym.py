@@ -50,20 +50,23 @@ _MARKS = re.compile(
 
 # What no statement ends with.
 _UNFINISHED = frozenset(
-    (
-        "select from join inner outer left right cross natural where and or on by group order having "
-        "as in not like between union all distinct except intersect limit offset case when then else "
-        "with using is set values "
-        ", = < > ( + - / | ."
-    ).split()
+    {
+        *("select", "from", "join", "inner", "outer", "left", "right", "cross", "natural", "where"),
+        *("and", "or", "on", "by", "group", "order", "having", "as", "in", "not", "like", "between"),
+        *("union", "all", "distinct", "except", "intersect", "limit", "offset", "case", "when"),
+        *("then", "else", "with", "using", "is", "set", "values", ",", "=", "<", ">", "(", "+", "-"),
+        *("/", "|", "."),
+    }
 )
 
 _MOST_LINES = 100  # of a statement without a fence that are looked at for its end
 
 # The beginning of a sentence, which no line of a statement has.
 _PROSE = re.compile(
-    r"(?:\*\*|[#>-] ?)?(?:(?:This|That|These|The|It|I|We|You|Here|There|Note|Explanation|In this|In the|As the|Because"
-    r"|Since|So|My|To (?:get|find|count|answer)|First|Now|If|However|But|Also|Finally|Let|An?|Each|All the|Which)\b"
+    r"(?:\*\*|[#>-] ?)?(?:(?:This|That|These|The|It|I|We|You|Here|There|Note|Explanation|In this|In the"
+    r"|As the|Because"
+    r"|Since|So|My|To (?:get|find|count|answer)|First|Now|If|However|But|Also|Finally|Let|An?|Each|All the"
+    r"|Which)\b"
     r"|[A-Z][a-z]+(?: [a-z]+){3,}|[A-Za-z][\w' ,-]*[.!?:](?:\s|\Z))"
 )
 

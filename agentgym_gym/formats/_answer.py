@@ -1,6 +1,4 @@
-"""What of a reply is the answer: without its thinking, end marks, role names and characters without a width."""
-
-# ruff: noqa: RUF001 - models write these characters, too
+"""What of a reply is the answer: without its thinking, end marks, role names and unseen characters."""
 
 from __future__ import annotations
 
@@ -42,14 +40,16 @@ _STRUCK = re.compile(r"</s>(?=\s*(?:\Z|\n|<s>|\[INST\]|</s>))", re.IGNORECASE)
 # the text: "analysisWe need a stick.assistantfinalAction: …".
 _CHANNEL = re.compile(
     r"(?:<\|start\|>assistant(?:[ \t]+to=[\w.]+)?[ \t]*)?<\|channel\|>[ \t]*(analysis|commentary|final)"
-    r"|(?<=assistant)(?:(final))|(?:\A\s*|assistant)(analysis|commentary|final)(?=[A-Z`*#{<>\[\n\u4e00-\u9fff]|[ \t]+to=)"
+    r"|(?<=assistant)(?:(final))|(?:\A\s*|assistant)(analysis|commentary"
+    r"|final)(?=[A-Z`*#{<>\[\n\u4e00-\u9fff]|[ \t]+to=)"
 )
 _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>")
 
 _THINKING = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
 _THOUGHT_MARK = re.compile(
     r"(?=<[ \t/]{0,7}[\w|｜]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
-    rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_THINKING})[\w:-]{{0,20}}|analysis|plan(?:ning)?|draft|cot)"
+    rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_THINKING})[\w:-]{{0,20}}|analysis"
+    rf"|plan(?:ning)?|draft|cot)"
     r"(?:[ \t\n][^<>]{0,200})?>"
     r"|\[[ \t]?(?P<square>/)?[ \t]?(?:think(?:ing)?|thoughts?|reasoning|reflection)[ \t]?\]"
     rf"|<[|｜](?P<name>[^|｜<>\n]{{0,20}}?(?:{_THINKING}|inner_)[^|｜<>\n]{{0,20}})[|｜]>"

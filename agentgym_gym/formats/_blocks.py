@@ -1,7 +1,5 @@
 """The one action in a block of text, judged by all that the block says."""
 
-# ruff: noqa: RUF001 - models write these characters, too
-
 from __future__ import annotations
 
 import re
@@ -23,16 +21,23 @@ _TAKEN_BACK = re.compile(
     r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]{1,4}){0,3}(?:"
     r"hmm+\b|oops\b|no[,.!…—]|no wait|nope\b|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on|hang on"
     r"|actually[,.…]|actually (?:i|let|no|that|this|it)\b|sorry[,.!…]|correction\b|scratch (?:that|this|it)"
-    r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)|disregard|cancel (?:that"
-    r"|this|it)|on second thou?ghts?|not that|let me (?:re(?:think|consider|do|vise|write|start|try)|correct|fix"
-    r"|change (?:that|this|it|my)|think again|try again)|i (?:made a|meant|take (?:it|that|this) back|take back"
-    r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't|will not|do not want"
-    r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right|incorrect|a mistake"
-    r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b|rather[,.]|but (?:that|this"
+    r"|strike that|never ?mind|forget (?:it|that|this|about)|ignore (?:that|this|the|my)|disregard"
+    r"|cancel (?:that"
+    r"|this|it)|on second thou?ghts?|not that|let me (?:re(?:think|consider|do|vise|write|start|try)"
+    r"|correct|fix"
+    r"|change (?:that|this|it|my)|think again|try again)|i (?:made a|meant|take (?:it|that|this) back"
+    r"|take back"
+    r"|changed? my mind|should (?:have|not|rather|instead)|was wrong|withdraw|retract|won't|will not"
+    r"|do not want"
+    r"|don't want)|(?:that|this|it)(?:'s| is| was| would be| seems| looks)? (?:wrong|not right|incorrect"
+    r"|a mistake"
+    r"|not what|not correct|invalid|only an? (?:example|draft))|instead[,.]|instead i\b|rather[,.]"
+    r"|but (?:that|this"
     r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
     r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
     r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
-    r"|(?:^|[.!?\n(])[\s*_>-]{0,8}(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon|warte|nein\b"
+    r"|(?:^|[.!?\n(])[\s*_>-]{0,8}(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon"
+    r"|warte|nein\b"
     r"|halt[,.!]|doch nicht|moment[,.!]|aspetta|scusa|não|подожд|нет[,. ]|стоп)"
     r"|等等|等一下|不对|錯|错了|算了|抱歉|待って|いや、|違う|잠깐|아니",
     re.IGNORECASE,
@@ -249,7 +254,8 @@ def check_meant(shape: str, start: int, end: int) -> None:
 
 _WHEN = re.compile(r"\b(?:after|before|when|whenever|while|until)\b", re.IGNORECASE)
 _SHOWN = re.compile(
-    r"\b(?:examples?|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?|possib\w+"
+    r"\b(?:examples?|formats?|form|template|syntax|like this|you (?:said|wrote|suggested|asked)|options?"
+    r"|possib\w+"
     r"|choices|blocked|impossible|suggest\w*|commands?|recipes?|available)\b|例如|格式",
     re.IGNORECASE,
 )
@@ -268,7 +274,7 @@ def announces_no_action(sentence: str) -> bool:
 
 
 def _line_before(shape: str, line: int) -> str:
-    """Return the line before a place, where no empty line stands between; else the one that ends in a colon."""
+    """Return the line before a place, if no empty line stands between or it ends in a colon."""
     before = shape[:line].rstrip(" \t`\n*_")
     said = before[before.rfind("\n") + 1 :]
     near = shape[len(before) : line].count("\n") <= 1 + shape[len(before) : line].count("```")
@@ -281,7 +287,7 @@ def _check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
     Args:
         shape: The text, folded.
         end: Where the action ends.
-        beside: Whether words stand before it on its line: then it is part of a sentence, whatever its language.
+        beside: Whether words stand before it on its line, so that it is part of a sentence in any language.
 
     Raises:
         NoAction: It does.

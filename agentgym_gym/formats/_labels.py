@@ -79,10 +79,12 @@ _BEFORE = re.compile(
 )
 _BEHIND = re.compile(
     r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?"
-    r"(?: (?:is|to take|i take|i choose|taken|will be|i will take|i will perform|i will perform is|for this turn))?"
+    r"(?: (?:is|to take|i take|i choose|taken|will be|i will take|i will perform|i will perform is"
+    r"|for this turn))?"
     r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
     r"(?:[:=]+>?|-{1,2}>|[-–—](?=[ \t])|→|⇒|➡)(?:[ \t]*</[a-z]{1,10}>)?"
-    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",  # a heading
+    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n"
+    r"|\Z)",  # a heading
     re.IGNORECASE,
 )
 _OTHER_LABEL = re.compile(

@@ -34,16 +34,19 @@ _TAG = re.compile(r"</?[a-z]{1,10}(?: [^<>]{0,80})?/?>", re.IGNORECASE)
 _WRAPPED = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
 _LANGUAGE = re.compile(r"([a-z]+)\s+", re.ASCII)
 _COMMENT = re.compile(
-    r"\s(?:#|//|--|<!--|[—–]|- |\(|because\b|since\b|so that\b|in order to\b|as I\b|to (?:see|make|craft|get|use|find|build|check)\b|for (?:the|my|later)\b)"
+    r"\s(?:#|//|--|<!--|[—–]|- |\(|because\b|since\b|so that\b|in order to\b|as I\b|to (?:see|make|craft"
+    r"|get|use|find|build|check)\b|for (?:the|my|later)\b)"
     r"|(?<=[\w\])}`\"'*])[.!;。！；]\s?(?=[A-Z(\u4e00-\u9fff])|(?<=[\w\])}`\"'*])\s*[（，]"
 )
 _CODE = CodeAsAction()
 _CALL = re.compile(r"[A-Za-z_]\w{0,60}\([^\n]*\)")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _ANNOUNCED = re.compile(
-    r"(i(?:['’]ll| will|['’]m going to| am going to)|let(?:['’]s| me| us))[ \t]+(?=\w)|(?:(?:so|ok|okay|thus|then|therefore)[, ]+)?(?:i(?:'ll| will| choose| pick| go with| do| say| guess| reply"
+    r"(i(?:['’]ll| will|['’]m going to| am going to)|let(?:['’]s| me| us))[ \t]+(?=\w)|(?:(?:so|ok|okay"
+    r"|thus|then|therefore)[, ]+)?(?:i(?:'ll| will| choose| pick| go with| do| say| guess| reply"
     r"| answer)?|agent|next|player|me|assistant|(?:my|the) (?:(?:next|best|final|only|right|chosen) ){0,2}"
-    r"(?:action|move|guess|choice|answer|reply|command|step)(?: (?:is|will be|would be))?|answer|output|command)"
+    r"(?:action|move|guess|choice|answer|reply|command|step)(?: (?:is|will be|would be))?|answer|output"
+    r"|command)"
     r"[ \t]*([:：])?[ \t]*",
     re.IGNORECASE,
 )
@@ -56,18 +59,21 @@ DOUBT = re.compile(
     r"|e\.g|examples?|such as|(?:looks?|something|reply|replies|answer|formatted) like|the form|format is"
     r"|template|syntax|placeholder|draft|hypothetical\w*|suppose|imagine|consider(?:ed|ing)?"
     r"|th(?:ought|inking) (?:of|about)|tried|attempt|first try|wrong|incorrect|mistake|previous|earlier|last"
-    r"|either|whether|should (?:have|i|look|reply|be|not)|otherwise|else|not (?:to|yet|going|sure|this|that|now)|refuse|never"
+    r"|either|whether|should (?:have|i|look|reply|be|not)|otherwise|else|not (?:to|yet|going|sure|this|that"
+    r"|now)|refuse|never"
     r"|(?:will|do|does|did|would|should|must|shall|could|can|am|may) ?(?:not|n['’]?t)|can ?not"
     r"|(?:do|did|would|should|could|ca|wo|must|does)n['’]t|later)\b"
     r"|\b(?:könnte|würde|vielleicht|wenn|falls|beispiel|nicht|kein\w*|pourra\w+|peut-être|exemple|serait|ne|pas|si"
-    r"|podría\w*|quizás?|tal vez|ejemplo|poderia|talvez|exemplo|não|potrei|forse|esempio|non|бы|если|например|не"
+    r"|podría\w*|quizás?|tal vez|ejemplo|poderia|talvez|exemplo|não|potrei|forse|esempio|non|бы|если"
+    r"|например|не"
     r"|возможно)\b"
     r"|不|例如|比如|如果|可能|可以|也许|或|还没|格式|もし|例えば|かもしれ|ない|예를|만약",
     re.IGNORECASE,
 )
 # Words that make of what follows an action more than a comment on it.
 _MORE = re.compile(
-    r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry)\b|[?？]|或|不|然后",
+    r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry)\b|[?？]"
+    r"|或|不|然后",
     re.IGNORECASE,
 )
 # The first words of sentences, which no game knows as a command.
@@ -75,7 +81,8 @@ _SENTENCE = re.compile(
     r"(?:i|i'\w+|we|let|let's|you|he|she|it|this|that|these|those|there|here|the|a|an|my|your|our|as|since"
     r"|because|if|so|to|in|on|at|for|with|what|how|why|who|where|when|which|sorry|please|ok|okay|sure|yes|no"
     r"|none|nothing|null|n/a|nan|undefined|unknown|thanks?|hi|maybe|perhaps|thoughts?|action|actions"
-    r"|observation|think(?:ing)?|wait (?:for|until|and)|guess|h+m+|not|never|and|or|but|now|first|next|finally|based|given|after|before|once|do|does|did|is"
+    r"|observation|think(?:ing)?|wait (?:for|until|and)|guess|h+m+|not|never|and|or|but|now|first|next"
+    r"|finally|based|given|after|before|once|do|does|did|is"
     r"|are|was|were|can|could|would|should|will|must|may|might|see|tbd|todo|error|invalid)\b",
     re.IGNORECASE,
 )

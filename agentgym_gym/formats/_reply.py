@@ -111,10 +111,10 @@ class Reply:
         found = []
         for mark, end, behind in islice(tags(self.shape), _MOST_TAGS):
             cut = _CUT_TAG.search(self.shape, max(mark.end, end - _LONGEST_TAG), end)
-            end = cut.start() if cut else end
-            inside = labels(self.shape[mark.end : end])
+            said = cut.start() if cut else end
+            inside = labels(self.shape[mark.end : said])
             start = mark.end + inside[-1].end if inside else mark.end  # a whole reply stands between the tags
-            found.append(Block(mark.start, start, end, behind))
+            found.append(Block(mark.start, start, said, behind))
         return self.one_of(found, tagged=True) if found else None
 
     def unmarked(self, *, only_marked: bool) -> Action:
@@ -132,7 +132,7 @@ class Reply:
         return found.action
 
     def _end_of_game(self) -> int:
-        """Return where a game goes on that the model imagines: its action, an answer, and the next command."""
+        """Return where an imagined game goes on: behind its action come an answer and the next command."""
         first = _end_of_line(self.shape, 0)
         if not ANSWERED.match(self.shape, first) or not isinstance(
             self.reader.read(self.text[:first]), Action

@@ -106,7 +106,10 @@ class ADaPT(Format):
         raise NoAction("there is no action in the reply; write it in a line that begins with `> `")
 
 
-_THINK = r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning|思考|想法)s?[ \t]?\d{0,2}[*_`]*(?:\][ \t]*:?|[ \t]*:)[*_]*"
+_THINK = (
+    r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning|思考|想法)s?[ \t]?\d{0,2}[*_`]*"
+    r"(?:\][ \t]*:?|[ \t]*:)[*_]*"
+)
 _MARKED = re.compile(r"^[^\w\n>&]{0,8}(?<![-=])(?:>|&gt;)(?!=)(?:[ \t>]|&gt;)*", re.MULTILINE)
 _THINKS = re.compile(rf"^{_THINK}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(_THINK, re.IGNORECASE)
