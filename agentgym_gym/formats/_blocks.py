@@ -14,10 +14,12 @@ __all__ = ["Found", "check_not_taken_back", "doubted", "read_block"]
 
 _LONGEST_LEAD = 300
 _MOST_LINES = 100  # at either end of a block
+_FEW_LETTERS = 3
+_FEW_WORDS = 3
 
 # A sentence by which what was said before is taken back.
 _TAKEN_BACK = re.compile(
-    r"(?:^|[.!?…;:\n—(]|--)[\s*_\"'>-]{0,8}(?:"
+    r"(?:^|[.!?…;:\n—(]|--)[\s*_\"'>-]{0,8}(?=[^\W_])(?:"
     r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]{1,4}){0,3}(?:"
     r"hmm+\b|oops\b|no[,.!…—]|no wait|nope\b|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on|hang on"
     r"|actually[,.…]|actually (?:i|let|no|that|this|it)\b|sorry[,.!…]|correction\b|scratch (?:that|this|it)"
@@ -36,7 +38,8 @@ _TAKEN_BACK = re.compile(
     r"|i (?:should|must|need|have to|can(?:no|')t|will|would)|first|it (?:is|would|will|may|might)|wait|no)\b"
     r"|(?:that|this) (?:was|is) (?:just |only )?(?:an? )?(?:example|draft|test|joke)\b"
     r"|that was (?:your|what|my (?:last|previous))\b|just kidding|joking\b)"
-    r"|(?:^|[.!?\n(])[\s*_>-]{0,8}(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)|en fait|pardon"
+    r"|(?:^|[.!?\n(])[\s*_>-]{0,8}(?=[^\W_])(?:espere?n?[,. !]|perdón|no[,. ]|non[,. ]|attend(?:ez|s)"
+    r"|en fait|pardon"
     r"|warte|nein\b"
     r"|halt[,.!]|doch nicht|moment[,.!]|aspetta|scusa|não|подожд|нет[,. ]|стоп)"
     r"|等等|等一下|不对|錯|错了|算了|抱歉|待って|いや、|違う|잠깐|아니",
@@ -121,15 +124,11 @@ def _of_pieces(
     for piece in pieces:
         if piece.start >= stop:
             break
-        if piece.end - piece.start > MAX_ACTION_CHARS:
-            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+        _check_length(piece.end - piece.start)
         read = reader.read(block[piece.start : piece.end])
         if isinstance(read, Action):
-            if found is not None and read != found.action:
-                raise ManyActions("there is more than one action in the reply")
+            _check_only(read, found, isinstance(problem, BadArguments))
             if found is None:
-                if isinstance(problem, BadArguments):
-                    raise ManyActions("there is more than one action in the reply")
                 place, stop = piece, end_of_turn(shape, piece.end if style.marked else piece.start)
             found = Found(
                 read, piece.end if style.marked else _end_of_call(block, piece.start, min(piece.end, stop))
@@ -145,6 +144,31 @@ def _of_pieces(
     return found
 
 
+def _check_length(length: int) -> None:
+    """Check that a piece is not longer than an action may be.
+
+    Raises:
+        BadArguments: It is.
+    """
+    if length > MAX_ACTION_CHARS:
+        raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+
+
+def _check_only(action: Action, found: Found | None, other: bool) -> None:
+    """Check that an action is the only one.
+
+    Args:
+        action: The action.
+        found: The one that was found before, if any.
+        other: Whether something else was meant as an action, but could not be read.
+
+    Raises:
+        ManyActions: It is not.
+    """
+    if other if found is None else action != found.action:
+        raise ManyActions("there is more than one action in the reply")
+
+
 def _end_of_call(block: str, start: int, end: int) -> int:
     """Return where the object of a call ends; the piece may hold what is said about it, too."""
     brace = block.rfind("}", start, end)
@@ -155,10 +179,8 @@ def _of_whole(block: str, reader: PieceReader) -> Found:
     """Return the action that a block is, or its first paragraph, or its first line."""
     said = reader.grammar.style.alone(block).strip()
     if len(said) > MAX_ACTION_CHARS:
-        paragraph = said.partition("\n\n")[0]
-        if len(paragraph) > MAX_ACTION_CHARS:
-            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
-        said = paragraph
+        said = said.partition("\n\n")[0]
+        _check_length(len(said))
     read = reader.read(said)
     if isinstance(read, Action):
         return Found(read, block.index(said) + len(said))
@@ -189,12 +211,9 @@ def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
             line = line[further.end() :]
         read = reader.read(line) if not says_something or reader.might_read(line) else None
         if isinstance(read, Action):
-            if found is not None and read != found.action:
-                raise ManyActions("there is more than one action in the reply")
+            # An error other than an unknown action is that of a line that was meant as one.
+            _check_only(read, found, first is not None and not isinstance(first, UnknownAction))
             if found is None:
-                # An error other than an unknown action is that of a line that was meant as one.
-                if first is not None and not isinstance(first, UnknownAction):
-                    raise ManyActions("there is more than one action in the reply")
                 place, stop = each, end_of_turn(shape, each.end)
             found = Found(read, each.end)
         elif found is None:
@@ -205,17 +224,23 @@ def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
         check_meant(shape, place.start, place.end)
     if found is None:
         raise first or NoAction("the place for the action is empty")
-    called = _INPUT.search(shape, found.end)
-    if (
-        called
-        and called.start() < stop
-        and not _NO_INPUT.match(shape, called.end())
-        and len(shape[found.end : called.start()].strip(_EMPTY_MARKS + "\n")) < 3
-    ):
+    _check_no_input(shape, found.end, stop)
+    return found
+
+
+def _check_no_input(shape: str, end: int, stop: int) -> None:
+    """Check that an action, which ends at a place, is not followed by ``Action Input:``.
+
+    Raises:
+        UnknownAction: It is.
+    """
+    called = _INPUT.search(shape, end, stop)
+    if called is None or _NO_INPUT.match(shape, called.end()):
+        return
+    if len(shape[end : called.start()].strip(_EMPTY_MARKS + "\n")) < _FEW_LETTERS:
         raise UnknownAction(
             "the action is written as a call of a tool; write it in one line, as the rules show it"
         )
-    return found
 
 
 def _lines(block: str, shape: str, *, verbatim: bool) -> list[_Piece]:
@@ -343,5 +368,5 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
         return
     if _TAKEN_BACK.search("\n" + rest):
         raise NoAction("the reply takes its action back; write the action alone, once it is certain")
-    if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > 3:
+    if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > _FEW_WORDS:
         raise NoAction("the reply breaks off behind its action; write the action last")

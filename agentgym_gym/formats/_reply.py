@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -161,14 +161,11 @@ class Reply:
         meant = False  # whether a block that cannot be read was meant as an action
         spoken_of: list[Action] = []
         stop, end, said, tried = len(self.shape), 0, "", 0
-        for block in blocks:
+        for block, content in self._filled(blocks):
             if block.mark >= stop:
                 break
-            content = self.text[block.start : block.end].strip()
-            if content and content == said:
+            if content == said:
                 end = block.behind if tagged else block.start + len(content)
-                continue
-            if not content.strip("*_`#\n "):
                 continue
             tried += 1
             if tried > _MOST_BLOCKS:
@@ -196,6 +193,13 @@ class Reply:
             raise problem or NoAction("the place for the action is empty")
         check_not_taken_back(self.shape, end, stop)
         return action
+
+    def _filled(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, str]]:
+        """Yield the blocks that say something, with what they say."""
+        for block in blocks:
+            content = self.text[block.start : block.end].strip()
+            if content.strip("*_`#\n "):
+                yield block, content
 
     def _check_mark(self, block: Block, *, tagged: bool) -> None:
         """Check that a mark is not in a sentence, or below one, that makes it an example."""

@@ -132,11 +132,14 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
     if "(" not in answer and "（" not in answer:
         return []
     found: list[_Found] = []
+    limit: int | None = None
     for block in blocks(answer):
         inside = any(each.start < block.end and block.start < each.end for each in beside or ())
         if beside and (block.language is None or inside):
             continue
-        if found and (block.start >= before_invented_turn(answer, found[0].end) or block.is_output):
+        if found and limit is None:
+            limit = before_invented_turn(answer, found[0].end)
+        if limit is not None and (block.start >= limit or block.is_output):
             continue
         try:
             calls = calls_in_code(block.code, grammar, fenced=block.language is not None)
