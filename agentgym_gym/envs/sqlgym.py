@@ -173,6 +173,8 @@ class _SqlStyle(Style):
     def places(self, block: str) -> list[tuple[int, int]]:
         """Return where fences stand; where there is a fence, a statement outside of it as well."""
         fences = super().places(block)
+        if fences == [(0, len(block))]:
+            return fences
         rest = self.pieces.sub(lambda fence: "\n" * len(fence[0]), block) if fences and self.pieces else ""
         return sorted(fences + [match.span() for match in self._beside.finditer(rest)])
 
