@@ -13,6 +13,7 @@ from agentgym_gym.formats._pieces import DOUBT, PieceReader
 __all__ = ["Found", "check_not_taken_back", "doubted", "read_block"]
 
 _LONGEST_LEAD = 300
+_LONGEST_SENTENCE = 2_000  # of which the words are looked at
 _MOST_LINES = 100  # at either end of a block
 _FEW_LETTERS = 3
 _FEW_WORDS = 3
@@ -270,7 +271,7 @@ def check_meant(shape: str, start: int, end: int) -> None:
     lead = (shape[line:start] if beside else _line_before(shape, line)).rstrip(" \t*_`\"'")
     closed = lead.endswith((".", "!", "?"))
     if not closed or beside:
-        sentence = _SENTENCE_END.split(lead.rstrip(".!?:"))[-1]
+        sentence = _SENTENCE_END.split(lead[-_LONGEST_SENTENCE:].rstrip(".!?:"))[-1]
         if announces_no_action(sentence) or (beside and _WHEN.search(sentence)):
             raise _only_a_mention()
     if (beside or not closed) and not lead.endswith(":"):
@@ -317,7 +318,7 @@ def _check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
     Raises:
         NoAction: It does.
     """
-    rest = shape[end:]
+    rest = shape[end : end + _LONGEST_SENTENCE]
     if rest.lstrip(_EMPTY_MARKS.replace(".", "")).startswith("?"):
         raise _only_a_mention()
     if beside and _SAME_SENTENCE.match(rest):
