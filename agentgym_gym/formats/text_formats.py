@@ -159,7 +159,9 @@ def _join_lines(reply: Reply) -> None:
         line = reply.shape[mark.end() : end if end >= 0 else None]
         follows = reply.shape.rfind("\n", 0, max(0, mark.start() - 1)) + 1 == before
         before = mark.start()
-        if follows and (fenced or depth > 0 or _GOES_ON.match(line)):
+        if not fenced and _THOUGHT.match(line):
+            depth = 0  # the object has an end: the brace left open stands in a string
+        elif follows and (fenced or depth > 0 or _GOES_ON.match(line)):
             kept.append(reply.text[position : mark.start()])
             position = mark.end()
         fenced ^= line.count("```") % 2 == 1

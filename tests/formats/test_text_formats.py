@@ -103,6 +103,13 @@ def test_a_draft_in_thinking_is_not_played(name):
 
 # ------------------------------------------------------------------------------------ what was not meant
 
+
+def test_a_brace_in_a_string_does_not_hide_the_next_command():
+    call = 'neighbourCheck with Action Input: {"graph": "PaperNet", "node": "{"}'
+    reply = f"> {call}\n> think: and then\n> loadAuthorNet with Action Input: {{}}"
+    assert read("adapt", "Academia", reply) is None
+
+
 NOT_MEANT = {
     "react": [
         ("WebArena", "I could reply ```stop [N/A]``` now, but the page may still load."),
