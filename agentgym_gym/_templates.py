@@ -29,20 +29,18 @@ class Field:
 
     Attributes:
         name: Its name.
+        key: What it is called in prompts, schemas and calls: an underscore at the end of a name only keeps it
+            off a method's.
         argument: Its kind.
         doc: What it means.
         required: Whether it must be given.
     """
 
     name: str
+    key: str
     argument: Argument[Any]
     doc: str
     required: bool
-
-    @property
-    def key(self) -> str:
-        """What it is called in prompts, schemas and calls: an underscore only keeps a name off a method's."""
-        return self.name.removesuffix("_")
 
 
 class _Template:
@@ -297,7 +295,8 @@ def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
         if get_origin(hint) is not Annotated:
             raise TypeError(f"{cls.__name__}.{field.name} must be Annotated[type, Argument, 'what it means']")
         _, argument, doc = get_args(hint)
-        found.append(Field(field.name, argument, doc, field.default is MISSING))
+        key = field.name.removesuffix("_")
+        found.append(Field(field.name, key, argument, doc, field.default is MISSING))
     _known_fields[cls] = tuple(found)
     return _known_fields[cls]
 

@@ -95,7 +95,7 @@ class Style:
         return [match.span() for match in self.pieces.finditer(block)] if self.pieces else []
 
     def alone(self, block: str) -> str:
-        """Return the part of a block without such pieces that is the action, without what is said about it."""
+        """Return the action in a block without such pieces, without what is said about it."""
         return block
 
     def first_word(self, action: str) -> str:
@@ -233,7 +233,10 @@ class Grammar:
             )
         text = text.strip() if self.style.verbatim else " ".join(text.split())
         problems: dict[type[Action], BadArguments] = {}
-        for action in self._by_opening.get(self.style.first_word(text), self._of_any):
+        possible = self._by_opening.get(self.style.first_word(text), self._of_any)
+        for action in possible:
+            if len(possible) > 1 and action.head() and not action.begins(text):
+                continue  # sooner known than by an error
             try:
                 return action.parse(text)
             except BadArguments as error:
@@ -245,7 +248,7 @@ class Grammar:
         raise problems[max(problems, key=lambda action: len(action.head()))]
 
     def may_begin(self, text: str) -> bool:
-        """Return whether an action begins with the first word of a text, or whether a short one may be any."""
+        """Return whether an action begins with the first word of a text, or may be any short text."""
         opening = self.style.first_word(text)
         return opening in self._by_opening or (bool(self._of_any) and len(text) <= _SHORT)
 

@@ -1,7 +1,12 @@
-"""What it costs to read a reply of 1 kB: every action of every environment, in the format ``react``.
+"""What it costs to read a reply of 1 kB, and of 16 kB that is hostile.
+
+The first: every action of every environment, in the format ``react``.
 
 Each reply is 1,024 characters long: a thought of several paragraphs and a list, then the action. It is read
 into a typed action by the environment's grammar. An environment's figure is the median over its actions.
+
+The second: replies of 16,384 characters that repeat what a reader might look at again and again, in every
+format and environment. The figure is the longest time of each format, in milliseconds.
 
 Prints JSON: microseconds, of the environments and of the single action that takes longest. Run it by
 ``python benchmarks/parsing.py``.
@@ -9,15 +14,36 @@ Prints JSON: microseconds, of the environments and of the single action that tak
 
 from __future__ import annotations
 
+import contextlib
 import statistics
+from typing import Any
 
 from _common import report, seconds, usually
 
-from agentgym_gym import FORMATS, Action, Grammar, environments
+from agentgym_gym import FORMATS, Action, Grammar, environments, errors
 
 CHARACTERS = 1_024
 TIMES = usually(500, quick=5)
-BAR_US = 20
+BAR_US, WORST_BAR_US = 20, 30
+LONG, LONG_BAR_MS = 16_384, 20
+HOSTILE = (
+    *(
+        "<",
+        "{",
+        "[",
+        "`",
+        "```\n",
+        "* ",
+        "word\n",
+        " \n",
+        "\u200b",
+        "Action:",
+        "Action:\n",
+        "<think></think>",
+    ),
+    *("a=1,", '{"a":', "- ", "1. ", "f(a=1)\n", "```a```f(1)\n", "<tool_call>{", "not ", "Observation:\n"),
+    *("[a](b) ", "SELECT a;\n", "动作：not ", "> move up\n"),
+)
 REACT = FORMATS["react"]
 
 THOUGHT = """\
@@ -55,6 +81,26 @@ def microseconds(action: Action, grammar: Grammar) -> float:
     return statistics.median(seconds(lambda: REACT.parse(reply, grammar)) for _ in range(TIMES)) * 1e6
 
 
+def slowest_of_hostile(name: str) -> dict[str, Any]:
+    """Return the hostile reply that a format reads slowest: the best of three times, in milliseconds."""
+
+    def milliseconds(reply: str, grammar: Grammar) -> float:
+        def read() -> None:
+            with contextlib.suppress(errors.ActionError):
+                FORMATS[name].parse(reply, grammar)
+
+        return min(seconds(read) for _ in range(usually(3, quick=1))) * 1e3
+
+    took, part, environment = max(
+        (milliseconds((lead + part * LONG)[:LONG], environment.grammar), part, environment.name)
+        for environment in environments()
+        if environment.grammar.examples
+        for lead in ("", FORMATS[name].example(environment.grammar))
+        for part in usually(HOSTILE, quick=HOSTILE[:2])
+    )
+    return {"ms": round(took, 1), "of": part, "environment": environment}
+
+
 def main() -> None:
     """Measure and print."""
     took = {
@@ -65,6 +111,8 @@ def main() -> None:
     median = {name: statistics.median(each.values()) for name, each in took.items()}
     overall, worst = statistics.median(median.values()), max(median, key=lambda name: median[name])
     slowest = max((us, name, action) for name, each in took.items() for action, us in each.items())
+    hostile = {name: slowest_of_hostile(name) for name in FORMATS}
+    worst_ms = max(each["ms"] for each in hostile.values())
     report(
         benchmark="parsing",
         characters=CHARACTERS,
@@ -73,9 +121,12 @@ def main() -> None:
         worst_environment={
             "name": worst,
             "us": round(median[worst], 1),
-            "at_most": BAR_US,
-            "met": median[worst] <= BAR_US,
+            "at_most": WORST_BAR_US,
+            "met": median[worst] <= WORST_BAR_US,
         },
+        characters_of_hostile=LONG,
+        hostile_ms=hostile,
+        worst_hostile={"ms": worst_ms, "at_most": LONG_BAR_MS, "met": worst_ms <= LONG_BAR_MS},
         worst_action={"us": round(slowest[0], 1), "environment": slowest[1], "action": slowest[2]},
     )
 

@@ -15,7 +15,7 @@ BARS = {
     "heavy_tails": ["faster_by_the_mean"],
     "importing": ["beside_gymnasium"],
     "memory": ["theirs_beside_ours"],
-    "parsing": ["median_of_all", "worst_environment"],
+    "parsing": ["median_of_all", "worst_environment", "worst_hostile"],
     "side_by_side": [
         "share_of_the_ideal_64",
         "beside_aiohttp_64_in_rounds",

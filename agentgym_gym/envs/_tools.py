@@ -45,7 +45,7 @@ _UNDONE = (
     r"(?:not|never|cannot|\w+n['’]t|could|would|might|may|if|instead|without|avoid|example|later|before|after|when"
     r"|unless|until|once|suppose|perhaps|maybe|either|shall|should)"
 )
-_ASIDE = rf"(?!{_BEGINNING})(?=[^\n]*\b{_UNDONE}\b)[^\n]*[^\s.!?。！？\n][ \t]*\n+"
+_ASIDE = rf"(?=[^\n]*[^\s.!?。！？\n][ \t]*\n+{_BEGINNING})(?!{_BEGINNING})(?=[^\n]*\b{_UNDONE}\b)[^\n]*\n+"
 _PIECES = re.compile(
     rf"^(?:{_ASIDE})?{_BEGINNING}.*(?:\n(?!{_BEGINNING}).*)*\n?", re.IGNORECASE | re.MULTILINE
 )

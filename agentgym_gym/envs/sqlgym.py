@@ -9,7 +9,7 @@ has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -50,72 +50,31 @@ _MARKS = re.compile(
 
 # What no statement ends with.
 _UNFINISHED = frozenset(
-    [
-        "select",
-        "from",
-        "join",
-        "inner",
-        "outer",
-        "left",
-        "right",
-        "cross",
-        "natural",
-        "where",
-        "and",
-        "or",
-        "on",
-        "by",
-        "group",
-        "order",
-        "having",
-        "as",
-        "in",
-        "not",
-        "like",
-        "between",
-        "union",
-        "all",
-        "distinct",
-        "except",
-        "intersect",
-        "limit",
-        "offset",
-        "case",
-        "when",
-        "then",
-        "else",
-        "with",
-        "using",
-        "is",
-        "set",
-        "values",
-        ",",
-        "=",
-        "<",
-        ">",
-        "(",
-        "+",
-        "-",
-        "/",
-        "|",
-        ".",
-    ]
+    {
+        *("select", "from", "join", "inner", "outer", "left", "right", "cross", "natural", "where"),
+        *("and", "or", "on", "by", "group", "order", "having", "as", "in", "not", "like", "between"),
+        *("union", "all", "distinct", "except", "intersect", "limit", "offset", "case", "when"),
+        *("then", "else", "with", "using", "is", "set", "values", ",", "=", "<", ">", "(", "+", "-"),
+        *("/", "|", "."),
+    }
 )
 
 _MOST_LINES = 100  # of a statement without a fence that are looked at for its end
 
 # The beginning of a sentence, which no line of a statement has.
 _PROSE = re.compile(
-    r"(?:\*\*|[#>-] ?)?(?:(?:This|That|These|The|It|I|We|You|Here|There|Note|Explanation|In this|In the|As the|Because"
-    r"|Since|So|My|To (?:get|find|count|answer)|First|Now|If|However|But|Also|Finally|Let|An?|Each|All the|Which)\b"
+    r"(?:\*\*|[#>-] ?)?(?:(?:This|That|These|The|It|I|We|You|Here|There|Note|Explanation|In this|In the"
+    r"|As the|Because"
+    r"|Since|So|My|To (?:get|find|count|answer)|First|Now|If|However|But|Also|Finally|Let|An?|Each|All the"
+    r"|Which)\b"
     r"|[A-Z][a-z]+(?: [a-z]+){3,}|[A-Za-z][\w' ,-]*[.!?:](?:\s|\Z))"
 )
 
 
-def _closed(sql: str) -> bool:
+def _is_closed(tokens: Iterable[re.Match[str]]) -> bool:
     """Return whether no quote, bracket or comment of a text is open at its end."""
     depth = 0
-    for token in _tokens(sql):
+    for token in tokens:
         text = token[0]
         if token.lastgroup == "quoted" and (len(text) < 2 or text[-1] not in "'\"`]"):  # noqa: PLR2004 - a pair
             return False
@@ -173,15 +132,13 @@ class Sql(Text):
         mark = _MARKS.search(value)
         if mark:
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
-        if not _reads(_tokens(value)):
+        tokens = list(_tokens(value))
+        if not _reads(iter(tokens)):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        last, ended = "", False
-        for token in _tokens(value):
-            if ended and token.lastgroup != "end":
-                raise ManyActions("there is more than one SQL statement; only one can be executed")
-            ended = ended or token.lastgroup == "end"
-            last = last if ended else token[0]
-        if last.lower() in _UNFINISHED or not _closed(value):
+        end = next((number for number, token in enumerate(tokens) if token.lastgroup == "end"), len(tokens))
+        if any(token.lastgroup != "end" for token in tokens[end:]):
+            raise ManyActions("there is more than one SQL statement; only one can be executed")
+        if tokens[end - 1][0].lower() in _UNFINISHED or not _is_closed(tokens):
             raise BadArguments(f"the SQL statement breaks off: {shown(value[-40:])}")
 
     def _fits(self, value: str) -> bool:
@@ -216,6 +173,8 @@ class _SqlStyle(Style):
     def places(self, block: str) -> list[tuple[int, int]]:
         """Return where fences stand; where there is a fence, a statement outside of it as well."""
         fences = super().places(block)
+        if fences == [(0, len(block))]:
+            return fences
         rest = self.pieces.sub(lambda fence: "\n" * len(fence[0]), block) if fences and self.pieces else ""
         return sorted(fences + [match.span() for match in self._beside.finditer(rest)])
 
@@ -229,10 +188,10 @@ class _SqlStyle(Style):
         end = position
         for number, line in enumerate(lines):
             said = line.strip()
-            if number and _PROSE.match(said) and _closed(block[position:end]):
+            if number and _PROSE.match(said) and _is_closed(_tokens(block[position:end])):
                 return block[position:end]
             end += len(line) + (1 if number else 0)
-            if said.endswith(";") and _closed(block[position:end]):
+            if said.endswith(";") and _is_closed(_tokens(block[position:end])):
                 rest = block[end:].strip()
                 return block[position:end] if _PROSE.match(rest) else block
         return block

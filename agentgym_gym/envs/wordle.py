@@ -36,7 +36,8 @@ WORDS = (
 """The words that the server knows, which the rules tell the agent."""
 
 
-# Words of five letters with which models fill their replies. With blanks between the letters they are guesses.
+# Words of five letters with which models fill their replies. With blanks between their letters they are
+# guesses.
 _NO_GUESSES = frozenset(
     {"guess", "sorry", "maybe", "think", "hmmmm", "great", "thank", "reply", "right", "start"}
 )
@@ -71,11 +72,11 @@ class _Word(Argument[str]):
 
     def _letters(self, text: str) -> str:
         word = text.strip(" .").lower()
-        if len(words := self._between.split(word)) > 1 and all(each in WORDS for each in words):
+        if self._written.fullmatch(word):
+            return re.sub(r"[ ,_-]", "", word)
+        if word[:5] in WORDS and all(each in WORDS for each in self._between.split(word)):
             raise ManyActions("there is more than one word in the reply; guess one")
-        if not self._written.fullmatch(word):
-            raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
-        return re.sub(r"[ ,_-]", "", word)
+        raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
 
     def write(self, value: str) -> str:
         """Put blanks between the letters."""

@@ -1,4 +1,4 @@
-"""What of a reply is the answer: without its thinking, end marks, role names and characters without a width."""
+"""What of a reply is the answer: without its thinking, end marks, role names and unseen characters."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ _STRUCK = re.compile(r"</s>(?=\s*(?:\Z|\n|<s>|\[INST\]|</s>))", re.IGNORECASE)
 # the text: "analysisWe need a stick.assistantfinalAction: …".
 _CHANNEL = re.compile(
     r"(?:<\|start\|>assistant(?:[ \t]+to=[\w.]+)?[ \t]*)?<\|channel\|>[ \t]*(analysis|commentary|final)"
-    r"|(?<=assistant)(?:(final))|(?:\A\s*|assistant)(analysis|commentary|final)(?=[A-Z`*#{<>\[\n\u4e00-\u9fff]|[ \t]+to=)"
+    r"|(?<=assistant)(?:(final))|(?:\A\s*|assistant)(analysis|commentary"
+    r"|final)(?=[A-Z`*#{<>\[\n\u4e00-\u9fff]|[ \t]+to=)"
 )
 _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>")
 
 _THINKING = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
 _THOUGHT_MARK = re.compile(
     r"(?=<[ \t/]{0,7}[\w|｜]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
-    rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_THINKING})[\w:-]{{0,20}}|analysis|plan(?:ning)?|draft|cot)"
+    rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_THINKING})[\w:-]{{0,20}}|analysis"
+    rf"|plan(?:ning)?|draft|cot)"
     r"(?:[ \t\n][^<>]{0,200})?>"
     r"|\[[ \t]?(?P<square>/)?[ \t]?(?:think(?:ing)?|thoughts?|reasoning|reflection)[ \t]?\]"
     rf"|<[|｜](?P<name>[^|｜<>\n]{{0,20}}?(?:{_THINKING}|inner_)[^|｜<>\n]{{0,20}})[|｜]>"
@@ -57,6 +59,7 @@ _THOUGHT_MARK = re.compile(
 )
 _FENCE = re.compile(r"```[ \t]{0,3}(\w*)")
 _THINKING_LANGUAGE = re.compile(r"think(?:ing)?|thoughts?|reasoning|scratchpad", re.IGNORECASE)
+_THINKING_FENCE = re.compile(rf"```[ \t]{{0,3}}(?:{_THINKING_LANGUAGE.pattern})", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
 _QUOTES = "`'\"“”‘’「」"
 _SIGNS = "<[]◁"  # the first characters of all marks
@@ -79,11 +82,13 @@ def answer_of(reply: str) -> str:
     """
     if "\r" in reply:  # to find that there is none is faster
         reply = reply.replace("\r\n", "\n") if "\n" in reply else reply.replace("\r", "\n")
-    if "analysis" in reply or "<|channel|>" in reply or "assistantfinal" in reply:
-        reply = _said_aloud(reply)
-    if "```" in reply:
-        reply = _without_fenced_thinking(reply)
     first = _first_mark(reply)
+    if "analysis" in reply or "assistantfinal" in reply or (first is not None and "<|channel|>" in reply):
+        reply = _said_aloud(reply)
+        first = _first_mark(reply)
+    if "```" in reply and _THINKING_FENCE.search(reply):
+        reply = _without_fenced_thinking(reply)
+        first = _first_mark(reply)
     if first is None and reply[:1] not in _BEGINNINGS:
         return reply.rstrip()
     head = _HEAD.match(reply)
@@ -92,8 +97,9 @@ def answer_of(reply: str) -> str:
         first = _first_mark(reply)
     if first is not None:
         end = _END_OF_TURN.search(reply, first)
-        reply = _without_struck(reply[: end.start()] if end else reply)
-        reply = _without_head(_without_thinking(reply, first))
+        reply = _without_struck(reply[: end.start()] if end else reply, first)
+        if _THOUGHT_MARK.search(reply, first):
+            reply = _without_head(_without_thinking(reply, first))
     return reply.rstrip()
 
 
@@ -108,9 +114,9 @@ def _without_head(reply: str) -> str:
     return reply[head.end() :] if head else reply
 
 
-def _without_struck(reply: str) -> str:
+def _without_struck(reply: str, first: int) -> str:
     """Return a reply up to its ``</s>``, which is HTML where a ``<s>`` stands before it."""
-    end = _STRUCK.search(reply) if "</" in reply else None
+    end = _STRUCK.search(reply, first) if reply.find("</", first) >= 0 else None
     return reply if end is None or "<s>" in reply[: end.start()] else reply[: end.start()]
 
 

@@ -14,11 +14,14 @@ from agentgym_gym.formats._pieces import DOUBT, PieceReader
 __all__ = ["Found", "check_not_taken_back", "check_tag_ends_sentence", "doubted", "read_block"]
 
 _LONGEST_LEAD = 300
+_LONGEST_SENTENCE = 2_000  # of which the words are looked at
 _MOST_LINES = 100  # at either end of a block
+_FEW_LETTERS = 3
+_FEW_WORDS = 3
 
 # A sentence by which what was said before is taken back.
 _TAKEN_BACK = re.compile(
-    r"(?:^|[.!?…;:\n—(]|--)[\s*_\"'>-]{0,8}(?:"
+    r"(?:^|[.!?…;:\n—(]|--)[\s*_\"'>-]{0,8}(?=[^\W_])(?:"
     r"(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]{1,4}){0,3}(?:"
     r"hmm+\b|oops\b|no[,.!…—]|no wait|nope\b|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on|hang on"
     r"|actually[,.…]|actually (?:i|let|no|that|this|it)\b|sorry[,.!…]|correction\b|scratch (?:that|this|it)"
@@ -125,15 +128,11 @@ def _of_pieces(
     for piece in pieces:
         if piece.start >= stop:
             break
-        if piece.end - piece.start > MAX_ACTION_CHARS:
-            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+        _check_length(piece.end - piece.start)
         read = reader.read(block[piece.start : piece.end])
         if isinstance(read, Action):
-            if found is not None and read != found.action:
-                raise ManyActions("there is more than one action in the reply")
+            _check_only(read, found, isinstance(problem, BadArguments))
             if found is None:
-                if isinstance(problem, BadArguments):
-                    raise ManyActions("there is more than one action in the reply")
                 place, stop = piece, end_of_turn(shape, piece.end if style.marked else piece.start)
             found = Found(
                 read, piece.end if style.marked else _end_of_call(block, piece.start, min(piece.end, stop))
@@ -149,6 +148,31 @@ def _of_pieces(
     return found
 
 
+def _check_length(length: int) -> None:
+    """Check that a piece is not longer than an action may be.
+
+    Raises:
+        BadArguments: It is.
+    """
+    if length > MAX_ACTION_CHARS:
+        raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+
+
+def _check_only(action: Action, found: Found | None, other: bool) -> None:
+    """Check that an action is the only one.
+
+    Args:
+        action: The action.
+        found: The one that was found before, if any.
+        other: Whether something else was meant as an action, but could not be read.
+
+    Raises:
+        ManyActions: It is not.
+    """
+    if other if found is None else action != found.action:
+        raise ManyActions("there is more than one action in the reply")
+
+
 def _end_of_call(block: str, start: int, end: int) -> int:
     """Return where the object of a call ends; the piece may hold what is said about it, too."""
     brace = block.rfind("}", start, end)
@@ -159,10 +183,8 @@ def _of_whole(block: str, reader: PieceReader) -> Found:
     """Return the action that a block is, or its first paragraph, or its first line."""
     said = reader.grammar.style.alone(block).strip()
     if len(said) > MAX_ACTION_CHARS:
-        paragraph = said.partition("\n\n")[0]
-        if len(paragraph) > MAX_ACTION_CHARS:
-            raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
-        said = paragraph
+        said = said.partition("\n\n")[0]
+        _check_length(len(said))
     read = reader.read(said)
     if isinstance(read, Action):
         return Found(read, block.index(said) + len(said))
@@ -205,12 +227,9 @@ def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
             line = line[further.end() :]
         read = reader.read(line) if not says_something or reader.might_read(line) else None
         if isinstance(read, Action):
-            if found is not None and read != found.action:
-                raise ManyActions("there is more than one action in the reply")
+            # An error other than an unknown action is that of a line that was meant as one.
+            _check_only(read, found, first is not None and not isinstance(first, UnknownAction))
             if found is None:
-                # An error other than an unknown action is that of a line that was meant as one.
-                if first is not None and not isinstance(first, UnknownAction):
-                    raise ManyActions("there is more than one action in the reply")
                 place, stop = each, end_of_turn(shape, each.end)
             found = Found(read, each.end)
         elif found is None:
@@ -221,17 +240,23 @@ def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
         check_meant(shape, place.start, place.end)
     if found is None:
         raise first or NoAction("the place for the action is empty")
-    called = _INPUT.search(shape, found.end)
-    if (
-        called
-        and called.start() < stop
-        and not _NO_INPUT.match(shape, called.end())
-        and len(shape[found.end : called.start()].strip(_EMPTY_MARKS + "\n")) < 3
-    ):
+    _check_no_input(shape, found.end, stop)
+    return found
+
+
+def _check_no_input(shape: str, end: int, stop: int) -> None:
+    """Check that an action, which ends at a place, is not followed by ``Action Input:``.
+
+    Raises:
+        UnknownAction: It is.
+    """
+    called = _INPUT.search(shape, end, stop)
+    if called is None or _NO_INPUT.match(shape, called.end()):
+        return
+    if len(shape[end : called.start()].strip(_EMPTY_MARKS + "\n")) < _FEW_LETTERS:
         raise UnknownAction(
             "the action is written as a call of a tool; write it in one line, as the rules show it"
         )
-    return found
 
 
 def _lines(block: str, shape: str, *, verbatim: bool) -> list[_Piece]:
@@ -261,7 +286,7 @@ def check_meant(shape: str, start: int, end: int) -> None:
     lead = (shape[line:start] if beside else _line_before(shape, line)).rstrip(" \t*_`\"'")
     closed = lead.endswith((".", "!", "?"))
     if not closed or beside:
-        sentence = _SENTENCE_END.split(lead.rstrip(".!?:"))[-1]
+        sentence = _SENTENCE_END.split(lead[-_LONGEST_SENTENCE:].rstrip(".!?:"))[-1]
         if announces_no_action(sentence) or (beside and _WHEN.search(sentence)):
             raise _only_a_mention()
     if (beside or not closed) and not lead.endswith(":"):
@@ -291,7 +316,7 @@ def announces_no_action(sentence: str) -> bool:
 
 
 def _line_before(shape: str, line: int) -> str:
-    """Return the line before a place, where no empty line stands between; else the one that ends in a colon."""
+    """Return the line before a place, if no empty line stands between or it ends in a colon."""
     before = shape[:line].rstrip(" \t`\n*_")
     said = before[before.rfind("\n") + 1 :]
     near = shape[len(before) : line].count("\n") <= 1 + shape[len(before) : line].count("```")
@@ -304,12 +329,12 @@ def _check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
     Args:
         shape: The text, folded.
         end: Where the action ends.
-        beside: Whether words stand before it on its line: then it is part of a sentence, whatever its language.
+        beside: Whether words stand before it on its line, so that it is part of a sentence in any language.
 
     Raises:
         NoAction: It does.
     """
-    rest = shape[end:]
+    rest = shape[end : end + _LONGEST_SENTENCE]
     if rest.lstrip(_EMPTY_MARKS.replace(".", "")).startswith("?"):
         raise _only_a_mention()
     if beside and _SAME_SENTENCE.match(rest):
@@ -390,5 +415,5 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
         return
     if _TAKEN_BACK.search("\n" + rest) or TAKEN_BACK.search(_ends("\n" + rest)):
         raise NoAction("the reply takes its action back; write the action alone, once it is certain")
-    if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > 3:
+    if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > _FEW_WORDS:
         raise NoAction("the reply breaks off behind its action; write the action last")

@@ -83,13 +83,14 @@ _TRACEBACK = re.compile(r"^[ \t]*(?:File \"[^\"\n]*\", line \d+|Traceback \()", 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
 _MOST = 200  # statements that are read
+_NEAR = 80  # characters beside a fence that are looked at
 _CONTROL = re.compile(
     r"(?:return|raise|break|continue|assert|yield|if|for|while|with|def|class|try|else|elif|except|finally|match|async)\b"
 )
 _CALL_ALONE = re.compile(r"(?:\*\*|`)*(.*\))[.。!！;；*_`]*\Z", re.DOTALL)
 _WORTH_READING = re.compile("[(（=]|\"\"\"|'''")
 _SPANNING = re.compile(r"[()\[\]{}\"'\\]")  # what a statement of more than one line holds
-_CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")
 
 
 class Block(NamedTuple):
@@ -164,9 +165,10 @@ def blocks(text: str) -> list[Block]:
 
 def _is_inside_a_line(text: str, start: int, fence: re.Match[str]) -> bool:
     """Return whether a fence stands amid a line of the code, as in a comment, and so does not end it."""
-    before = text[max(start, text.rfind("\n", start, fence.start())) : fence.start()]
-    after = text[fence.end() : fence.end() + 80].partition("\n")[0]
-    return "\n" in text[start : start + 80] and bool(before.strip()) and bool(after.strip())
+    start_of_line = max(start, fence.start() - _NEAR)
+    before = text[max(start_of_line, text.rfind("\n", start_of_line, fence.start())) : fence.start()]
+    after = text[fence.end() : fence.end() + _NEAR].partition("\n")[0]
+    return "\n" in text[start : start + _NEAR] and bool(before.strip()) and bool(after.strip())
 
 
 def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall]:
@@ -198,7 +200,7 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         budget -= 1
         if budget < 0 or len(text) > MAX_ACTION_CHARS:
             raise BadArguments("the code is too long to be read")
-        parsed = statements(text) or statements(text.translate(_TYPOGRAPHIC))
+        parsed = _parsed(text)
         if parsed is None:
             _check_prose(text, grammar, fenced=fenced)
             continue
@@ -247,6 +249,14 @@ def _statements(code: str) -> Iterator[tuple[int, int]]:
         start = end + 1
     if span:
         yield span
+
+
+def _parsed(text: str) -> list[ast.stmt] | None:
+    """Return a text as statements, whatever its quotes and brackets; None if it is no code."""
+    parsed = statements(text)
+    if parsed is None and (plain := text.translate(_TYPOGRAPHIC)) != text:
+        return statements(plain)
+    return parsed
 
 
 def _without_label(code: str, start: int, end: int) -> tuple[str, int]:

@@ -61,9 +61,11 @@ def folded(text: str) -> str:
     return text if text.isascii() else text.translate(_FOLDED)
 
 
-# What may stand before a label in its line; of few kinds and bounded, so that it is passed over quickly.
+# What may stand before a label in its line; of few kinds and bounded, so that it is passed over quickly, and
+# followed by a letter, which is looked for before all the labels there are.
 _DECOR = (
-    r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}(?:<[a-z]{1,10}>)?[*_]{0,3}"
+    r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}"
+    r"(?:<[a-z]{1,10}>[*_]{0,3})?(?=[^\W_])"
 )
 
 _OTHER_WORDS = "动作|行动|操作|行為|行为|動作|行動|アクション|액션|행동|acción|ação|действие|aktion|azione"
@@ -79,10 +81,12 @@ _BEFORE = re.compile(
 )
 _BEHIND = re.compile(
     r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?"
-    r"(?: (?:is|to take|i take|i choose|taken|will be|i will take|i will perform|i will perform is|for this turn))?"
+    r"(?: (?:is|to take|i take|i choose|taken|will be|i will take|i will perform|i will perform is"
+    r"|for this turn))?"
     r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
     r"(?:[:=]+>?|-{1,2}>|[-–—](?=[ \t])|→|⇒|➡)(?:[ \t]*</[a-z]{1,10}>)?"
-    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",  # a heading
+    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n"
+    r"|\Z)",  # a heading
     re.IGNORECASE,
 )
 _OTHER_LABEL = re.compile(
@@ -110,7 +114,7 @@ _SECTION = re.compile(
     re.IGNORECASE,
 )
 _NEXT_TURN = re.compile(
-    rf"\n{_DECOR}(?:(?:{_SPEAKERS}){_COLON}(?::|(?=\n|\Z))|assistant[ \t]{0, 3}(?=\n))"
+    rf"\n{_DECOR}(?:(?:{_SPEAKERS}){_COLON}(?::|(?=\n|\Z))|assistant[ \t]{{0,3}}(?=\n))"
     r"|<(?:observation|information|tool_response|tool_result|results?|response|output|environment|env|user)\b"
     r"|\[(?:observation|environment|user|result)\]",
     re.IGNORECASE,

@@ -118,7 +118,7 @@ class PieceReader:
         if len(self._known) >= _MOST_PIECES:
             raise ManyActions("too many lines of the reply could be the action; write one, and nothing else")
         read = self._read(line)
-        if isinstance(read, Action) and self.grammar.style.verbatim and _is_placeholder(read):
+        if isinstance(read, Action) and self.grammar.style.verbatim and _is_placeholder(read, line):
             read = BadArguments(f"{shown(str(read))} only shows where something is to be filled in")
         self._known[line] = read
         return read
@@ -131,42 +131,55 @@ class PieceReader:
         line = _unfenced(line, self.grammar)
         if not line:
             return None
-        if not ("&" in line and self.grammar.style.lines and _ENTITY.search(line)):
-            try:
-                return self.grammar.parse(line)
-            except ActionError as error:
-                problem: ActionError = error
-        plain = _BLANKS.sub(" ", _INVISIBLE.sub("", line)).strip() if not line.isascii() else line
-        if self.grammar.style.lines and _ENTITY.search(plain):
-            plain = unescape(plain)
+        read, plain = self._peeled(line)
+        if not isinstance(read, ActionError) or isinstance(read, ManyActions):
+            return read
+        said = None if announced else self._announced(plain)
+        return (
+            said
+            or self._before_a_comment(plain)
+            or self._as_a_call(plain)
+            or _as_refused(read, line, self.grammar)
+        )
+
+    def _peeled(self, line: str) -> tuple[Action | ActionError | None, str]:
+        """Return what can be read when one layer after the other is taken off, and what is left then."""
         style = self.grammar.style
+        escaped = style.lines and "&" in line and _ENTITY.search(line) is not None
+        read = None if escaped else self._parsed(line)
+        if isinstance(read, Action):
+            return read, line
+        plain = line if line.isascii() else _BLANKS.sub(" ", _INVISIBLE.sub("", line)).strip()
+        plain = unescape(plain) if escaped else plain
         tags = style.pieces is None or not style.marked
-        for layer in range(_LAYERS if style.lines else _FEW_LAYERS):
+        for _ in range(_LAYERS if style.lines else _FEW_LAYERS):
             if not plain:
-                return None
-            if layer or plain is not line:
-                try:
-                    return self.grammar.parse(plain)
-                except ActionError as error:
-                    problem = error
+                return None, plain
+            if plain is not line:
+                read = self._parsed(plain)
+                if isinstance(read, Action):
+                    break
             peeled = _peeled(plain, tags=tags, sentence=style.lines)
             if peeled == plain:
                 break
             plain = peeled
-        if isinstance(problem, ManyActions):
-            return problem
-        if not announced and (lead := _ANNOUNCED.match(plain)):
-            said = plain[lead.end() :]
-            wrapped = len(said) > 1 and _PAIRS.get(said[0]) == said[-1]
-            if (lead[1] or lead[2] or wrapped) and isinstance(
-                read := self._read(said, announced=True), Action
-            ):
-                return read
-        return (
-            self._before_a_comment(plain)
-            or self._as_a_call(plain)
-            or _as_refused(problem, line, self.grammar)
-        )
+        return read, plain
+
+    def _parsed(self, line: str) -> Action | ActionError:
+        try:
+            return self.grammar.parse(line)
+        except ActionError as error:
+            return error
+
+    def _announced(self, line: str) -> Action | None:
+        """Return the action in a line that names it as what comes next: ``I will get 1 stick``."""
+        lead = _ANNOUNCED.match(line)
+        if lead is None:
+            return None
+        said = line[lead.end() :]
+        wrapped = len(said) > 1 and _PAIRS.get(said[0]) == said[-1]
+        read = self._read(said, announced=True) if lead[1] or lead[2] or wrapped else None
+        return read if isinstance(read, Action) else None
 
     def _as_a_call(self, line: str) -> Action | None:
         """Return the action that a line calls as a function, such as ``get(1, "stick")``."""
@@ -204,9 +217,21 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def _is_placeholder(action: Action) -> bool:
+def _is_placeholder(action: Action, piece: str) -> bool:
+    """Return whether an action that was read from a piece only shows how one is written."""
+    if "]" not in piece and "<" not in piece and piece.isascii():
+        return False
     text = str(action)
-    return ("<" in text and text == type(action).usage()) or _PLACEHOLDER.search(text) is not None
+    return _PLACEHOLDER.search(text) is not None or ("<" in text and text == _usage(type(action)))
+
+
+_usages: dict[type[Action], str] = {}  # filled at first use
+
+
+def _usage(action: type[Action]) -> str:
+    if action not in _usages:
+        _usages[action] = action.usage()
+    return _usages[action]
 
 
 def is_sentence(text: str) -> bool:
@@ -276,6 +301,11 @@ def _peeled(line: str, *, tags: bool = True, sentence: bool = True) -> str:
         return line[tag.end() :].strip()
     if tags and line[-1] == ">" and (tag := _TAG.match(line, line.rfind("<"))) and tag.end() == len(line):
         return line[: tag.start()].strip()
+    return _without_ends(line, sentence=sentence)
+
+
+def _without_ends(line: str, *, sentence: bool) -> str:
+    """Return a line without what stands at one of its ends alone: a full stop, a list mark, a quote."""
     if line[-1] in _ENDS and sentence:
         return line.rstrip(_ENDS).strip()
     if line[-1] in "])>" and (end := _END_WORD.match(line, max(map(line.rfind, "[<(")))):

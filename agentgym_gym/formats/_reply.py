@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -120,10 +120,10 @@ class Reply:
         found = []
         for mark, end, behind in islice(tags(self.shape), _MOST_TAGS):
             cut = _CUT_TAG.search(self.shape, max(mark.end, end - _LONGEST_TAG), end)
-            end = cut.start() if cut else end
-            inside = labels(self.shape[mark.end : end])
+            said = cut.start() if cut else end
+            inside = labels(self.shape[mark.end : said])
             start = mark.end + inside[-1].end if inside else mark.end  # a whole reply stands between the tags
-            found.append(Block(mark.start, start, end, behind))
+            found.append(Block(mark.start, start, said, behind))
         return self.one_of(found, tagged=True) if found else None
 
     def unmarked(self, *, only_marked: bool) -> Action:
@@ -141,7 +141,7 @@ class Reply:
         return found.action
 
     def _end_of_game(self) -> int:
-        """Return where a game goes on that the model imagines: its action, an answer, and the next command."""
+        """Return where an imagined game goes on: behind its action come an answer and the next command."""
         first = _end_of_line(self.shape, 0)
         if not ANSWERED.match(self.shape, first) or not isinstance(
             self.reader.read(self.text[:first]), Action
@@ -170,14 +170,11 @@ class Reply:
         meant = False  # whether a block that cannot be read was meant as an action
         spoken_of: list[Action] = []
         stop, end, said, tried = len(self.shape), 0, "", 0
-        for block in blocks:
+        for block, content in self._filled(blocks):
             if block.mark >= stop:
                 break
-            content = self.text[block.start : block.end].strip()
-            if content and content == said:
+            if content == said:
                 end = block.behind if tagged else block.start + len(content)
-                continue
-            if not content.strip("*_`#\n "):
                 continue
             tried += 1
             if tried > _MOST_BLOCKS:
@@ -205,6 +202,13 @@ class Reply:
             raise problem or NoAction("the place for the action is empty")
         check_not_taken_back(self.shape, end, stop)
         return action
+
+    def _filled(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, str]]:
+        """Yield the blocks that say something, with what they say."""
+        for block in blocks:
+            content = self.text[block.start : block.end].strip()
+            if content.strip("*_`#\n "):
+                yield block, content
 
     def _check_mark(self, block: Block, *, tagged: bool) -> None:
         """Check that a mark is not in a sentence, or below one, that makes it an example."""

@@ -15,6 +15,7 @@ from agentgym_gym.formats.base import Format, ParsedReply, answer_of
 
 __all__ = ["CodeAsAction", "FunctionCalling"]
 
+_MOST_BLOCKS = 200  # of a reply, in fences and between them, that are read as code
 _HARMONY = re.compile(r"<\|(?:start|end|call|return)\|>")
 
 
@@ -139,12 +140,19 @@ def _in_code(answer: str, grammar: Grammar, beside: list[_Found] | None) -> list
     if "(" not in answer and "（" not in answer:
         return []
     found: list[_Found] = []
+    limit: int | None = None
+    looked_at = 0
     for block in blocks(answer):
         inside = any(each.start < block.end and block.start < each.end for each in beside or ())
         if beside and (block.language is None or inside):
             continue
-        if found and (block.start >= before_invented_turn(answer, found[0].end) or block.is_output):
+        if found and limit is None:
+            limit = before_invented_turn(answer, found[0].end)
+        if limit is not None and (block.start >= limit or block.is_output):
             continue
+        looked_at += 1
+        if looked_at > _MOST_BLOCKS:
+            raise BadArguments(f"the reply holds more than {_MOST_BLOCKS} pieces of code")
         if block.is_error:
             found.append(_Found(block.start, block.end, NoAction("the code is part of an error message")))
             continue

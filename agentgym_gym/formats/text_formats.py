@@ -43,8 +43,8 @@ class ReActOnOneLine(ReAct):
     """The same with the action on the line of its label, where alone AgentGym's tool servers look for it."""
 
     _rule = (
-        "First write what you think below the word `Thought:`, then the word `Action:` and exactly one action "
-        "on the same line, and end your reply there."
+        "First write what you think below the word `Thought:`, then the word `Action:` and exactly one "
+        "action on the same line, and end your reply there."
     )
 
     def _wrap(self, action: Action, thought: str) -> str:
@@ -118,7 +118,10 @@ class ADaPT(Format):
         raise NoAction("there is no action in the reply; write it in a line that begins with `> `")
 
 
-_THINK = r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning|思考|想法)s?[ \t]?\d{0,2}[*_`]*(?:\][ \t]*:?|[ \t]*:)[*_]*"
+_THINK = (
+    r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning|思考|想法)s?[ \t]?\d{0,2}[*_`]*"
+    r"(?:\][ \t]*:?|[ \t]*:)[*_]*"
+)
 _MARKED = re.compile(r"^[^\w\n>&]{0,8}(?<![-=])(?:>|&gt;)(?!=)(?:[ \t>]|&gt;)*", re.MULTILINE)
 _THINKS = re.compile(rf"^{_THINK}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(_THINK, re.IGNORECASE)
@@ -169,7 +172,9 @@ def _join_lines(reply: Reply) -> None:
         line = reply.shape[mark.end() : end if end >= 0 else None]
         follows = reply.shape.rfind("\n", 0, max(0, mark.start() - 1)) + 1 == before
         before = mark.start()
-        if follows and (fenced or depth > 0 or _GOES_ON.match(line)):
+        if not fenced and _THOUGHT.match(line):
+            depth = 0  # the object has an end: the brace left open stands in a string
+        elif follows and (fenced or depth > 0 or _GOES_ON.match(line)):
             kept.append(reply.text[position : mark.start()])
             position = mark.end()
         fenced ^= line.count("```") % 2 == 1

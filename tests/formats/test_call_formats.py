@@ -98,17 +98,19 @@ DIALECTS = {
 
 
 @each_format
-@pytest.mark.parametrize("family", DIALECTS)
-def test_the_call_of_a_model_family_is_read(name, family):
-    assert FORMATS[name].parse(DIALECTS[family], GRAMMAR) == GET
+def test_the_call_of_a_model_family_is_read(name):
+    for family, reply in DIALECTS.items():
+        assert FORMATS[name].parse(reply, GRAMMAR) == GET, family
 
 
 @each_format
-@pytest.mark.parametrize("family", DIALECTS)
-def test_a_call_of_a_model_family_that_breaks_off_is_refused(name, family):
-    reply = DIALECTS[family]
-    with pytest.raises(errors.ActionError):
-        FORMATS[name].parse(reply[: reply.rindex("stick") + 3], GRAMMAR)
+def test_a_call_of_a_model_family_that_breaks_off_is_refused(name):
+    played = []
+    for family, reply in DIALECTS.items():
+        with contextlib.suppress(errors.ActionError):
+            FORMATS[name].parse(reply[: reply.rindex("stick") + 3], GRAMMAR)
+            played.append(family)
+    assert played == []
 
 
 JSON = [
@@ -399,6 +401,7 @@ LONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover  # measuring coverage takes several times as long
 @each_format
 def test_a_long_reply_is_read_quickly(name):

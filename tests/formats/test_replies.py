@@ -24,7 +24,7 @@ def test_no_action_is_taken_that_was_not_meant(action_format):
         verdict = entry.verdict()
         if verdict == "wrong" or (verdict == "forwarded" and entry.kind == "nothing"):
             mistaken.append(
-                f"{entry}\n    sent: {entry.sent()[0]!r:.120}, meant: {entry.action or 'nothing'!r:.120}"
+                f"{entry}\n    sent: {entry.sent[0]!r:.120}, meant: {entry.action or 'nothing'!r:.120}"
             )
     assert not mistaken, "\n".join([f"{len(mistaken)} replies", *mistaken])
 

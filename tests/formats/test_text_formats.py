@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 import agentgym_gym
@@ -84,23 +86,29 @@ def read(name, environment, reply):
 
 
 @each_format
-@pytest.mark.parametrize("block", THINKING)
-def test_what_is_cut_off_in_its_thinking_holds_no_action(name, block):
-    for environment in ("Maze", "SQLGym", "WebArena"):
+def test_what_is_cut_off_in_its_thinking_holds_no_action(name):
+    for environment, block in product(("Maze", "SQLGym", "WebArena"), THINKING):
         draft = FORMATS[name].example(grammar_of(environment)).replace("<think>", "").replace("</think>", "")
-        assert read(name, environment, block.format(draft)) is None
+        assert read(name, environment, block.format(draft)) is None, (environment, block)
 
 
 @each_format
-@pytest.mark.parametrize("block", CLOSED)
-def test_a_draft_in_thinking_is_not_played(name, block):
+def test_a_draft_in_thinking_is_not_played(name):
     grammar = grammar_of("Maze")
     drafted, meant = grammar.parse("move left"), grammar.parse("move up")
-    reply = block.format(FORMATS[name].render(drafted)) + FORMATS[name].render(meant)
-    assert read(name, "Maze", reply) == "move up"
+    for block in CLOSED:
+        reply = block.format(FORMATS[name].render(drafted)) + FORMATS[name].render(meant)
+        assert read(name, "Maze", reply) == "move up", block
 
 
 # ------------------------------------------------------------------------------------ what was not meant
+
+
+def test_a_brace_in_a_string_does_not_hide_the_next_command():
+    call = 'neighbourCheck with Action Input: {"graph": "PaperNet", "node": "{"}'
+    reply = f"> {call}\n> think: and then\n> loadAuthorNet with Action Input: {{}}"
+    assert read("adapt", "Academia", reply) is None
+
 
 NOT_MEANT = {
     "react": [
@@ -219,6 +227,7 @@ LONG = [
 ]
 
 
+@pytest.mark.slow
 @each_format
 @pytest.mark.parametrize("piece", LONG)
 def test_no_more_pieces_are_tried_in_a_longer_reply(name, piece, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 import agentgym_gym
@@ -49,10 +50,11 @@ class Entry:
     def __str__(self):
         return f"{self.action_format}.txt:{self.line}: {self.headline}"
 
+    @cached_property
     def sent(self):
-        """Return what an environment with its default options sends: the action's text, or None.
+        """What an environment with its default options sends: the action's text, or None.
 
-        Also returns whether the grammar did not know it, so that it goes on in the agent's words.
+        With it, whether the grammar did not know it, so that it goes on in the agent's words.
         """
         try:
             reading = FORMATS[self.action_format].parse(self.reply, self.environment.grammar)
@@ -65,7 +67,7 @@ class Entry:
 
     def verdict(self):
         """Return ``read``, ``refused``, ``forwarded`` (in the agent's words) or ``wrong``."""
-        text, forwarded = self.sent()
+        text, forwarded = self.sent
         if text is None:
             return "refused"
         if self.kind != "nothing" and text == self.action:
@@ -79,7 +81,11 @@ def entries(action_format):
     Raises:
         ValueError: The file holds something that is no entry.
     """
-    text = (FOLDER / f"{action_format}.txt").read_text("utf-8")
+    return _entries(action_format, (FOLDER / f"{action_format}.txt").read_text("utf-8"))
+
+
+@cache
+def _entries(action_format, text):
     found, end = [], 0
     for match in _ENTRY.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
