@@ -286,8 +286,10 @@ class LeasePool:
             if stats is not None:
                 stats.fault(error, server=self.server, stage="close")
             self._tell("lease not closed", lease.env_id, message=str(error))
-            lease.unclosed = isinstance(error, (ServerTimeout, ConnectionLost)) or (
-                isinstance(error, ServerUnreachable) and error.refused is False
+            lease.unclosed = (
+                lease.memory.unseen
+                or isinstance(error, (ServerTimeout, ConnectionLost))
+                or (isinstance(error, ServerUnreachable) and error.refused is False)
             )
             if lease.unclosed:
                 self._unclosed[lease.env_id] = lease

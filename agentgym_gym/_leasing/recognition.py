@@ -57,6 +57,7 @@ class Memory:
         away: How often a gateway had said by then that the server behind it is away.
         seen: What was last seen of it; None where no task was started in it.
         uncertain: Whether a request was sent since, and not answered as it should be.
+        unseen: Whether the last look failed, so that nothing else was asked.
         witness: What proves then that the server was not restarted, when the connections are closed.
     """
 
@@ -65,6 +66,7 @@ class Memory:
     away: int = 0
     seen: Seen | None = None
     uncertain: bool = False
+    unseen: bool = False
     witness: numbers.Witness | None = field(default=None, repr=False)
 
     def note(self, reply: Reply, gateway: Gateway) -> None:
@@ -154,7 +156,9 @@ def ask_own(
             proof = None
         else:
             replies: list[Reply] = []
+            memory.unseen = True
             known = yield from _look(lease, memory.seen, stats, replies, within)
+            memory.unseen = False
             # Where nothing can be looked at, or the server closes each connection, this is all there is.
             proof, witness = (None if not replies or memory.closing else memory.connection), False
         if not known:

@@ -32,10 +32,12 @@ class FakeTextCraft(httpx.BaseTransport):
 
     Attributes:
         envs: What each open environment holds.
+        shown: The last observation of each.
     """
 
     def __init__(self) -> None:
         self.envs: dict[int, set[str]] = {}
+        self.shown: dict[int, str] = {}
         self._ids = itertools.count()
 
     def restart(self) -> None:
@@ -45,7 +47,10 @@ class FakeTextCraft(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content) if request.content else {}
+        body.setdefault("id", int(request.url.params.get("id", -1)))
         answer = self._answer(f"{request.method} {request.url.path}", body)
+        if isinstance(answer, dict) and "observation" in answer:
+            self.shown[answer.get("id", body["id"])] = answer["observation"]
         return httpx.Response(200, content=json.dumps(answer))
 
     def _answer(self, route: str, body: dict[str, Any]) -> Any:
@@ -60,6 +65,8 @@ class FakeTextCraft(httpx.BaseTransport):
             self.envs[env_id].clear()
             text = "Crafting commands:\ncraft 4 oak planks using 1 oak logs\n\nGoal: craft oak planks."
             return {"id": env_id, **self._told(text)}
+        if route == "GET /observation" and env_id in self.envs:
+            return self.shown[env_id]
         if route == "POST /step" and env_id in self.envs:
             return self._step(self.envs[env_id], body["action"])
         return "This is environment TextCraft." if route == "GET /" else {"error": str(env_id)}
@@ -278,7 +285,9 @@ class BreakingTransport(httpx.BaseTransport):
         assert request.url.host == self._host, f"a redirect was followed to {request.url}"
         assert len(self.seen) <= 50, f"there is no end of requests: {self.seen}"
         env_id = json.loads(request.content).get("id") if request.content else None
-        if env_id is not None:
+        if path == "/observation":
+            env_id = int(request.url.params["id"])
+        elif env_id is not None:
             owner = self._owners.get(env_id)
             if not self._frees and path == "/reset" and (owner.lease is None or owner.lease.env_id != env_id):
                 self._owners[env_id] = self._caller  # given back by its owner, and so free to be used again
@@ -287,10 +296,6 @@ class BreakingTransport(httpx.BaseTransport):
         name = self.breaks.popleft() if self.breaks else None
         broken = BREAKS[name] if name else Break(True, lambda value, content: None, None)
         self._account_for_break(path, env_id, broken)
-        if name in {"502", "503"}:
-            # A gateway says so when its server is away, and so may have been restarted. What nobody can tell
-            # from another's after that is not closed: it stays on record.
-            self.excused |= self.open
         if not broken.ran:
             return broken.reply(None, b"")
         answer = self._server.handle_request(request)
@@ -376,6 +381,7 @@ def _fake_world(environment: str, server: FakeTextCraft) -> World:
     def restart() -> None:
         server.restart()
         transport.forget()
+        inside.given_up(f"http://{host}").clear()
 
     return World(environment, f"http://{host}", transport, restart)
 
@@ -383,6 +389,7 @@ def _fake_world(environment: str, server: FakeTextCraft) -> World:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     inside.retry_at_once(monkeypatch)
+    inside.note_given_up(monkeypatch)
     inside.never_open_circuits(monkeypatch)  # tests/_leasing is of those
 
 

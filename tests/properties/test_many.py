@@ -164,8 +164,9 @@ class AllAtOnce(Checks):
         self.end_all()
 
     def may_expect(self, number, breaks):
-        others = [its for n, its in enumerate(breaks[: len(self.players)]) if n != number]
-        return {"LeaseLost"} if any("refused" in its for its in others) else set()
+        others = {name for n, its in enumerate(breaks[: len(self.players)]) if n != number for name in its}
+        looked_at = {None} if others & {"502", "503", "504"} else set()  # then what is broken may be a look
+        return looked_at | ({"LeaseLost"} if "refused" in others else set())
 
     def check_played(self, number, action, turn, expected, unset, breaks):
         player = self.players[number]
@@ -271,8 +272,9 @@ def played_side_by_side(new_world, seeds, scripts, mode, options):
 
 def played(breaks):
     """Return what draws a turn: an action, and what goes wrong with it."""
-    # All of it is over with the step that it happens to; and of a refusal the others would hear.
-    names = sorted(breaks.keys() - {"refused", "id 0"})
+    # All of it is over with the step that it happens to; and of a refusal, or of a gateway that says that its
+    # server is away, the others would hear.
+    names = sorted(breaks.keys() - {"refused", "id 0", "502", "503", "504"})
     broken = st.sampled_from(names).map(lambda name: [name] * (ATTEMPTS if breaks[name].again else 1))
     return st.one_of(
         st.tuples(st.sampled_from(SENT + NOT_SENT), st.just([])),

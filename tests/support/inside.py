@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
@@ -12,7 +12,7 @@ from agentgym_gym import AgentGymEnv, _base_env
 from agentgym_gym._http import retry
 from agentgym_gym._http.httpx_client import BlockingClient
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym._leasing import capacity, circuit_breaker, held
+from agentgym_gym._leasing import capacity, circuit_breaker, held, recognition
 from agentgym_gym._leasing.held import records
 from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym._text import scrub
@@ -30,9 +30,11 @@ __all__ = [
     "capacity",
     "directly",
     "forget_held",
+    "given_up",
     "is_closed_at_exit",
     "keep_files_in",
     "never_open_circuits",
+    "note_given_up",
     "pool_at",
     "records",
     "release_all",
@@ -70,6 +72,25 @@ def never_open_circuits(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_files_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what processes tell each other of their leases in a folder."""
     monkeypatch.setattr(capacity, "FOLDER", folder)
+
+
+def note_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Note the ids of the environments that are given up because they show something else than was told."""
+    lose = recognition._lose
+
+    def noted(lease: Any, *, uncertain: bool) -> Any:
+        given_up(lease.server).add(lease.env_id)
+        return lose(lease, uncertain=uncertain)
+
+    monkeypatch.setattr(recognition, "_lose", noted)
+
+
+def given_up(server: str) -> set[int]:
+    """Return what was noted of a server."""
+    return _given_up.setdefault(server, set())
+
+
+_given_up: dict[str, set[int]] = {}
 
 
 def forget_held() -> None:

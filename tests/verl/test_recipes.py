@@ -238,7 +238,7 @@ def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction,
         number=lambda key, default: default,
         arguments=lambda: {"max_turns": 2},
     )
-    start = Start(Task("a:b/C-v0"), [{"role": "system", "content": "Rules."}], ["first", "second"])
+    start = Start(Task("a:b/C-v0"), "row 0", [{"role": "system", "content": "Rules."}], ["first", "second"])
     findings = list(check_lengths.fit(view, [start]))
     assert any(
         f.status == status and re.search(text, f.text) for f in findings if f.check == "chat template"
