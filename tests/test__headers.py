@@ -35,6 +35,8 @@ def gateway():
             return 401, {"detail": "who are you?"}
         if request.path == "/":
             return "This is environment TextCraft."
+        if request.path.startswith("/observation"):
+            return "Goal: craft x."
         env_id = {"id": next(ids)} if request.path == "/create" else {}
         return {**env_id, "observation": "Goal: craft x.", "reward": 0, "done": False}
 

@@ -157,7 +157,7 @@ def test_no_turn_limit(textcraft_url):
     ("reply", "kind"),
     [
         ("I do not know.", "NoAction"),
-        ("Action: get 1 stick\nAction: get 1 stick", "ManyActions"),
+        ("Action: get 1 stick\nAction: get 2 stick", "ManyActions"),
         ("Action: get some sticks", "BadArguments"),
         ("Action: get 99999999999999999999 stick", "BadArguments"),
         ("Action: get 0 stick", "BadArguments"),
@@ -357,7 +357,9 @@ def test_words_that_fail_on_agentgyms_server_are_not_sent(textcraft_url, parser)
     env.reset(seed=0)
     for reply in (Verbatim("get " + "9" * 601 + " stick"), "Action: got " + "9" * 601 + " stick"):
         info = env.step(reply)[-1]
-        assert (info["parse_error"], info["action"]) == ("BadArguments", None)
+        unknown = parser == "default" and isinstance(reply, str)  # no reader takes it for an action
+        assert info["parse_error"] == ("UnknownAction" if unknown else "BadArguments")
+        assert info["action"] is None
     env.close()
 
 

@@ -14,7 +14,12 @@ from agentgym_gym.errors import BadOption
 __all__ = ["ActionFormat", "Header", "MaxTurns", "OnUnknown", "Parser", "Timeout", "headers_of"]
 
 ActionFormat = Annotated[
-    FormatName | None, typer.Option(help="How a reply wraps its action; by default react.")
+    FormatName | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="How a reply wraps its action: react, function_calling, code_as_action,"
+        " tags, adapt, bare or tool_calls; by default react.",
+    ),
 ]
 
 Parser = Annotated[

@@ -34,7 +34,12 @@ def play(
         str | None, typer.Option(help="URL of its server; by default the variable, else a local one.")
     ] = None,
     action_format: Annotated[
-        FormatName | None, typer.Option(help="How an action is written; by default bare.")
+        FormatName | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="How an action is written: react, function_calling, code_as_action,"
+            " tags, adapt, bare or tool_calls; by default bare.",
+        ),
     ] = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,

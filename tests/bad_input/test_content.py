@@ -11,6 +11,7 @@ import json
 import pytest
 
 from agentgym_gym import errors
+from agentgym_gym.actions import Verbatim
 from bad_textcraft import CURSED, POISON, TOLD, cannot_begin, ends_by, plays_on, told
 from fake_server import http, then_hang_up
 
@@ -124,11 +125,15 @@ def test_lone_surrogates_in_an_observation(play, server, raw, seen):
 
 
 @pytest.mark.parametrize(
-    ("words", "heard"), [("say ø 漢字 🎉", "say ø 漢字 🎉"), ("fly \ud800 away \x00", "fly ? away \x00")]
+    ("said", "heard"),
+    [
+        ("Action: say ø 🎉 漢字", "say ø 🎉 漢字"),
+        (Verbatim("fly \ud800 away \x00"), "fly ? away \x00"),
+    ],
 )
-def test_unicode_and_lone_surrogates_in_what_the_agent_writes(play, server, words, heard):
+def test_unicode_and_lone_surrogates_in_what_the_agent_writes(play, server, said, heard):
     play.reset()
-    observation, *_, info = play.step(f"Action: {words}")
+    observation, *_, info = play.step(said)
     assert heard in [body["action"] for path, body in server.asked if path == "/step"]
     assert info["action"] == heard
     assert observation.startswith(heard)

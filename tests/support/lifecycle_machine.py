@@ -342,7 +342,8 @@ class Lifecycle(Checks):
         self.begin(player)
         player.close()
         # What was not answered may be open still, and is asked again.
-        assert self.world.transport.seen in ([], ["/close"] if breaks else [])
+        assert self.world.transport.seen in ([], ["/close"], ["/observation"], ["/observation", "/close"])
+        assert breaks or not self.world.transport.seen
 
     @precondition(lambda self: self.world.restart)
     @rule()
