@@ -53,7 +53,8 @@ _PREFIXES = frozenset(
 )
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''"
-    r"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*|\\\n|[()\[\]{}\n]",
+    # One that is not closed ends with its line: to look for its end again from each quote takes too long.
+    r"|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|\#[^\n]*|\\\n|[()\[\]{}\n]",
     re.DOTALL,
 )
 _TYPOGRAPHIC = str.maketrans(
