@@ -26,14 +26,19 @@ _tasks: dict[int, int] = {}  # by environment
 _steps: dict[int, int] = {}
 
 
+_SHOWN = "Goal: craft a."
+
+
 def _answer(path: bytes, content: bytes) -> tuple[float, object]:
     """Return after how many seconds what is answered."""
     if path == b"/":
         return 0.0, "This is environment TextCraft."
     if path == b"/create":
         return 0.0, {"id": next(_ids)}
+    if path.startswith(b"/observation"):  # asked over a connection that is new to the environment
+        return 0.0, _SHOWN
     asked: dict[str, Any] = json.loads(content)
-    said = {"id": asked["id"], "observation": "Goal: craft a.", "reward": 0, "done": False}
+    said = {"id": asked["id"], "observation": _SHOWN, "reward": 0, "done": False}
     if path == b"/reset":
         _tasks[asked["id"]], _steps[asked["id"]] = asked["data_idx"], 0
     if path != b"/step":
