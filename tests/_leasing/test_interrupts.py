@@ -221,7 +221,7 @@ def test_a_server_that_takes_long_to_close_is_not_at_fault(counted):
         if request.path == "/reset":
             return {"observation": "[1] RootWebArea", "sites": [], "object": "Find it."}
         if request.path == "/observation":
-            return "OBJECTIVE: Find it."
+            return "\nOBJECTIVE: Find it.\n"
         return b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" if request.path == "/" else (404, {})
 
     server.answer = answer
