@@ -223,7 +223,9 @@ async def maze_while(url, happens, *, turns=200, **options):
     """Play Maze in eight episodes, up and down, while something happens; return the last of each."""
 
     async def play(task_id):
-        again = Replays(Task(AGENTGYM_MAZE, {"server": url, **options}, {"task_id": task_id}), budget=90)
+        # No turn limit of its own: the episodes must still be played when something happens.
+        kwargs = {"server": url, "action_format": "bare", "max_turns": None, **options}
+        again = Replays(Task(AGENTGYM_MAZE, kwargs, {"task_id": task_id}), budget=90)
         while True:
             episode = await Episode.begin(again.task, replays=again.count)
             for turn in range(turns if episode.fault is None else 0):
