@@ -14,7 +14,7 @@ from typing import Any
 
 from agentgym_gym._text import no_constant
 
-__all__ = ["NotJson", "decode", "exact_number"]
+__all__ = ["NotJson", "decode", "exact_number", "unique_keys"]
 
 _MAX_DEPTH = 64
 _GAP = re.compile(r"(?:\s|//[^\n]*|#[^\n]*|/\*[^*]{0,300}\*/)*")
@@ -184,12 +184,21 @@ def _float(written: str) -> float:
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON: for ``object_pairs_hook`` of `json`.
+
+    Raises:
+        NotJson: A key is given twice.
+    """
     if len(dict(pairs)) != len(pairs):
         raise NotJson("a key is given twice")
     return dict(pairs)
 
 
 _STRICT = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=no_constant, parse_float=_float, parse_int=_int, strict=False
+    object_pairs_hook=unique_keys,
+    parse_constant=no_constant,
+    parse_float=_float,
+    parse_int=_int,
+    strict=False,
 )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
+from agentgym_gym._json import unique_keys
 from agentgym_gym._text import no_constant, scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, ToolCall, Verbatim
 from agentgym_gym.errors import BadArguments, BadOption, ManyActions, NoAction
@@ -130,13 +131,7 @@ def _arguments(call: ToolCall) -> Any:
         raise BadArguments(f"the JSON of the arguments cannot be read: {str(error)[:200]}") from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key is given twice")
-    return dict(pairs)
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=no_constant, strict=False)
+_JSON = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=no_constant, strict=False)
 
 
 def _plain(arguments: object) -> object:

@@ -42,6 +42,7 @@ __all__ = [
     "body_of",
     "exchange",
     "listening",
+    "relay",
 ]
 
 T = TypeVar("T")
@@ -237,6 +238,37 @@ WaitingFlow: TypeAlias = Generator[Call | Wait | InThread, Any, T]
 """A flow that may also wait, and have files read and written."""
 
 
+def relay(
+    flow: Flow[T], change: Callable[[Call], Call], heard: Callable[[Reply], object] | None = None
+) -> Flow[T]:
+    """Run a flow with its calls changed.
+
+    Args:
+        flow: The flow.
+        change: Returns what is asked in place of a call.
+        heard: Is told each reply before the flow is.
+
+    Returns:
+        What the flow returns.
+    """
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = yield change(call)
+            except Exception as error:  # noqa: BLE001 - whatever the driver throws belongs to the inner flow
+                call = flow.throw(error)
+            else:
+                if heard is not None:
+                    heard(reply)
+                call = flow.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
 def at(server: str, flow: Flow[T]) -> Flow[T]:
     """Run a flow of relative calls against one server.
 
@@ -247,20 +279,7 @@ def at(server: str, flow: Flow[T]) -> Flow[T]:
     Returns:
         What the flow returns.
     """
-    try:
-        call = next(flow)
-        while True:
-            try:
-                reply = yield call.on(server)
-            except Exception as error:  # noqa: BLE001 - whatever the driver throws belongs to the inner flow
-                call = flow.throw(error)
-            else:
-                call = flow.send(reply)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    finally:
-        flow.close()
+    return relay(flow, lambda call: call.on(server))
 
 
 def listening(flow: Flow[T], late: Callable[[Reply], object]) -> Flow[T]:
@@ -273,20 +292,7 @@ def listening(flow: Flow[T], late: Callable[[Reply], object]) -> Flow[T]:
     Returns:
         What the flow returns.
     """
-    try:
-        call = next(flow)
-        while True:
-            try:
-                reply = yield replace(call, late=late)
-            except Exception as error:  # noqa: BLE001 - as in `at`
-                call = flow.throw(error)
-            else:
-                call = flow.send(reply)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    finally:
-        flow.close()
+    return relay(flow, lambda call: replace(call, late=late))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agentgym_gym._http import numbers
 from agentgym_gym._text import redact
-from agentgym_gym.calls import MaybeRestarted
+from agentgym_gym.calls import MaybeRestarted, relay
 from agentgym_gym.errors import Fault, LeaseLost
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym.calls import Flow, Reply, Stage, WaitingFlow
+    from agentgym_gym.calls import Call, Flow, Reply, Stage, WaitingFlow
     from agentgym_gym.wire import Seen, Wire
 
 __all__ = ["Gateway", "Memory", "ask_own"]
@@ -75,21 +75,7 @@ class Memory:
 
     def listen(self, flow: Flow[T], gateway: Gateway) -> Flow[T]:
         """Run a flow, and note the replies."""
-        try:
-            call = next(flow)
-            while True:
-                try:
-                    reply = yield call
-                except Exception as error:  # noqa: BLE001 - it is for the flow
-                    call = flow.throw(error)
-                else:
-                    self.note(reply, gateway)
-                    call = flow.send(reply)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            flow.close()
+        return relay(flow, lambda call: call, lambda reply: self.note(reply, gateway))
 
 
 class Recognisable(Protocol):
@@ -173,24 +159,17 @@ def _look(
     flow = lease.wire.recognise(
         lease.env_id, seen if lease.memory.uncertain else replace(seen, unanswered="")
     )
-    try:
-        call = next(flow)
-        while True:
-            if stats is not None:
-                stats.looks += 1
-            try:
-                reply = yield call.on(lease.server, within=within)
-            except Exception as error:  # noqa: BLE001 - it is for the flow
-                call = flow.throw(error)
-            else:
-                replies.append(reply)
-                lease.memory.note(reply, lease.gateway)
-                call = flow.send(reply)
-    except StopIteration as stop:
-        known: bool | None = stop.value
-        return known
-    finally:
-        flow.close()
+
+    def ask(call: Call) -> Call:
+        if stats is not None:
+            stats.looks += 1
+        return call.on(lease.server, within=within)
+
+    def hear(reply: Reply) -> None:
+        replies.append(reply)
+        lease.memory.note(reply, lease.gateway)
+
+    return (yield from relay(flow, ask, hear))
 
 
 def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:
