@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import filelock
 import pytest
@@ -20,6 +16,7 @@ from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Reply
 from by_hand import IDENTIFY, Listing, created, listed, make, play
+from unusable_folders import a_file_in_its_place, a_read_only_file_system, full, no_folder
 
 
 def other_process(wire):
@@ -131,26 +128,6 @@ def test_a_flow_that_is_closed_releases_its_slot():
     flow.close()  # what a driver does on Ctrl-C, or with a task that is cancelled
     assert pool.load == 0
     assert pool.slots.take() is not None
-
-
-def full(*_args, **_options):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def no_folder(monkeypatch, tmp_path):
-    """There is not even a folder for temporary files."""
-    monkeypatch.setattr(capacity, "FOLDER", None)
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "nowhere")])
-
-
-def a_file_in_its_place(monkeypatch, tmp_path):
-    capacity.FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    capacity.FOLDER.touch()
-
-
-def a_read_only_file_system(monkeypatch, tmp_path):
-    monkeypatch.setattr(capacity, "FOLDER", Path("/proc/self/agentgym"))  # where not even root can write
 
 
 def a_full_disk(monkeypatch, tmp_path):

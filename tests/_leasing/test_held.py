@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import filelock
@@ -19,6 +17,7 @@ from agentgym_gym._leasing import capacity, held
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
 from by_hand import DOWN, IDENTIFY, LOST, HandWire, created, make, play
+from unusable_folders import a_file_in_its_place, a_read_only_file_system, full, no_folder
 
 
 @pytest.fixture
@@ -54,26 +53,7 @@ journal.flush()
     assert held.records("http://hand") == []
 
 
-def no_folder(monkeypatch, tmp_path):
-    """There is not even a folder for temporary files."""
-    monkeypatch.setattr(capacity, "FOLDER", None)
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "nowhere")])
-
-
-def a_file_in_its_place(monkeypatch, tmp_path):
-    capacity.FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    capacity.FOLDER.touch()
-
-
-def a_read_only_file_system(monkeypatch, tmp_path):
-    monkeypatch.setattr(capacity, "FOLDER", Path("/proc/self/agentgym"))  # where not even root can write
-
-
 def a_full_disk(monkeypatch, tmp_path):
-    def full(*_args, **_options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setattr(Path, "write_text", full)
     monkeypatch.setattr(Path, "touch", full)
 
