@@ -165,11 +165,11 @@ def _look(
             stats.looks += 1
         return call.on(lease.server, within=within)
 
-    def hear(reply: Reply) -> None:
+    def keep(reply: Reply) -> None:
         replies.append(reply)
         lease.memory.note(reply, lease.gateway)
 
-    return (yield from relay(flow, ask, hear))
+    return (yield from relay(flow, ask, keep))
 
 
 def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:

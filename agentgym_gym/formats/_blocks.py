@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action
@@ -53,6 +54,7 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?。！？;；](?=\s|$)|\n")
+_LINE = re.compile(r"\S[^\n]*")
 _FURTHER = re.compile(
     r"[ \t]*(?:and |or )?(?:then|next|after that|afterwards|finally|and|or)\b[ ,:]*", re.IGNORECASE
 )
@@ -216,9 +218,7 @@ def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
     first: ActionError | None = None
     led, place = False, None  # whether a line says something before the action, and where the action is
     stop = len(block)
-    lines = list(_lines(block, shape, verbatim=reader.grammar.style.verbatim))
-    looked_at = lines if len(lines) <= 2 * _MOST_LINES else lines[:_MOST_LINES] + lines[-_MOST_LINES:]
-    for each in looked_at:
+    for each in _lines(block if reader.grammar.style.verbatim else shape):
         if each.start >= stop:
             break
         line = block[each.start : each.end]
@@ -259,15 +259,16 @@ def _check_no_input(shape: str, end: int, stop: int) -> None:
         )
 
 
-def _lines(block: str, shape: str, *, verbatim: bool) -> list[_Piece]:
-    """Return where the lines are that say something."""
-    found, start = [], 0
-    source = block if verbatim else shape
-    for line in source.split("\n"):
-        if line.strip():
-            found.append(_Piece(start, start + len(line)))
-        start += len(line) + 1
-    return found
+def _lines(text: str) -> list[_Piece]:
+    """Return where the first and the last lines are that say something."""
+    first = [_Piece(*line.span()) for line in islice(_LINE.finditer(text), _MOST_LINES)]
+    last: list[_Piece] = []
+    end = len(text)
+    while len(first) == _MOST_LINES > len(last) and (end := len(text[:end].rstrip())) > first[-1].end:
+        start = text.rfind("\n", 0, end) + 1
+        last.append(_Piece(start, end))
+        end = start
+    return first + last[::-1]
 
 
 def check_meant(shape: str, start: int, end: int) -> None:
@@ -374,9 +375,13 @@ def doubted(shape: str, start: int) -> bool:
         and before[-1].isalpha()
         and (
             _ANNOUNCED.search(before[-_LONGEST_CLAUSE:]) is not None
-            or SUPPOSED.match(_SENTENCE_END.split(before)[-1]) is not None
+            or _supposes(_SENTENCE_END.split(before)[-1])
         )
     )
+
+
+def _supposes(sentence: str) -> bool:
+    return len(sentence.split()) > _FEW_WORDS - 1 and SUPPOSED.match(sentence) is not None
 
 
 _LONGEST_CLAUSE = 80

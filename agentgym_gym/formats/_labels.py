@@ -61,11 +61,13 @@ def folded(text: str) -> str:
     return text if text.isascii() else text.translate(_FOLDED)
 
 
+# Tags that only say how a text looks: what stands between others, such as ``<search>plan</search>``, is said.
+_LOOKS = r"(?:b|i|u|p|em|strong|mark|code|span|div|li|h[1-6]|summary|thought|think)"
 # What may stand before a label in its line; of few kinds and bounded, so that it is passed over quickly, and
 # followed by a letter, which is looked for before all the labels there are.
 _DECOR = (
     r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}"
-    r"(?:<[a-z]{1,10}>[*_]{0,3})?(?=[^\W_])"
+    rf"(?:<{_LOOKS}>[*_]{{0,3}})?(?=[^\W_])"
 )
 
 _OTHER_WORDS = "动作|行动|操作|行為|行为|動作|行動|アクション|액션|행동|acción|ação|действие|aktion|azione"
@@ -108,7 +110,7 @@ _OTHERS = (
     r"|analysis|justification|assistant|ai|questions?|(?:final[ _])?answer|next steps?|why"
     r"|思考|想法|理由|分析|解释|计划|注"
 )
-_COLON = r"[ \t]{0,3}(?:[#(\[]?\d{1,3}[)\]]?)?[*_`\"')\]]{0,6}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
+_COLON = rf"[ \t]{{0,3}}(?:[#(\[]?\d{{1,3}}[)\]]?)?[*_`\"')\]]{{0,6}}(?:</{_LOOKS}>)?[ \t*_]{{0,4}}"
 _SECTION = re.compile(
     rf"\n{_DECOR}(?:(?:{_SPEAKERS}|{_OTHERS}){_COLON}(?::|(?=\n|\Z)))",
     re.IGNORECASE,

@@ -127,7 +127,8 @@ _THINKS = re.compile(rf"^{_THINK}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(_THINK, re.IGNORECASE)
 _LABEL = re.compile(r"[*_`]*(?:next )?act(?:ion)?[*_`]*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE)
 _GOES_ON = re.compile(r"[*_`]*action[ _]?input\b", re.IGNORECASE)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# One that is not closed is matched to the end, so that it is looked at once.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)')
 _OK = re.compile(r"OK\.?[ \t]*(?=\n|\Z)")
 _MOST_COMMANDS = 300
 _MOST_ASIDES = 50  # lines without a mark that are looked at, so that a reply of a million is read quickly
@@ -178,7 +179,7 @@ def _join_lines(reply: Reply) -> None:
             kept.append(reply.text[position : mark.start()])
             position = mark.end()
         fenced ^= line.count("```") % 2 == 1
-        outside = _STRING.sub("", line)
+        outside = _STRING.sub(lambda said: "" if said[0].endswith('"') else said[0], line)
         depth = max(0, depth + outside.count("{") - outside.count("}"))
     if kept:
         reply.rewrite("".join([*kept, reply.text[position:]]))

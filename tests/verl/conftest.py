@@ -1,8 +1,10 @@
-"""Fixtures that import verl when they are asked for: without it the tests are skipped, saying so."""
+"""Fixtures of the tests with verl: without it they are skipped, saying so."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,12 @@ import pytest
 
 import verl_bridge.episodes
 import verl_bridge.replays
+
+if importlib.util.find_spec("verl") is not None:
+    with warnings.catch_warnings():
+        # Imported once and here: what verl and Ray warn of then is not ours to mend.
+        warnings.simplefilter("ignore")
+        import verl.experimental.agent_loop  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def blocks(language):
 
 def test_the_row():
     (text,) = blocks("python")
-    task = Task.of(ast.literal_eval(re.sub(r"#.*", "", text)))
+    task = Task.of(ast.literal_eval(re.sub(r"#.*", "", text.removeprefix("row = "))))
     assert task == Task("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 7})
 
 

@@ -8,16 +8,12 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
-with warnings.catch_warnings():  # verl 0.9 imports what Ray has moved
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from verl_bridge.cpu.rollout import CpuServer, WeightSender
 
 import torch
 from hydra import compose, initialize_config_module
@@ -26,6 +22,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from verl_bridge.cpu import shims
 from verl_bridge.cpu.generator import Generator, Request
 from verl_bridge.cpu.overrides import PPO, SFT, cpu_overrides, sft_overrides
+from verl_bridge.cpu.rollout import CpuServer, WeightSender
 from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
 from verl_bridge.cpu.tiny import make_tiny
 
