@@ -35,7 +35,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=1200,
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert "mean gain" in ended.stdout
