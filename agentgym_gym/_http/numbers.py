@@ -6,7 +6,6 @@ lives, or one with a lower number, the server behind it is still the process tha
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import socket
 import threading
@@ -79,10 +78,8 @@ class Witness:
         self.number = number
         self._process = _lifecycle.ProcessId()
         self._socket = socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM)
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # there was no copy
-            self._socket.close()
+        # Not in a `__del__`: the garbage collector may finalize the socket before what holds it.
+        weakref.finalize(self, self._socket.close)
 
     @property
     def descriptor(self) -> int:

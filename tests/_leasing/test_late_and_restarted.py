@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import socket
 import sys
 
 import pytest
@@ -114,6 +116,21 @@ def test_no_descriptor_is_kept_longer_than_it_is_of_use(server):
     del witness
     env.close()
     assert witnesses(server) == []
+
+
+def test_a_copy_is_closed_in_whatever_order_the_collector_ends_it(server, monkeypatch):
+    ours, theirs = socket.socketpair()
+    copies = [socket.fromfd(ours.fileno(), ours.family, ours.type)]  # older than what holds it
+    number = copies[0].fileno()
+    monkeypatch.setattr(socket, "fromfd", lambda *_: copies.pop())
+    witness = numbers.Witness(1, ours.fileno())
+    witness.itself = witness
+    del witness
+    gc.collect()  # a socket that is not closed by then is warned of
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+    for each in (ours, theirs):
+        each.close()
 
 
 def test_descriptors_are_kept_of_a_few_alone(server):
