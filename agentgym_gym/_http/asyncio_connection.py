@@ -13,15 +13,17 @@ import socket
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym._http import late, numbers
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import (
     ATTEMPT_DELAY,
+    in_turns,
     is_address,
     is_hung_up,
     is_readable,
+    the_error,
     tls_context,
     unreachable,
 )
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from agentgym_gym.calls import Call
 
 __all__ = ["Connection"]
+
+_Address: TypeAlias = tuple[Any, ...]  # as `socket.getaddrinfo` returns it
 
 
 class Connection(asyncio.Protocol):
@@ -76,21 +80,14 @@ class Connection(asyncio.Protocol):
         """
         call, seconds = asked.call, min(asked.left, asked.connect)
         origin = origin_of(call.server, headers)
-        loop, deadline = asyncio.get_running_loop(), time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         looked_up = is_address(origin.host)
         try:
-            if not looked_up:  # by itself, as a slow look-up says nothing about the server
-                looking_up = loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
-                await asyncio.wait_for(looking_up, seconds)
-                looked_up = True
-            connecting = loop.create_connection(
-                lambda: cls(headers),
-                origin.host,
-                origin.port,
-                ssl=tls_context() if origin.tls else None,
-                happy_eyeballs_delay=ATTEMPT_DELAY,
-            )
-            _, connection = await asyncio.wait_for(connecting, max(0.001, deadline - time.monotonic()))
+            # By itself, as a slow look-up says nothing about the server.
+            addresses = await asyncio.wait_for(_look_up(origin.host, origin.port), seconds)
+            looked_up = True
+            connecting = _connect(addresses, lambda: cls(headers), origin.host if origin.tls else None)
+            connection = await asyncio.wait_for(connecting, max(0.001, deadline - time.monotonic()))
         except asyncio.TimeoutError:
             what = "connect" if looked_up else f"look up the name {origin.host}"
             raise ServerUnreachable(
@@ -277,6 +274,67 @@ class Connection(asyncio.Protocol):
         else:
             self._leave()
             self._settle(ServerTimeout(f"{self._call} had no whole reply in the time allowed"))
+
+
+async def _look_up(host: str, port: int) -> list[_Address]:
+    if is_address(host):  # and needs no thread
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+async def _connect(
+    addresses: list[_Address], make: Callable[[], Connection], tls_name: str | None
+) -> Connection:
+    connected = await _race(addresses)
+    tls = None if tls_name is None else tls_context()
+    _, connection = await asyncio.get_running_loop().create_connection(
+        make, sock=connected, ssl=tls, server_hostname=tls_name
+    )
+    return connection
+
+
+async def _race(addresses: list[_Address]) -> socket.socket:
+    """Connect to the first address that answers, each begun `ATTEMPT_DELAY` after the one before.
+
+    asyncio has such a race, which leaves the sockets of one that is cancelled unclosed.
+    """
+    waiting, errors = list(in_turns(addresses)), list[OSError]()
+    running: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while waiting or running:
+            if waiting:
+                running.add(asyncio.ensure_future(_attempt(*waiting.pop(0))))
+            delay = ATTEMPT_DELAY if waiting else None
+            ended, _ = await asyncio.wait(running, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
+            for each in ended:
+                running.discard(each)
+                error = each.exception()
+                if error is None:
+                    return each.result()
+                if not isinstance(error, OSError):
+                    raise error
+                errors.append(error)
+        raise the_error(errors)
+    finally:
+        for each in running:
+            each.cancel()
+            each.add_done_callback(_close_late)
+
+
+async def _attempt(family: int, kind: int, protocol: int, _name: str, address: Any) -> socket.socket:
+    attempt = socket.socket(family, kind, protocol)
+    try:
+        attempt.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(attempt, address)
+    except BaseException:
+        attempt.close()
+        raise
+    return attempt
+
+
+def _close_late(attempt: asyncio.Task[socket.socket]) -> None:
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
 
 
 _inherited: list[Connection] = []  # held for ever, or else the garbage collector would close them

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTEMPT_DELAY",
     "connect",
+    "in_turns",
     "is_address",
     "is_hung_up",
     "is_readable",
     "nobody_listens",
+    "the_error",
     "tls_context",
     "unreachable",
 ]
@@ -151,7 +153,7 @@ def connect(host: str, port: int, deadline: float) -> socket.socket:
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     if time.monotonic() >= deadline:  # which says nothing about the server
         raise socket.gaierror(socket.EAI_AGAIN, f"to look up the name {host} took all the time allowed")
-    race = _Race(_in_turns(addresses), deadline)
+    race = _Race(in_turns(addresses), deadline)
     try:
         connected = race.run()
     finally:
@@ -182,8 +184,7 @@ class _Race:
                 self._failed(each, code)
             if time.monotonic() >= self._deadline:
                 raise TimeoutError("no address answered in time")
-        # A refusal is told only where each address refused: else a server may be there.
-        raise min(self._errors, key=lambda error: isinstance(error, ConnectionRefusedError))
+        raise the_error(self._errors)
 
     def close(self) -> None:
         """Close the sockets that were too late."""
@@ -221,7 +222,15 @@ class _Race:
         return ended
 
 
-def _in_turns(addresses: list[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+def the_error(errors: list[OSError]) -> OSError:
+    """Return the error of a name of which no address answered.
+
+    A refusal is told only where each address refused: else a server may be there.
+    """
+    return min(errors, key=lambda error: isinstance(error, ConnectionRefusedError))
+
+
+def in_turns(addresses: list[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
     """Return addresses with the families in turns, the first family first."""
     first = [each for each in addresses if each[0] == addresses[0][0]]
     others = [each for each in addresses if each[0] != addresses[0][0]]

@@ -62,3 +62,20 @@ def test_what_an_event_loop_that_ends_leaves_open_is_closed_with_it(textcraft_ur
     assert not connection.usable
     assert connection._transport is None
     asyncio.run(env.close())
+
+
+@pytest.mark.parametrize("passes", range(12))
+def test_a_connection_that_is_given_up_while_it_is_made_leaves_no_socket_open(textcraft_url, passes):
+    async def give_up():
+        envs = [AsyncAgentGymEnv("TextCraft", server=textcraft_url) for _ in range(20)]
+        playing = [asyncio.ensure_future(env.reset(seed=0)) for env in envs]
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        for each in playing:
+            each.cancel()
+        await asyncio.wait(playing)
+        for env in envs:
+            await env.close()
+
+    asyncio.run(give_up())
+    gc.collect()  # what is not closed by then is warned of, and a warning is an error

@@ -277,11 +277,11 @@ def test_without_a_descriptor_nothing_is_held_against_the_server(counted, kind):
 
 def test_an_episode_whose_own_time_is_up_opens_no_circuit(counted):
     server = counted()
-    env = AgentGymEnv("TextCraft", server=server.url, timeout={"episode": 0.05})
+    env = AgentGymEnv("TextCraft", server=server.url, timeout={"episode": 0.2})
     for _ in range(4):
         env.reset(seed=0)
-        time.sleep(0.06)
+        time.sleep(0.22)
         *_, info = env.step("Action: inventory")
-        assert "the episode has had its 0.05 seconds" in info["fault"]["message"]
+        assert "the episode has had its 0.2 seconds" in info["fault"]["message"]
     env.close()
     assert (server.open, server.asked["/step"]) == (set(), 0)
