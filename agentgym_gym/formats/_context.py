@@ -112,6 +112,7 @@ _EXAMPLE = _phrases(
     *("examples?", "for instance", "such as", "format", "syntax", "template", "schema", "looks? like"),
     *(
         "of the form",
+        "the form is",
         r"illustrat\w*",
         r"hypothetical\w*",
         "draft",

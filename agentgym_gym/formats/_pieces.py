@@ -17,6 +17,7 @@ __all__ = ["DOUBT", "PieceReader", "is_sentence"]
 
 _MOST_PIECES = 40
 _FEW_LAYERS = 3
+_LONGEST_LEAD = 40  # that names an action, with its colon
 _LONGEST_COMMENT = 300  # that is looked at
 _LAYERS = 8  # '- **`"get 1 stick"`**.' and no deeper
 
@@ -39,11 +40,14 @@ _COMMENT = re.compile(
 )
 _CODE = CodeAsAction()
 _CALL = re.compile(r"[A-Za-z_]\w{0,60}\([^\n]*\)")
+# In names, brackets hold what there is, and not what it is for.
+_PURPOSE = re.compile(r"\s\((?:to|so that|because|since|in order to|as I|as we)\s[^()]{1,200}\)[.!]?\Z")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _ANNOUNCED = re.compile(
     r"(i(?:['’]ll| will|['’]m going to| am going to)|let(?:['’]s| me| us))[ \t]+(?=\w)|(?:(?:so"
     r"|ok|okay|thus|then|therefore)[, ]+)?(?:i(?:'ll| will| choose| pick| go with| do| say| guess| reply"
-    r"| answer)?|agent|next|player|me|assistant|(?:my|the) (?:(?:next|best|final|only|right|chosen) ){0,2}"
+    r"| answer)?|so|final answer|guess \d|agent|next|player|me|assistant"
+    r"|(?:my|the) (?:(?:next|best|final|only|right|chosen) ){0,2}"
     r"(?:action|move|guess|choice|answer|reply|command|step)(?: (?:is|will be|would be))?|answer"
     r"|output|command)"
     r"[ \t]*([:：])?[ \t]*",
@@ -84,7 +88,7 @@ _SENTENCE = re.compile(
     r"(?:i|i'\w+|we|let|let's|you|he|she|it|this|that|these|those|there|here|the|a|an|my|your|our|as|since"
     r"|because|if|so|to|in|on|at|for|with|what|how|why|who|where|when|which|sorry|please|ok|okay|sure|yes|no"
     r"|none|nothing|null|n/a|nan|undefined|unknown|thanks?|hi|maybe|perhaps|thoughts?|action|actions"
-    r"|observation|think(?:ing)?|wait (?:for|until|and)|guess|h+m+|not|never|and|or|but|now"
+    r"|observation|think(?:ing)?|wait (?:for|until|and)|waiting|pending|guess|h+m+|not|never|and|or|but|now"
     r"|first|next|finally|based|given|after|before|once|do|does|did|is"
     r"|are|was|were|can|could|would|should|will|must|may|might|see|tbd|todo|error|invalid)\b",
     re.IGNORECASE,
@@ -124,8 +128,11 @@ class PieceReader:
         return read
 
     def might_read(self, line: str) -> bool:
-        """Return whether a line may be an action, by its first word alone."""
-        return self.grammar.may_begin(_bare(line))
+        """Return whether a line may be an action, by its first words alone."""
+        if self.grammar.may_begin(_bare(line)):
+            return True
+        lead = _ANNOUNCED.match(line) if ":" in line[:_LONGEST_LEAD] else None
+        return lead is not None and lead[2] is not None
 
     def _read(self, line: str, *, announced: bool = False) -> Action | ActionError | None:
         line = _unfenced(line, self.grammar)
@@ -145,6 +152,8 @@ class PieceReader:
     def _peeled(self, line: str) -> tuple[Action | ActionError | None, str]:
         """Return what can be read when one layer after the other is taken off, and what is left then."""
         style = self.grammar.style
+        if style.lines and line.endswith((")", ").", ")!")) and (purpose := _PURPOSE.search(line)):
+            line = line[: purpose.start()]
         escaped = style.lines and "&" in line and _ENTITY.search(line) is not None
         read = None if escaped else self._parsed(line)
         if isinstance(read, Action):

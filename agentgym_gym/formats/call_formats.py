@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from agentgym_gym._json import NotJson, decode
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._code import CodeCall, blocks, calls_in_code
@@ -13,12 +15,15 @@ from agentgym_gym.formats._context import before_invented_turn, is_doubtful
 from agentgym_gym.formats._json_calls import WrittenCall, json_calls
 from agentgym_gym.formats.base import Format, ParsedReply, answer_of
 
-__all__ = ["CodeAsAction", "FunctionCalling"]
+__all__ = ["CodeAsAction", "FunctionCalling", "action_of_call"]
 
 _MOST_BLOCKS = 200  # of a reply, in fences and between them, that are read as code
 _HARMONY = re.compile(r"<\|(?:start|end|call|return)\|>")
 
 
+# What may close behind a call that ends a reply: fences, tags, brackets, special tokens.
+_CLOSING = re.compile(r"(?:[\s`\])}>*_.~]|</?\w{1,40}>|<[|｜][\w▁]{1,40}[|｜]>)*\Z")
+_ACTION_KEYS = frozenset({"action", "next_action", "command", "move"})
 _QUOTED = re.compile(r"^>[ \t]?", re.MULTILINE)
 _NOT_QUOTED = re.compile(r"^(?!>(?!>)|[ \t]*$)", re.MULTILINE)
 
@@ -85,6 +90,50 @@ class CodeAsAction(Format):
         found = _in_code(answer, grammar, beside=None)
         found += _in_json(answer, grammar, beside=found)
         return _the_one(answer, found, "the reply is not one call in Python")
+
+
+def action_of_call(reply: str, grammar: Grammar) -> Action | None:
+    """Return the action of a reply that ends in a call, where words were asked for; None without one.
+
+    The call is in JSON or in a notation of a model's own, or it is an object with the text of the action,
+    such as ``{"action": "move up"}``. What stands before it is judged as in the formats of calls.
+
+    Args:
+        reply: All that the model wrote.
+        grammar: The actions it may name.
+
+    Raises:
+        BadArguments: A call was meant, and it cannot be read.
+    """
+    if "{" not in reply and "<" not in reply:
+        return None
+    try:
+        answer = _answer_with_calls(reply)
+        found = _in_an_object(answer, grammar) or _in_json(answer, grammar)
+        closed = found and _CLOSING.match(answer, max(each.end for each in found))
+        return _the_one(answer, found, "") if closed else None
+    except BadArguments:
+        raise
+    except ActionError:
+        return None
+
+
+def _in_an_object(answer: str, grammar: Grammar) -> list[_Found]:
+    """Return the action whose text is a value of the only object of an answer."""
+    start = answer.find("{")
+    if start < 0 or answer.find("{", start + 1) >= 0:
+        return []
+    try:
+        value, end = decode(answer, start)
+    except NotJson:
+        return []
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+        return []
+    texts = [text for key, text in value.items() if key.lower() in _ACTION_KEYS]
+    try:
+        return [_Found(start, end, grammar.parse(text)) for text in texts]
+    except ActionError:
+        return []
 
 
 def _answer_with_calls(reply: str) -> str:

@@ -7,18 +7,39 @@ what the whole reply says decides. That gives one action, or an error that says 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
-from agentgym_gym.errors import NoAction
+from agentgym_gym.errors import BadArguments, NoAction, UnknownAction
 from agentgym_gym.formats._labels import ANSWERED
 from agentgym_gym.formats._reply import Block, Reply
 from agentgym_gym.formats.base import Format, ParsedReply
+from agentgym_gym.formats.call_formats import action_of_call
 
 __all__ = ["ADaPT", "Bare", "ReAct", "ReActOnOneLine", "Tags"]
 
 
-class ReAct(Format):
+class _TextFormat(Format):
+    """A format in which an action is written out in words."""
+
+    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
+        """Read the action in words; a call, as models are trained to emit, is read where there is none."""
+        try:
+            read = self._read(reply, grammar)
+        except (NoAction, UnknownAction, BadArguments):
+            action = action_of_call(reply, grammar)
+            if action is None:
+                raise
+            return action
+        return (action_of_call(reply, grammar) or read) if isinstance(read, Thought) else read
+
+    @abstractmethod
+    def _read(self, reply: str, grammar: Grammar) -> ParsedReply:
+        """Read the action in words."""
+
+
+class ReAct(_TextFormat):
     """``Thought:`` and ``Action:`` paragraphs."""
 
     name = "react"
@@ -30,7 +51,7 @@ class ReAct(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
-    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
+    def _read(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read what stands behind ``Action:``.
 
         A label at the beginning of a line counts. One inside a line counts only behind the end of a sentence,
@@ -51,7 +72,7 @@ class ReActOnOneLine(ReAct):
         return f"Thought:\n{thought}\n\nAction: {action.style.write(str(action))}"
 
 
-class Tags(Format):
+class Tags(_TextFormat):
     """``<think>…</think><action>…</action>``."""
 
     name = "tags"
@@ -63,7 +84,7 @@ class Tags(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
-    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
+    def _read(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read what stands between the tags."""
         return _marked(Reply(reply, grammar), "write it between `<action>` and `</action>`", tags_first=True)
 
@@ -83,7 +104,7 @@ def _marked(reply: Reply, advice: str, *, tags_first: bool = False) -> Action:
     return reply.unmarked(only_marked=True)
 
 
-class ADaPT(Format):
+class ADaPT(_TextFormat):
     """``> think: …`` and ``> get 1 stick``, as in ADaPT (Prasad et al., 2024, arXiv:2311.05772).
 
     A reply that only thinks is allowed: it costs a turn and is answered "OK.".
@@ -99,7 +120,7 @@ class ADaPT(Format):
         think = f"> think: {' '.join(thought.split())}\n" if thought else ""
         return f"{think}> {action.style.write(str(action))}"
 
-    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
+    def _read(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read the one line that is an action.
 
         Lines without the ``>`` are ignored unless they can be read as an action: prompts in this format often
@@ -164,9 +185,13 @@ def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
 
 
 def _join_lines(reply: Reply) -> None:
-    """Take the mark off the lines that go on with what a line before began: a fence, an object, a call."""
+    """Take the mark off the lines that go on with what a line before began.
+
+    That is a fence, an object or a call, and every action that is written in several lines, such as SQL.
+    """
     fenced, depth, kept, position, before = False, 0, [], 0, 0
-    if not any(sign in reply.shape for sign in ("```", "{", "nput")):
+    several, begun = bool(reply.style.fence), False
+    if not several and not any(sign in reply.shape for sign in ("```", "{", "nput")):
         return
     for mark in islice(_MARKED.finditer(reply.shape), _MOST_COMMANDS):
         end = reply.shape.find("\n", mark.end())
@@ -175,9 +200,14 @@ def _join_lines(reply: Reply) -> None:
         before = mark.start()
         if not fenced and _THOUGHT.match(line):
             depth = 0  # the object has an end: the brace left open stands in a string
-        elif follows and (fenced or depth > 0 or _GOES_ON.match(line)):
+            begun = False
+        elif follows and (
+            fenced or depth > 0 or (begun and not reply.reader.grammar.knows(line)) or _GOES_ON.match(line)
+        ):
             kept.append(reply.text[position : mark.start()])
             position = mark.end()
+        else:
+            begun = several
         fenced ^= line.count("```") % 2 == 1
         outside = _STRING.sub(lambda said: "" if said[0].endswith('"') else said[0], line)
         depth = max(0, depth + outside.count("{") - outside.count("}"))
@@ -198,7 +228,7 @@ def _asides(reply: Reply, start: int, end: int) -> list[Block]:
     return blocks
 
 
-class Bare(Format):
+class Bare(_TextFormat):
     """The action and nothing else."""
 
     name = "bare"
@@ -207,7 +237,7 @@ class Bare(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return action.style.write(str(action))
 
-    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
+    def _read(self, reply: str, grammar: Grammar) -> ParsedReply:
         """Read the one action of the reply; what else it says must be about that."""
         whole = Reply(reply, grammar)
         return whole.labelled() or whole.tagged() or whole.unmarked(only_marked=False)

@@ -143,8 +143,6 @@ NOT_MEANT = {
         ("Maze", "Action: move up - move left"),
         ("Maze", "Thought: My last Action: move up did nothing."),
         ("Wordle", "Action: guess\nAction Input: panic"),
-        ("Wordle", 'Action: {"name": "guess", "arguments": {"word": "panic"}}'),
-        ("Wordle", '{\n  "action": "guess",\n  "action_input": "panic"\n}'),
         ("Wordle", "Action: solar or panic"),
         ("Weather", 'Action: I will not call\nfinish with Action Input: {"answer": 1}\nyet'),
         ("Weather", 'Action: finish with Action Input: {"answer": 1}\nHmm, that is not right.'),
@@ -247,6 +245,58 @@ def test_no_more_pieces_are_tried_in_a_longer_reply(name, piece, monkeypatch):
         assert counts[1] <= max(counts[0], MOST_TRIED)
 
 
+# ------------------------------------------------------------------------- calls where words were asked for
+
+CALL = '{"name": "get", "arguments": {"count": 1, "item": "stick"}}'
+ENDS_IN_A_CALL = [
+    CALL,
+    f"I take a stick first.\n\n{CALL}",
+    f"<tool_call>\n{CALL}\n</tool_call>",
+    f"```json\n{CALL}\n```",
+    f"<action>{CALL}</action>",
+    f"Action: {CALL}",
+    'Action:\n```json\n{"action": "get", "action_input": {"count": 1, "item": "stick"}}\n```',
+    f"> {CALL}",
+    f"> think: I need one.\n> {CALL}",
+    '{"action": "get 1 stick"}',
+    '{"thought": "I need one.", "action": "get 1 stick"}',
+    '[TOOL_CALLS]get{"count": 1, "item": "stick"}</s>',
+    '<|tool_calls_section_begin|><|tool_call_begin|>functions.get:0<|tool_call_argument_begin|>{"count": 1, '
+    '"item": "stick"}<|tool_call_end|><|tool_calls_section_end|>',
+]
+NO_CALL = [
+    f"I could say {CALL}",
+    f"For example: {CALL}",
+    f"{CALL}\n{CALL.replace('stick', 'string')}",
+    f"{CALL}\n\nShall I?",
+    f"{CALL}\n\nIs that what you want me to do?",
+    CALL[:-1],
+    '{"action": "get 1 stick", "command": "get 1 string"}',
+    '{"action": "nothing"}',
+    '{"observation": "get 1 stick"}',
+    f"Action: I do not know yet.\nThe form is {CALL}",
+]
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+@pytest.mark.parametrize("reply", ENDS_IN_A_CALL)
+def test_a_call_is_read_where_words_were_asked_for(name, reply):
+    assert read(name, "TextCraft", reply) == "get 1 stick"
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+@pytest.mark.parametrize("reply", NO_CALL)
+def test_a_call_that_is_only_spoken_of_is_not_taken(name, reply):
+    assert read(name, "TextCraft", reply) is None
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+def test_a_call_that_cannot_be_read_says_what_is_wrong_with_it(name):
+    reply = CALL.replace('"count": 1', '"count": "many"')
+    with pytest.raises(errors.BadArguments, match="whole number .*'many'"):
+        FORMATS[name].parse(reply, agentgym_gym.find("TextCraft").grammar)
+
+
 # ----------------------------------------------------------------------------------------- what was plain
 
 PLAIN = {
@@ -276,6 +326,10 @@ PLAIN = {
         ("Maze", "Thought: x\u2028Action: move up", "move up"),
         ("Maze", "ACTION: MOVE UP!", "move up"),
         ("Maze", "Action: move up;", "move up"),
+        ("SciWorld", "Action: activate stove (to heat the water)", "activate stove"),
+        ("SciWorld", "Action: pick up pot (red)", "pick up pot (red)"),
+        ("Wordle", 'Action: {"name": "guess", "arguments": {"word": "panic"}}', "p a n i c"),
+        ("Wordle", '{\n  "action": "guess",\n  "action_input": "panic"\n}', "p a n i c"),
         ("Maze", "Action: move up  # the way is free", "move up"),
         ("Maze", "Action: move up // free", "move up"),
         ("Maze", "Action: move up (the way is free)", "move up"),
