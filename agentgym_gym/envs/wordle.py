@@ -38,6 +38,7 @@ WORDS = (
 
 # Words of five letters with which models fill their replies. With blanks between their letters they are
 # guesses.
+_ANSWER = frozenset("gyb")  # the letters by which the game answers
 _NO_GUESSES = frozenset(
     {"guess", "sorry", "maybe", "think", "hmmmm", "great", "thank", "reply", "right", "start"}
 )
@@ -64,7 +65,10 @@ class _Word(Argument[str]):
         word = text.strip(" .").lower()
         if word in _NO_GUESSES:
             raise BadArguments(f"expected {self.describe()}, got {shown(text)}; a guess has blanks in it")
-        return self._letters(text)
+        letters = self._letters(text)
+        if _ANSWER.issuperset(letters):
+            raise BadArguments(f"{shown(text)} is how the game answers a guess; guess one of its words")
+        return letters
 
     def from_json(self, value: Any) -> str:
         """Read the letters, of any word."""
@@ -99,7 +103,7 @@ class _Word(Argument[str]):
         """Draw the words of the game and any five letters."""
         st = strategies()
         letters = st.text("abcdefghijklmnopqrstuvwxyz", min_size=5, max_size=5)
-        return st.sampled_from(WORDS) | letters  # type: ignore[no-any-return]
+        return st.sampled_from(WORDS) | letters.filter(lambda word: not _ANSWER.issuperset(word))  # type: ignore[no-any-return]
 
     def sample(self, rng: np.random.Generator) -> str:
         """Draw one of the words of the game."""

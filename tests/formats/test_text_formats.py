@@ -261,8 +261,7 @@ ENDS_IN_A_CALL = [
     '{"action": "get 1 stick"}',
     '{"thought": "I need one.", "action": "get 1 stick"}',
     '[TOOL_CALLS]get{"count": 1, "item": "stick"}</s>',
-    '<|tool_calls_section_begin|><|tool_call_begin|>functions.get:0<|tool_call_argument_begin|>{"count": 1, '
-    '"item": "stick"}<|tool_call_end|><|tool_calls_section_end|>',
+    '<|tool_call_begin|>functions.get:0<|tool_call_argument_begin|>{"count": 1, "item": "stick"}',
 ]
 NO_CALL = [
     f"I could say {CALL}",
@@ -293,7 +292,7 @@ def test_a_call_that_is_only_spoken_of_is_not_taken(name, reply):
 @pytest.mark.parametrize("name", TEXT_FORMATS)
 def test_a_call_that_cannot_be_read_says_what_is_wrong_with_it(name):
     reply = CALL.replace('"count": 1', '"count": "many"')
-    with pytest.raises(errors.BadArguments, match="whole number .*'many'"):
+    with pytest.raises(errors.BadArguments, match=r"whole number .*'many'"):
         FORMATS[name].parse(reply, agentgym_gym.find("TextCraft").grammar)
 
 
