@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import sys
 
 from agentgym_gym.errors import MissingExtra
 
 __all__ = ["main"]
+
+_INTERRUPTED = 130  # as a shell calls what SIGINT ended
 
 
 def main() -> None:
@@ -21,12 +24,20 @@ def main() -> None:
             raise
         sys.stderr.write(f"error: {MissingExtra('The command line', extra='cli', module=module)}\n")
         sys.exit(2)
+    except KeyboardInterrupt:  # Ctrl-C in the second that the imports take
+        sys.exit(_INTERRUPTED)
     # A terminal that lacks a character shows a question mark for it and not a traceback.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(ValueError):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")
-    app(prog_name="agentgym")
+    try:
+        app(prog_name="agentgym")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.stderr.write(f"error: nothing more can be written: {error.strerror}\n")
+        sys.exit(2)
 
 
 if __name__ == "__main__":

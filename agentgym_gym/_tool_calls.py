@@ -79,6 +79,8 @@ def _of_message(message: Mapping[str, Any]) -> Given:
     if message.get("role", "assistant") != "assistant":
         raise BadOption(f"step takes a message of the role 'assistant', not {shown(message['role'])}")
     calls, content = message.get("tool_calls"), message.get("content")
+    if not calls and message.get("function_call"):  # the one call of OpenAI's older API
+        return (_call(message["function_call"]),)
     if calls:
         if not _is_list(calls):
             raise BadOption(f"the tool_calls of a message should be a list, not {shown(calls)}")

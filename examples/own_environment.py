@@ -1,6 +1,7 @@
 """Adds an environment from outside the library, in one file: a game of guessing a number.
 
 The lower half is the game's own HTTP server, so that ``python examples/own_environment.py`` runs by itself.
+With a port, as in ``python examples/own_environment.py 36001``, it serves there until Ctrl-C.
 The upper half is all that it takes to make any server a gymnasium environment with typed actions, six reply
 formats, a system prompt, tool schemas, leases and faults. Importing this file registers the environment:
 ``gymnasium.make`` and every command of ``agentgym`` take it as ``own_environment:own/Guessing-v0``.
@@ -8,16 +9,17 @@ formats, a system prompt, tool schemas, leases and faults. Importing this file r
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Annotated, Any, ClassVar
 
-import gymnasium
-
 from agentgym_gym import (
     Action,
+    AgentGymEnv,
     Call,
     Environment,
     Flow,
@@ -137,8 +139,8 @@ def main() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), GuessingServer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    env = gymnasium.make("own/Guessing-v0", server=f"http://127.0.0.1:{server.server_port}")
-    print(env.unwrapped.system_prompt, end="\n\n")  # type: ignore[attr-defined]
+    env = AgentGymEnv("own/Guessing-v0", server=f"http://127.0.0.1:{server.server_port}")
+    print(env.system_prompt, end="\n\n")
     observation, info = env.reset(seed=0)
     print(observation)
     low, high, over = 1, 100, False
@@ -156,5 +158,17 @@ def main() -> None:
     server.server_close()
 
 
+def serve(port: int) -> None:
+    """Serve the game until Ctrl-C."""
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        ThreadingHTTPServer(("127.0.0.1", port), GuessingServer) as server,
+    ):
+        server.serve_forever()
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        serve(int(sys.argv[1]))
+    else:
+        main()

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -120,6 +121,28 @@ def test_the_commands_run(tmp_path):
         assert 0 < summary["success_rate"] <= most
     for made in ("random/episodes.jsonl", "guesses/summary.json", "guess/run.sh", "craft/run.sh"):
         assert (runs / made).exists()
+
+
+@pytest.mark.slow
+def test_the_commands_on_evaluation_run(tmp_path):
+    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
+    (code,) = re.findall(r"^```console\n(cd examples.*?)^```", page, re.DOTALL | re.MULTILINE)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    run = subprocess.run(
+        ["/usr/bin/env", "bash", "-e"],
+        input=code.replace("36001", port),
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    assert "serves      own/Guessing-v0" in run.stdout
+    summary = json.loads((tmp_path / "runs/guessing/summary.json").read_text("utf-8"))
+    assert (summary["scored"], summary["faults"]) == (10, {})
 
 
 def test_generated_pages_are_up_to_date(generated):

@@ -62,6 +62,7 @@ SHAPES = {
     "tuple": (ToolCall("get", ARGUMENTS),),
     "message": {"role": "assistant", "content": None, "tool_calls": [OPENAI]},
     "message that talks, too": {"role": "assistant", "content": "Action: inventory", "tool_calls": [OPENAI]},
+    "message of the older API": {"role": "assistant", "content": None, "function_call": OPENAI["function"]},
     "object": CALLED,
     "list of objects": [CALLED],
     "message of an object": Said(role="assistant", tool_calls=[CALLED]),

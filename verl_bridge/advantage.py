@@ -6,7 +6,7 @@ of its group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667,
 likewise 0.577, so that the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866
 instead of 0.577. The score of an episode cannot repair that, since it does not know the rest of its group.
 This estimator removes the faulted episodes before verl's own function is called, through verl's own registry
-and without a patch, in 0.7.1 and 0.9.1 alike. An episode that is then alone in its group has nothing to be
+and without a patch, from 0.7.1 to 0.9.1. An episode that is then alone in its group has nothing to be
 compared with, so that its advantage is 0; verl would take its score for it.
 
 Name this module in ``VERL_USE_EXTERNAL_MODULES`` to have the estimator registered.

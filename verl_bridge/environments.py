@@ -160,10 +160,12 @@ class Held:
                 importlib.import_module(module)
             spec = gymnasium.spec(name)
         except (ImportError, gymnasium.error.Error) as error:
-            raise Unregistered(
-                f"env_id={self.env_id!r} is not registered: {error}. Give the module that registers it "
-                "before a colon, as in 'package:namespace/Name-v0'"
-            ) from error
+            advice = (
+                "Install the module, or start in the folder where it lies"
+                if isinstance(error, ModuleNotFoundError)
+                else "Give the module that registers it before a colon, as in 'package:namespace/Name-v0'"
+            )
+            raise Unregistered(f"env_id={self.env_id!r} is not registered: {error}. {advice}") from error
         made_by, arguments = _made_by(spec), {**spec.kwargs, **self.env_kwargs}
         release_at_end(made_by, arguments)
         try:

@@ -12,6 +12,7 @@ import typer
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym.catalogue import environments
 from agentgym_gym.cli.console import clean, print_json, print_pairs, print_table
+from agentgym_gym.cli.names import Own, know
 from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.cli.sources import Probe, Source, probe, source_of
 from agentgym_gym.errors import BadOption
@@ -31,6 +32,7 @@ def doctor(
     url: Annotated[
         str | None, typer.Argument(metavar="[URL]", help="A server to look at; by default the whole set-up.")
     ] = None,
+    env: Own = None,
     header: Header = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
@@ -39,6 +41,7 @@ def doctor(
     Without a URL: what is installed, and for each environment where its server comes from and, where one is
     configured, whether it is the right one. Exits with 1 if something is not as it should be.
     """
+    know(env)
     headers = headers_of(header)
     if headers and not url:
         raise BadOption("--header goes with a URL; each environment has a variable AGENTGYM_<NAME>_HEADERS")

@@ -8,6 +8,7 @@ import typer
 
 from agentgym_gym.catalogue import environments
 from agentgym_gym.cli.console import out, print_json, print_table
+from agentgym_gym.cli.names import Own, know
 from agentgym_gym.cli.sources import source_of
 from agentgym_gym.formats import FORMATS
 
@@ -15,9 +16,11 @@ __all__ = ["envs"]
 
 
 def envs(
+    env: Own = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """List the environments and where their servers come from."""
+    know(env)
     found = [(environment, source_of(environment)) for environment in environments()]
     if as_json:
         print_json(
@@ -44,4 +47,4 @@ def envs(
         ids, score = "\nor ".join(environment.ids), f"{low:g} to {high:g}"
         rows.append((ids, f"{tasks:,}", str(environment.max_turns), score, source.note))
     print_table(("id", "tasks", "turns", "score", "server"), rows, left={"id", "server"})
-    out.print(f"Action formats of each: {', '.join(FORMATS)}.", soft_wrap=True)
+    out.print(f"Action formats: {', '.join(FORMATS)}.", soft_wrap=True)

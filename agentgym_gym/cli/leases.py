@@ -18,6 +18,7 @@ from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import clean, err, out, print_json, print_pairs, print_table
+from agentgym_gym.cli.names import Own, know
 from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.cli.sources import Probe, headers_for, probe
 from agentgym_gym.errors import BadOption, Fault, NoServer
@@ -36,6 +37,7 @@ def leases(
     clear: Annotated[
         bool, typer.Option("--clear", help="Close what processes of this machine left when they died.")
     ] = False,
+    env: Own = None,
     header: Header = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is closed.")] = False,
     as_json: Annotated[
@@ -47,6 +49,7 @@ def leases(
     Known are those of this user and machine, and what the server lists by itself. What a running process
     holds is never closed. Exits with 1 if something could not be cleared.
     """
+    know(env)
     (server, *more) = parse_urls(url, "URL")
     if more:
         raise BadOption(f"URL={redact(url)!r} names several servers; give one at a time")

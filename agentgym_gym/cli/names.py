@@ -27,8 +27,11 @@ __all__ = [
     "Chosen",
     "EnvKwargs",
     "Name",
+    "Own",
     "complete_name",
+    "find_modules_here",
     "json_object",
+    "know",
     "refuse_own",
     "refuse_twice",
     "resolve",
@@ -122,18 +125,21 @@ def resolve(name: str) -> Chosen:
         UnknownEnvironment: There is none of that name, or its module cannot be imported.
     """
     module, colon, bare = name.rpartition(":")
+    before = frozenset(gymnasium.registry)
     if colon:
         _import(module, name)
     registered = _registered(bare)
     try:
         environment = find(bare)
     except UnknownEnvironment as error:
+        if registered is None and colon and module != OURS:
+            new = ", ".join(sorted(frozenset(gymnasium.registry) - before))
+            others = f", but {new:.300}" if new else ""
+            raise UnknownEnvironment(
+                f"there is no environment {bare!r}: {module!r} registers none of that id{others}"
+            ) from None
         if registered is None:
-            where = (
-                f"{module!r} registers none of that id"
-                if colon
-                else "one of your own is named with its module, as in my_package:my/Env-v0"
-            )
+            where = "one of your own is named with its module, as in my_package:my/Env-v0"
             raise UnknownEnvironment(f"{error}; {where}") from None
         return Chosen(f"{module}{colon}{registered}", None)
     if registered is not None and registered not in environment.ids:
@@ -201,16 +207,53 @@ EnvKwargs: TypeAlias = Annotated[
 ]
 
 
-def _import(module: str, name: str) -> None:
+Own: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="MODULE:ID",
+        help="An environment of your own, to be known beside AgentGym's; repeat it for several.",
+    ),
+]
+
+
+def know(names: Collection[str] | None) -> None:
+    """Have the catalogue know the environments of ``--env``.
+
+    Raises:
+        UnknownEnvironment: There is none of a name, or its module cannot be imported.
+        BadOption: One of them has no server that is played over HTTP.
+    """
+    for name in names or ():
+        chosen = resolve(name)
+        if chosen.environment is None:
+            raise BadOption(
+                f"{chosen.id} has no server to look at: --env is for environments that were made known by "
+                "agentgym_gym.register"
+            )
+
+
+def find_modules_here() -> None:
+    """Let modules in the working directory be imported, after all that is installed."""
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # last, so that a file here stands before nothing that is installed
+        sys.path.append(here)
+
+
+def _import(module: str, name: str) -> None:
+    if not all(part.isidentifier() for part in module.split(".")) or module.endswith(".py"):
+        raise UnknownEnvironment(
+            f"cannot import {module!r}, the module of {name!r}: write the module as an import does, "
+            "without .py and with dots for slashes, as in my_package.my_module:my/Env-v0"
+        )
+    find_modules_here()
     try:
         importlib.import_module(module)
-    except Exception as error:  # a module may raise anything
+    except (Exception, SystemExit) as error:  # a module may raise anything
+        missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        advice = "; install it, or run the command in the folder where it lies" if missing else ""
         raise UnknownEnvironment(
-            f"{name!r} cannot be made: cannot import {module!r}, the module of {name!r}: "
-            f"{type(error).__name__}: {error}"
+            f"cannot import {module!r}, the module of {name!r}: {type(error).__name__}: {error}{advice}"
         ) from error
 
 

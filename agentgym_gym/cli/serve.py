@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agentgym_gym import servers
-from agentgym_gym.catalogue import find
+from agentgym_gym.cli.names import resolve
 from agentgym_gym.errors import BadOption
 
 __all__ = ["serve"]
@@ -36,7 +36,9 @@ def serve(
 
     Prints where it serves once it does. Anybody who can reach the address can play.
     """
-    environment = find(name)
-    if environment.local_server is None:
-        raise BadOption(f"this project has no server of its own for {environment.name}")
-    servers.serve(environment.local_server, host=host, port=port, max_envs=max_envs)
+    chosen = resolve(name)
+    kind = None if chosen.environment is None else chosen.environment.local_server
+    if kind is None:
+        have = ", ".join(servers.SERVERS)
+        raise BadOption(f"this project has no server of its own for {chosen.id}: it has them for {have}")
+    servers.serve(kind, host=host, port=port, max_envs=max_envs)

@@ -18,7 +18,7 @@ from agentgym_gym._addresses import configured, parse_urls
 from agentgym_gym._text import redact
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import Command, clean, out, print_json
-from agentgym_gym.cli.names import TASKS_HELP, complete_name, json_object, resolve
+from agentgym_gym.cli.names import TASKS_HELP, complete_name, find_modules_here, json_object, resolve
 from agentgym_gym.cli.sources import probe
 from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
 
@@ -175,8 +175,12 @@ def _check(
     """Say before a GPU is rented what would fail.
 
     Composes the settings by the installed verl, reads the tasks, and begins one of each environment. Each
-    check goes as far as what is installed allows. Exits with 1 if there is a problem.
+    check goes as far as what is installed allows. Exits with 1 if there is a problem. The module of an
+    environment of your own may lie in the folder where this runs: so it does for run.sh.
     """
+    if not folder.is_dir():
+        raise BadOption(f"{folder} is no folder: agentgym verl init writes one")
+    find_modules_here()
     library = importlib.import_module("verl_bridge.recipes")
     try:
         findings, view = library.check(folder, timeout=timeout)

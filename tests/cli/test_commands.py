@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+import types
+from pathlib import Path
 
 import pytest
 
 import agentgym_gym
 import programs
+from agentgym_gym.__main__ import main
 from agentgym_gym.cli.console import clean
 from agentgym_gym.servers import local
 from fake_server import FakeServer
@@ -242,3 +245,27 @@ def test_play_without_a_server(run):
     result = run("play", "textcraft", "--server", "http://127.0.0.1:9")
     assert result.exit_code == 2
     assert "could not connect" in result.stderr
+
+
+def test_ctrl_c_in_the_imports_is_no_traceback(monkeypatch):
+    class Slow(types.ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "agentgym_gym.cli", Slow("agentgym_gym.cli"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_a_full_disk_is_said_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["agentgym", "envs", "--json"])
+    with open("/dev/full", "w") as full, monkeypatch.context() as patch:  # noqa: PTH123 - as a shell opens it
+        patch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        with contextlib.suppress(OSError):
+            full.close()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: nothing more can be written: No space left on device\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import threading
 from http.server import ThreadingHTTPServer
@@ -118,6 +120,64 @@ def test_an_environment_of_ones_own_in_every_command(run, guessing, name):
     assert said["status"] == "ok", said
 
 
+def test_a_module_in_the_working_directory_is_found_by_check_and_by_the_script(run, tmp_path):
+    assert run("verl", "init", "--env", OTHERS, "--out", "recipe").exit_code == 0
+    sys.modules.pop("other_library")
+    sys.path.remove(str(tmp_path))  # as in a program of its own
+    for name in ("mine/Echo-v3", "mine/Maze-v0"):
+        del gymnasium.registry[name]
+    found = json.loads(run("verl", "check", "recipe", "--json").stdout)["findings"]
+    (said,) = (each for each in found if each["check"] == "environment")
+    assert said["status"] == "ok", said
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c 'import other_library; print(other_library.Echo)'\n"
+    )
+    python.chmod(0o755)
+    ran = subprocess.run(
+        ["bash", "recipe/run.sh"],  # noqa: S607
+        env={**os.environ, "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "other_library.Echo" in ran.stdout
+
+
+def test_a_module_that_is_nowhere_is_told_by_check(run, tmp_path, monkeypatch):
+    assert run("verl", "init", "--env", OTHERS, "--out", "recipe").exit_code == 0
+    sys.modules.pop("other_library")
+    sys.path.remove(str(tmp_path))
+    del gymnasium.registry["mine/Echo-v3"]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    checked = run("verl", "check", tmp_path / "recipe", "--json")
+    assert checked.exit_code == 1
+    (said,) = (f for f in json.loads(checked.stdout)["findings"] if f["check"] == "environment")
+    assert "No module named 'other_library'. Install the module, or start in the folder where" in said["text"]
+    none = run("verl", "check", "recipe")
+    assert none.exit_code == 2
+    assert none.stderr == "error: recipe is no folder: agentgym verl init writes one\n"
+
+
+def test_commands_about_servers_are_told_of_ones_own(run, guessing):
+    own = ["--env", "own_environment:own/Guessing-v0"]
+    looked = json.loads(run("doctor", guessing, *own, "--json").stdout)
+    assert (looked["environments"], looked["ok"]) == (["own/Guessing-v0"], True)
+    assert "serves  own/Guessing-v0" in run("leases", guessing, *own).stdout
+    listed = json.loads(run("envs", *own, "--json").stdout)
+    assert [each["id"] for each in listed if each["id"].startswith("own/")] == ["own/Guessing-v0"]
+    for command in (["doctor"], ["envs"], ["leases", guessing]):
+        for name, told in ((OTHERS, "mine/Echo-v3 has no server to look at"), ("nowhere:a/B", "'nowhere'")):
+            refused = run(*command, "--env", name)
+            assert refused.exit_code == 2
+            assert told in refused.stderr
+    serves = run("serve", OTHERS)
+    assert serves.exit_code == 2
+    assert "no server of its own for mine/Echo-v3: it has them for textcraft, maze" in serves.stderr
+
+
 def test_registration_forces_no_namespace():
     resolve("own_environment:own/Guessing-v0")
     assert "own/Guessing-v0" in gymnasium.registry
@@ -195,7 +255,17 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
             ["broken:mine/Echo-v3"],
             "cannot import 'broken', the module of 'broken:mine/Echo-v3': ZeroDivisionError",
         ),
-        (["other_library:mine/Nope-v3"], "'other_library' registers none of that id"),
+        (
+            ["other_library:mine/Nope-v3"],
+            "'mine/Nope-v3': 'other_library' registers none of that id, but mine/Echo-v3, mine/Maze-v0",
+        ),
+        (["agentgym_gym:Nope"], "there are: TextCraft, Maze"),
+        (["no.where:mine/Echo-v3"], "run the command in the folder where it lies"),
+        (["./other_library.py:mine/Echo-v3"], "without .py and with dots for slashes"),
+        (["other_library.py:mine/Echo-v3"], "without .py and with dots for slashes"),
+        (["..:mine/Echo-v3"], "write the module as an import does"),
+        (["other library:mine/Echo-v3"], "write the module as an import does"),
+        (["ends:mine/Echo-v3"], "cannot import 'ends', the module of 'ends:mine/Echo-v3': SystemExit: 3"),
         ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
         ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
         ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
@@ -218,6 +288,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
 )
 def test_what_cannot_be_named_is_told(run, arguments, told):
     Path("broken.py").write_text("1 / 0")
+    Path("ends.py").write_text("raise SystemExit(3)")
     Path("ids.json").write_text('[{"item_id": "maze_1"}]')
     usual = {"--agent": "random", "--tasks": "0:2", "--out": "out"}
     left = [word for option, value in usual.items() if option not in arguments for word in (option, value)]

@@ -123,7 +123,7 @@ def test_init_replaces_nothing_unasked(run, folder):
         (["--env", "own_nowhere:own/Env-v0", "--server", "http://a:1"], "cannot import 'own_nowhere'"),
         (["--env", "TextCraft", "--env", "Maze"], "--env is given 2 times"),
         (["--env", "TextCraft", "--engine", "hf"], "'--engine': 'hf' is not one of 'sglang', 'vllm'"),
-        (["--env", "own_nowhere:own/Env-v0"], "cannot be made"),
+        (["--env", "own_nowhere:own/Env-v0"], "run the command in the folder where it lies"),
     ],
 )
 def test_init_says_what_cannot_be(run, tmp_path, options, said):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 if importlib.util.find_spec("verl") is None:
-    pytest.skip("verl is not installed; nox -s verl-0.9 verl-0.7 runs these tests", allow_module_level=True)
+    pytest.skip("verl is not installed; make verl runs these tests", allow_module_level=True)
 
 with warnings.catch_warnings():
     # What verl and its own dependencies warn of when they are imported is not ours to repair.

@@ -42,6 +42,13 @@ def scripted(*scripts, **options):
     return make
 
 
+def record(returned, turns, **more):
+    """What is kept of an episode; what is not named is 0."""
+    named = dict.fromkeys(("success", "invalid_actions", "fault", "cut", "replays"), 0)
+    assert set(more) <= set(named)
+    return {"return": returned, "turns": turns} | named | more
+
+
 def chat(tokenizer, system, *turns, template=None):
     roles = ("user", "assistant")
     messages = [{"role": "system", "content": system}] if system else []
@@ -67,15 +74,7 @@ def test_a_game_is_told_as_the_template_tells_it(play, template, system):
     (said,) = model.models[0].said.values()
     assert played.masked_in(0) == [token for reply in said for token in reply]
     assert played.score(0) == 3.0
-    assert played.record(0) == {
-        "return": 3,
-        "success": 1,
-        "turns": 4,
-        "invalid_actions": 1,
-        "fault": 0,
-        "cut": 0,
-        "replays": 0,
-    }
+    assert played.record(0) == record(3, 4, success=1, invalid_actions=1)
     assert played.field(0, "turn_scores") == [1.0, 1.0, 0.0, 1.0]
     assert played.turns(0) == 8  # four of each
 
@@ -143,15 +142,7 @@ def test_another_stop_token_is_kept_and_the_turn_closed_after_it(play, tokenizer
 def test_the_limit_of_turns(play):
     played = play(scripted(["1", "2", "3"]), [row()], max_turns=2)
     assert played.score(0) == 2.0
-    assert played.record(0) == {
-        "return": 2,
-        "success": 0,
-        "turns": 2,
-        "invalid_actions": 0,
-        "fault": 0,
-        "cut": 0,
-        "replays": 0,
-    }
+    assert played.record(0) == record(2, 2)
     assert played.text(0).endswith("2<|im_end|>")
 
 
@@ -170,30 +161,14 @@ def test_a_reply_that_fills_the_response_is_played_as_it_stands(play):
     played = play(scripted(["1 " * 500]), [row()], response_length=60)
     assert len(played.ids(0)) == 60
     assert played.mask(0) == [1] * 60
-    assert played.record(0) == {
-        "return": 0,
-        "success": 0,
-        "turns": 1,
-        "invalid_actions": 1,
-        "fault": 0,
-        "cut": 1,
-        "replays": 0,
-    }
+    assert played.record(0) == record(0, 1, invalid_actions=1, cut=1)
     assert played.score(0) == 0.0
 
 
 def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
     model = scripted(["1", "2", "3"])
     played = play(model, [row(), row()], prompt_length=128, system=["Rule. " * 200, "You play a game."])
-    assert played.record(0) == {
-        "return": 0,
-        "success": 0,
-        "turns": 0,
-        "invalid_actions": 0,
-        "fault": 1,
-        "cut": 0,
-        "replays": 0,
-    }
+    assert played.record(0) == record(0, 0, fault=1)
     assert played.mask(0) == [0]
     assert "data.max_prompt_length allows 128" in played.field(0, "env_fault")["message"]
     assert played.labels(0)["fault_kind"] == "PromptTooLong"
@@ -207,15 +182,7 @@ def test_a_fault_is_masked_and_counted(play, where):
     model = scripted(["1", "2", "3"])
     played = play(model, [row(faults=[where]), row()])
     turns = {"step 0": 1, "step 1": 2}.get(where, 0)
-    assert played.record(0) == {
-        "return": 0,
-        "success": 0,
-        "turns": turns,
-        "invalid_actions": 0,
-        "fault": 1,
-        "cut": 0,
-        "replays": 0,
-    }
+    assert played.record(0) == record(0, turns, fault=1)
     assert set(played.mask(0)) == {0}
     assert played.score(0) == 0.0
     assert played.field(0, "env_fault") == {"kind": "RuntimeError", "message": f"broken at {where}"}
@@ -226,15 +193,7 @@ def test_a_fault_is_masked_and_counted(play, where):
         "fault_kind": "RuntimeError",
         "fault_message": f"broken at {where}",
     }
-    assert played.record(1) == {
-        "return": 3,
-        "success": 1,
-        "turns": 3,
-        "invalid_actions": 0,
-        "fault": 0,
-        "cut": 0,
-        "replays": 0,
-    }
+    assert played.record(1) == record(3, 3, success=1)
     assert len(model.models[0].asked) == bool(turns) + 1
 
 
@@ -249,15 +208,7 @@ def test_an_episode_is_played_anew_until_the_environment_is_back(play, monkeypat
     monkeypatch.setattr(counting_env.Count, "_fail", fail)
     model = scripted(["1", "2", "3"])
     played = play(model, [row(start=0)], fault_budget=30)
-    assert played.record(0) == {
-        "return": 3,
-        "success": 1,
-        "turns": 3,
-        "invalid_actions": 0,
-        "fault": 0,
-        "cut": 0,
-        "replays": 4,
-    }
+    assert played.record(0) == record(3, 3, success=1, replays=4)
     first, second, third = model.models[0].said.values()
     assert (len(first), len(second), len(third)) == (2, 1, 3)
     assert played.masked_in(0) == [token for reply in third for token in reply]
@@ -416,15 +367,7 @@ def test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode(
     assert [params["max_tokens"] for _, params in next(iter(model.models[0].asked.values()))][1:] == (
         [1] if turns == 2 else []
     )
-    assert played.record(0) == {
-        "return": turns,
-        "success": 0,
-        "turns": turns,
-        "invalid_actions": 0,
-        "fault": 0,
-        "cut": 1,
-        "replays": 0,
-    }
+    assert played.record(0) == record(turns, turns, cut=1)
     assert len(played.ids(0)) == reply + (between + 1 if turns == 2 else 0)
     name = {"response_length": "data.max_response_length", "max_model_len": "rollout.max_model_len"}[limit]
     assert "1 of the last 1 episodes of this worker were cut off" in caplog.text
@@ -433,15 +376,7 @@ def test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode(
 
 def test_a_long_observation_is_cut_and_the_episode_goes_on(play):
     played = play(scripted(["1", "2", "3"]), [row(besides=" word" * 2_000)], response_length=1_000)
-    assert played.record(0) == {
-        "return": 3,
-        "success": 1,
-        "turns": 3,
-        "invalid_actions": 0,
-        "fault": 0,
-        "cut": 0,
-        "replays": 0,
-    }
+    assert played.record(0) == record(3, 3, success=1)
     assert played.text(0).count("characters left out …]") == 2
     between = [length for length in runs(played.mask(0)) if length > 20]
     assert all(240 < length - 12 <= 252 for length in between)  # a quarter, and the template's own

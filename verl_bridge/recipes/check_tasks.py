@@ -204,7 +204,7 @@ async def _begin(start: Start, timeout: float) -> Finding:
         return problem(
             "environment",
             f"{start.place}: {error}",
-            "install the module, and name it before a colon in env_id",
+            "have env_id name the module before a colon; install it, or run this where it lies",
         )
     try:
         if episode.fault is None:

@@ -2,6 +2,9 @@
 # Trains by config.yaml beside it. Arguments go to verl, as in: bash run.sh trainer.total_epochs=2
 set -euo pipefail
 
+# A module of your own may lie where this is started.
+export PYTHONPATH="$${PYTHONPATH:+$$PYTHONPATH:}$$PWD"
+
 folder="$$(cd "$$(dirname "$${BASH_SOURCE[0]}")" && pwd)"
 cd "$$folder"
 
