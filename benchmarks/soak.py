@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from _common import free_port
 from _soak_player import Player
 
 from agentgym_gym import AgentGymEnv
@@ -266,13 +266,6 @@ class Soak:
             "at_most": GROWTH,
             "held": growth <= GROWTH,
         }
-
-
-def free_port() -> int:
-    """Return a port that is free now: the server must be back at its own."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def held_by(url: str, report: dict[str, Any]) -> set[int]:
