@@ -217,7 +217,8 @@ class Soak:
         faulted = Counter(each["fault"] for each in outcomes if "fault" in each)
         lost = counted["ConnectionLost"] + client["retried"].get("ConnectionLost", 0)
         cut = lost - injected["reset"] - injected["lost"] - injected["truncate"]
-        never_arrived = client["stats"]["requests"] - client["unreached"] - sum(report["calls"].values())
+        sent = client["stats"]["requests"] + client["late"] - client["unreached"]
+        never_arrived = sent - sum(report["calls"].values())
         replies_cut = cut - never_arrived - report["unplanned"]
         errors_cut = injected["error"] - counted["ServerError"] - client["retried"].get("ServerError", 0)
         in_time = injected["delay"] - counted["ServerTimeout"]
@@ -292,19 +293,21 @@ def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int
     lives = Counter(made["life"] for made in report["created"])
     life = max(lives, default=0)
     made = [each for each in report["created"] if each["life"] == life]
-    forgotten = {each["id"] for each in made if each["told"] and not each["asked"]}
-    kept_away = {each["id"] for each in made if each["told"] and each["asked"] and not each["closed"]}
+    told = [each for each in made if each["told"]]
+    given_up = {each["id"] for each in told if not each["asked"]}
+    kept_away = {each["id"] for each in told if each["asked"] and not each["closed"]}
     untold = {each["id"] for each in made if not each["told"]}
     return {
         "created_in_each_life": [lives[each] for each in sorted(lives)],
         "created_in_the_last": len(made),
-        "told_and_forgotten": len(forgotten),
         "left_by_the_client": len(before),
         "of_these_the_request_to_close_was_kept_away": len(before & kept_away),
+        "of_these_nobody_could_tell_whose_they_are": len(before & given_up),
         "of_these_nobody_was_told_the_id": len(before & untold),
+        "status_of_leases_clear": cleared,
         "left_after_leases_clear": len(after),
         "of_these_nobody_was_told_of_them": len(after & untold),
-        "held": not cleared and not forgotten and before == kept_away | untold and after == untold,
+        "held": not cleared and before == kept_away | given_up | untold and after == untold,
     }
 
 
