@@ -7,6 +7,7 @@ became of each episode goes to a file, so that the memory of this process is tha
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -96,7 +97,8 @@ class Client:
                 env = None
             self._over += 1
             if self._over % max(1, self._episodes // SAMPLES) == 0:
-                say(over=self._over, rss=rss())
+                gc.collect()
+                say(over=self._over, rss=rss(), blocks=sys.getallocatedblocks())
             if outcome.get("fault") == "ServerUnreachable":
                 await asyncio.sleep(REST)
         if env is not None:

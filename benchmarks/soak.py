@@ -36,7 +36,9 @@ from agentgym_gym.servers.local import LocalServer
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 AWAY = 2.0  # seconds that a killed server is not there
-GROWTH = 2 * 1024  # kilobytes that the client's memory may grow by
+GROWTH = 2 * 1024  # kilobytes that the client's memory may grow by, apart from the kills
+SETTLED = 2  # samples after a kill until what it has done to the memory is over
+BLOCKS_GROWTH = 0.05  # share by which the blocks of memory that Python uses may grow
 BEYOND = 100  # ids asked about above the last one that is known of
 
 
@@ -80,7 +82,8 @@ class Soak:
         seed: Of replies and faults.
         limit: Seconds after which the client counts as hung.
         folder: For what is written on the way.
-        memory: Episodes that were over, and the client's kilobytes then.
+        memory: Episodes that were over, the client's kilobytes then, and the blocks that its Python used.
+        killed_at: The numbers of the samples at which the server was killed.
     """
 
     episodes: int
@@ -89,7 +92,8 @@ class Soak:
     seed: int
     limit: float
     folder: Path
-    memory: list[tuple[int, int]] = field(default_factory=list)
+    memory: list[tuple[int, int, int]] = field(default_factory=list)
+    killed_at: list[int] = field(default_factory=list)
 
     def run(self) -> dict[str, Any]:
         """Play, look at what is left, replay; return the figures."""
@@ -155,10 +159,11 @@ class Soak:
             watchdog.start()
             try:
                 while "played" not in (line := receive(client)):
-                    self.memory.append((line["over"], line["rss"]))
+                    self.memory.append((line["over"], line["rss"], line["blocks"]))
                     sys.stderr.write(f"{line}\n")
                     if kills and line["over"] >= kills[0]:
                         kills.pop(0)
+                        self.killed_at.append(len(self.memory) - 1)
                         self._kill(server)
                 ask(proxy, "quiet")
                 _send(client, "close")
@@ -251,21 +256,26 @@ class Soak:
     def _memory(self) -> dict[str, Any]:
         """Return what the client's memory did once it had met all that goes wrong, a kill too.
 
-        Where everybody fails at once Python takes some memory that it does not give back.
+        A kill makes all workers fail at the same moment. That takes memory which is free afterwards, and which
+        the process keeps: so the resident memory is compared between kills, and what is in use over all.
         """
-        warm = [(over, rss) for over, rss in self.memory if over > self.episodes / max(2, self.kills + 1)]
-        over_mean = sum(over for over, _ in warm) / len(warm)
-        rss_mean = sum(rss for _, rss in warm) / len(warm)
-        spread = sum((over - over_mean) ** 2 for over, _ in warm)
-        slope = sum((over - over_mean) * (rss - rss_mean) for over, rss in warm) / spread
-        growth = max(rss for _, rss in warm) - warm[0][1]
+        warm = self.memory[min(self.killed_at, default=0) + SETTLED : -1]  # at the end the workers go
+        used = [(over, blocks) for over, _, blocks in warm]
+        over_mean, blocks_mean = (sum(column) / len(used) for column in zip(*used, strict=True))
+        spread = sum((over - over_mean) ** 2 for over, _ in used)
+        slope = sum((over - over_mean) * (blocks - blocks_mean) for over, blocks in used) / spread
+        more = slope * (used[-1][0] - used[0][0]) / blocks_mean
+        ends = [*self.killed_at[1:], len(self.memory) - 1]
+        stretches = [(start + SETTLED, end) for start, end in zip(self.killed_at or [0], ends, strict=True)]
+        growth = sum(max(0, self.memory[end][1] - self.memory[start][1]) for start, end in stretches)
         return {
-            "kilobytes": dict(self.memory),
-            "warm_at": warm[0][0],
-            "slope_per_1000_episodes": round(slope * 1000, 1),
-            "growth": growth,
+            "kilobytes": {over: rss for over, rss, _ in self.memory},
+            "growth_between_kills": growth,
             "at_most": GROWTH,
-            "held": growth <= GROWTH,
+            "blocks": {over: blocks for over, _, blocks in self.memory},
+            "share_of_blocks_more": round(more, 4),
+            "share_at_most": BLOCKS_GROWTH,
+            "held": growth <= GROWTH and more <= BLOCKS_GROWTH,
         }
 
 

@@ -26,7 +26,7 @@ NAMES = {
 
 
 def answered(flow, record):
-    """Return what a flow of one call makes of a recorded reply, or of the same one twice where that is 500."""
+    """Return what a flow of one call makes of a recorded reply, given twice where it is HTTP 500."""
     call = next(flow)
     content = json.dumps(record["response_json"]).encode() if record.get("response_json") is not None else b""
     reply = Reply(call, record["status"], content)
