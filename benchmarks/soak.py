@@ -256,8 +256,8 @@ class Soak:
     def _memory(self) -> dict[str, Any]:
         """Return what the client's memory did once it had met all that goes wrong, a kill too.
 
-        A kill makes all workers fail at the same moment. That takes memory which is free afterwards, and which
-        the process keeps: so the resident memory is compared between kills, and what is in use over all.
+        A kill makes all workers fail at the same moment. That takes memory which is free afterwards, and
+        which the process keeps: so the resident memory is compared between kills, what is in use over all.
         """
         warm = self.memory[min(self.killed_at, default=0) + SETTLED : -1]  # at the end the workers go
         used = [(over, blocks) for over, _, blocks in warm]
@@ -266,7 +266,9 @@ class Soak:
         slope = sum((over - over_mean) * (blocks - blocks_mean) for over, blocks in used) / spread
         more = slope * (used[-1][0] - used[0][0]) / blocks_mean
         ends = [*self.killed_at[1:], len(self.memory) - 1]
-        stretches = [(start + SETTLED, end) for start, end in zip(self.killed_at or [0], ends, strict=True)]
+        stretches = [
+            (min(start + SETTLED, end), end) for start, end in zip(self.killed_at or [0], ends, strict=True)
+        ]
         growth = sum(max(0, self.memory[end][1] - self.memory[start][1]) for start, end in stretches)
         return {
             "kilobytes": {over: rss for over, rss, _ in self.memory},
