@@ -2,12 +2,12 @@
 
     python benchmarks/restarts.py --kills 200 --seed 0
 
-Each round plays TextCraft or Maze, by the sync, the async or the vector environment, on a server that has
-just started. At a random moment the server is killed and started again at its port: while the client is
-asleep between two calls, or while a request of it is under way. Then another process, which uses this
-library for other tasks, makes environments, and so gets the ids that the client holds
-(``_restarts_other.py``). The client goes on, and closes. After that the server must show of each environment
-of the other what the other saw last, and the other must be able to play to the end as if it were alone.
+Each round plays TextCraft or Maze, by the sync, the async or the vector environment, on a new server. At a
+random moment the server is killed and started again at its port, while the client is asleep between two
+calls, or while a request of it is under way. Then another process, which plays other tasks by this library,
+makes environments, and so gets the ids that the client holds (``_restarts_other.py``). The client goes on,
+and closes. Then the server must show of each environment of the other what the other saw last, and the other
+must be able to play to the end as if it were alone.
 
 Prints a table. The exit status is 1 if an environment of the other was harmed, or if an episode of the
 client went on over a restart without a fault.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 NAMES, WAYS = ("TextCraft", "Maze"), ("sync", "async", "vector")
 ACTIONS = {"TextCraft": ("get 1 egg", "inventory"), "Maze": ("move up", "move left", "move right")}
-OURS = 2  # environments in the vector environment
+OURS = 2  # in the vector environment
 ASLEEP, CLOSING = 0.5, 0.3  # shares of the rounds: the client sleeps meanwhile; it closes then
 AWAY = 0.2  # of those in which a request is under way: that the client goes on before the server is back
 COLUMNS = ("rounds", "asleep", "asking", "ids taken", "faulted", "no fault", "looks", "unnoticed", "harmed")
