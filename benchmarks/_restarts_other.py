@@ -85,7 +85,7 @@ class Player:
 
 
 def start(servers: Mapping[str, str]) -> Connection:
-    """Start the process; return the connection on which it is told what to do.
+    """Start the process; return the connection on which it is told what to do, once it can be.
 
     Args:
         servers: The URLs of new servers, by the names of the environments.
@@ -94,6 +94,7 @@ def start(servers: Mapping[str, str]) -> Connection:
     ours, its = context.Pipe()
     context.Process(target=_serve, args=(its, dict(servers)), daemon=True).start()
     its.close()
+    ours.recv()
     return ours
 
 

@@ -177,7 +177,6 @@ def main() -> int:
     held, table = HeldIds(), {(name, way): Counter[str]() for name in NAMES for way in WAYS}
     servers = {name: LocalServer(name, port=free_port()) for name in NAMES}
     other = start({name: server.start() for name, server in servers.items()})
-    other.recv()
     with ThreadPoolExecutor(1) as ahead:  # starts the server of the next round while one is played
         ready = ahead.submit(restart, servers[NAMES[0]])
         for number in range(arguments.kills):
