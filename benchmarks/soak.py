@@ -254,17 +254,15 @@ class Soak:
         }
 
     def _memory(self) -> dict[str, Any]:
-        """Return what the client's memory did once it had met all that goes wrong, a kill too.
+        """Return what the client's memory did.
 
         A kill makes all workers fail at the same moment. That takes memory which is free afterwards, and
-        which the process keeps: so the resident memory is compared between kills, what is in use over all.
+        which the process keeps: so the resident memory is compared between kills. What is in use is compared
+        between the two halves of the soak, by the most that there was in each.
         """
-        warm = self.memory[min(self.killed_at, default=0) + SETTLED : -1]  # at the end the workers go
-        used = [(over, blocks) for over, _, blocks in warm]
-        over_mean, blocks_mean = (sum(column) / len(used) for column in zip(*used, strict=True))
-        spread = sum((over - over_mean) ** 2 for over, _ in used)
-        slope = sum((over - over_mean) * (blocks - blocks_mean) for over, blocks in used) / spread
-        more = slope * (used[-1][0] - used[0][0]) / blocks_mean
+        blocks = [used for _, _, used in self.memory]
+        half = len(blocks) // 2
+        more = max(blocks[half:]) / max(blocks[:half]) - 1  # a worker without a connection uses fewer
         ends = [*self.killed_at[1:], len(self.memory) - 1]
         stretches = [
             (min(start + SETTLED, end), end) for start, end in zip(self.killed_at or [0], ends, strict=True)
@@ -274,7 +272,7 @@ class Soak:
             "kilobytes": {over: rss for over, rss, _ in self.memory},
             "growth_between_kills": growth,
             "at_most": GROWTH,
-            "blocks": {over: blocks for over, _, blocks in self.memory},
+            "blocks": {over: used for over, _, used in self.memory},
             "share_of_blocks_more": round(more, 4),
             "share_at_most": BLOCKS_GROWTH,
             "held": growth <= GROWTH and more <= BLOCKS_GROWTH,
