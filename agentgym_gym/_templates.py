@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from itertools import chain
-from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
+from agentgym_gym._template import Template
 from agentgym_gym._text import shown
 from agentgym_gym.arguments import Argument, strategies
 from agentgym_gym.errors import BadArguments
@@ -41,89 +39,6 @@ class Field:
     argument: Argument[Any]
     doc: str
     required: bool
-
-
-class _Template:
-    """A template such as ``get {count} {item}``, parsed once per class.
-
-    Args:
-        template: The template.
-        arguments: The kinds of the fields, by name.
-
-    It is read without backtracking, in linear time: a field ends at the first occurrence of the text that
-    follows it in the template, a greedy field at the last one.
-    """
-
-    def __init__(self, template: str, arguments: Mapping[str, Argument[Any]]) -> None:
-        self.source = template
-        pieces = list(Formatter().parse(template))
-        self.names = [name for _, name, _, _ in pieces if name is not None]
-        self._arguments = [arguments[name] for name in self.names]
-        # The fixed parts from this one on are searched for from the end.
-        greedy = (i for i, argument in enumerate(self._arguments) if argument.greedy)
-        self._turn = next(greedy, len(self.names))
-        literals = [literal for literal, name, _, _ in pieces if name is not None]
-        self.head = literals[0] if literals else template
-        self.stem = self.head.rstrip(" [(:").lower()
-        self._literals = literals
-        self.tail = pieces[-1][0] if pieces[-1][1] is None and literals else ""
-        self._folded_head, self._folded_tail = self.head.lower(), self.tail.lower()
-        self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
-
-    def join(self, written: Sequence[str]) -> str:
-        """Return the text with each field filled in."""
-        if not self.names:
-            return self.head
-        return "".join([*chain.from_iterable(zip(self._literals, written, strict=True)), self.tail])
-
-    def split(self, text: str) -> list[str] | None:
-        """Return the text of each field in order, or None if the template does not match."""
-        head, tail = len(self.head), len(self.tail)
-        if len(text) < head + tail or text[:head].lower() != self._folded_head:
-            return None
-        if tail and text[-tail:].lower() != self._folded_tail:
-            return None
-        if not self.names:
-            return [] if len(text) == head else None
-        end = len(text) - tail
-        before, start = [], head
-        for gap in self.gaps[: self._turn]:
-            match = gap.search(text, start, end)
-            if match is None:
-                return None
-            before.append(text[start : match.start()])
-            start = match.end()
-        after: list[str] = []
-        for gap in reversed(self.gaps[self._turn :]):
-            match = (
-                deque(gap.finditer(text, start, end), maxlen=1).pop()
-                if gap.search(text, start, end)
-                else None
-            )
-            if match is None:
-                return None
-            after.append(text[match.end() : end])
-            end = match.start()
-        return [*before, text[start:end], *reversed(after)]
-
-    def read(self, text: str) -> dict[str, Any] | None:
-        """Return the values of the fields by name, or None where the template does not fit.
-
-        Raises:
-            BadArguments: It matches, and the text of a field stands for no value.
-        """
-        found = self.split(text)
-        if found is None:
-            return None
-        read = (argument.read(written) for argument, written in zip(self._arguments, found, strict=True))
-        return dict(zip(self.names, read, strict=True))
-
-    def begins(self, text: str) -> bool:
-        """Return whether text begins with the words before the first field."""
-        size = len(self.stem)
-        if not size or text[:size].lower() != self.stem:
-            return False
-        return not (_is_word(self.stem[-1]) and _is_word(text[size : size + 1]))
 
 
 class TemplateText:
@@ -281,7 +196,7 @@ class TemplateText:
 # By class, filled at first use: a class decorated as a dataclass is complete only after its creation.
 _known_fields: dict[type, tuple[Field, ...]] = {}
 _known_names: dict[type, frozenset[str]] = {}
-_templates_of: dict[type, tuple[_Template, ...]] = {}
+_templates_of: dict[type, tuple[Template, ...]] = {}
 
 
 def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
@@ -328,22 +243,18 @@ def _register(cls: type[TemplateText]) -> None:
         strategies().register_type_strategy(cls, strategy)
 
 
-def _templates(cls: type[TemplateText]) -> tuple[_Template, ...]:
+def _templates(cls: type[TemplateText]) -> tuple[Template, ...]:
     if cls in _templates_of:
         return _templates_of[cls]
     arguments = {field.name: field.argument for field in fields_of(cls)}
     try:
-        made = tuple(_Template(template, arguments) for template in (cls.template, *cls.accepts))
+        made = tuple(Template(template, arguments) for template in (cls.template, *cls.accepts))
     except KeyError as name:
         raise TypeError(f"{cls.__name__}: a template names {name}, which is no field") from None
     if made[0].names != list(arguments):
         raise TypeError(f"{cls.__name__}: the template must name every field once, in order")
     _templates_of[cls] = made
     return made
-
-
-def _is_word(letter: str) -> bool:
-    return letter.isalnum() or letter == "_"
 
 
 class ListOf(Argument[tuple[Any, ...]]):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
@@ -55,9 +56,8 @@ _decode = json.JSONDecoder(parse_constant=no_constant).decode
 
 _SHOWN = 200  # characters of an unexpected reply that go into an error message
 
-# Sending these again can do no harm; ids that were closed stay so. A create would leak the first environment,
-# and a step could be played twice, so those two are repeated only when the first certainly did
-# not arrive.
+# Sending these again can do no harm; ids that were closed stay so. A second create would leak the environment
+# of the first, and a step could be played twice: they are repeated only when the first surely did not arrive.
 _REPEATABLE: frozenset[Stage] = frozenset({"identify", "reset", "observe", "close"})
 
 
@@ -111,9 +111,7 @@ class Call:
     @property
     def content(self) -> bytes | None:
         """The body as JSON in ASCII, so that text which is not valid Unicode still travels."""
-        if self.body is None:
-            return None
-        return _encode(self.body).encode("ascii")
+        return None if self.body is None else _encode(self.body).encode("ascii")
 
     def on(
         self,
@@ -124,18 +122,8 @@ class Call:
         within: Stage | None = None,
     ) -> Call:
         """Return the same call of a server; see the attributes for the arguments."""
-        return Call(
-            self.stage,
-            self.method,
-            self.path,
-            self.body,
-            self.query,
-            server,
-            connection,
-            witness,
-            within,
-            self.late,
-        )
+        request = self.stage, self.method, self.path, self.body, self.query
+        return Call(*request, server, connection, witness, within, self.late)
 
     def __str__(self) -> str:
         """Say what was asked of whom, for error messages: never the body, never a password."""
@@ -183,9 +171,6 @@ class Reply:
 
 class MaybeRestarted(Exception):
     """Thrown into a flow in place of a reply: the call was not sent, for the server may have been restarted.
-
-    The connection on which the environment was last heard is gone, and with it the proof that the server
-    which answers now is the one that knows the environment.
 
     Attributes:
         after: How the attempt before this one failed; None where this is the first.
@@ -299,9 +284,8 @@ def listening(flow: Flow[T], late: Callable[[Reply], object]) -> Flow[T]:
 class Body:
     """The JSON of a reply, read field by field.
 
-    Every reader takes the name of a field, the position in a list, or None for the whole value, and raises
-    :class:`~agentgym_gym.errors.BadReply`, naming the call, when it is missing or of another type than the
-    protocol says.
+    Every reader takes the name of a field, the position in a list, or None for the whole value. It raises
+    :class:`~agentgym_gym.errors.BadReply` where that is missing or not of the type that the protocol says.
 
     Attributes:
         call: The call that was answered.
@@ -315,49 +299,39 @@ class Body:
         """Return a string as valid Unicode."""
         value = self._field(name)
         if not isinstance(value, str):
-            raise self._bad(f"{self._called(name)} should be a string, got {shown(value)}")
+            raise self._not("a string", name, value)
         return scrub(value)
 
     def number(self, name: str | int | None = None) -> float:
         """Return a finite number."""
         value = self._field(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._bad(f"{self._called(name)} should be a number, got {shown(value)}")
-        try:
-            result = float(value)
-        except OverflowError:
-            result = math.inf
-        if not math.isfinite(result):
-            raise self._bad(f"{self._called(name)} should be a finite number, got {shown(value)}")
-        return result
+            raise self._not("a number", name, value)
+        if not abs(value) <= sys.float_info.max:  # a whole number may be too large for a float
+            raise self._not("a finite number", name, value)
+        return float(value)
 
     def integer(self, name: str | int | None = None) -> int:
         """Return an integer."""
         value = self._field(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self._bad(f"{self._called(name)} should be an integer, got {shown(value)}")
+            raise self._not("an integer", name, value)
         return value
 
     def flag(self, name: str | int | None = None) -> bool:
         """Return a truth value."""
         value = self._field(name)
         if not isinstance(value, bool):
-            raise self._bad(f"{self._called(name)} should be true or false, got {shown(value)}")
+            raise self._not("true or false", name, value)
         return value
 
     def texts(self, name: str | int | None = None) -> tuple[str, ...]:
         """Return a list of strings as valid Unicode."""
-        value = self._field(name)
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self._bad(f"{self._called(name)} should be a list of strings, got {shown(value)}")
-        return tuple(map(scrub, value))
+        return tuple(map(scrub, self._list_of(str, "strings", name)))
 
     def integers(self, name: str | int | None = None) -> tuple[int, ...]:
         """Return a list of integers."""
-        value = self._field(name)
-        if not isinstance(value, list) or not all(type(each) is int for each in value):
-            raise self._bad(f"{self._called(name)} should be a list of integers, got {shown(value)}")
-        return tuple(value)
+        return tuple(self._list_of(int, "integers", name))
 
     def check_id(self, name: str, env_id: int) -> None:
         """Check that the reply, if it names a remote environment, names the one that was asked.
@@ -372,6 +346,12 @@ class Body:
         """Return whether there is a field of that name, and it is not null."""
         return isinstance(self.value, dict) and self.value.get(name) is not None
 
+    def _list_of(self, kind: type, called: str, name: str | int | None) -> list[Any]:
+        value = self._field(name)
+        if not isinstance(value, list) or not all(type(each) is kind for each in value):
+            raise self._not(f"a list of {called}", name, value)
+        return value
+
     def _field(self, name: str | int | None) -> Any:
         if name is None:
             return self.value
@@ -385,9 +365,9 @@ class Body:
             raise self._bad(f"{name!r} is missing; there are {shown(sorted(self.value))}")
         return self.value[name]
 
-    @staticmethod
-    def _called(name: str | int | None) -> str:
-        return "the reply" if name is None else repr(name)
+    def _not(self, expected: str, name: str | int | None, value: Any) -> BadReply:
+        called = "the reply" if name is None else repr(name)
+        return self._bad(f"{called} should be {expected}, got {shown(value)}")
 
     def _bad(self, what: str) -> BadReply:
         return BadReply(f"{self.call} broke the protocol: {what}")

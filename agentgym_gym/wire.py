@@ -241,6 +241,9 @@ def greeting_of(reply: Reply, *, plain: bool = False) -> str:
 def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
     """Ask what a remote environment shows, for :meth:`Wire.recognise`.
 
+    HTTP 500 is what half of the servers answer to an id that they do not know. As any server may fail once,
+    it is asked a second time then: to take an environment for gone leaves it open for ever.
+
     Returns:
         What it shows; or, where a server shows nothing once an episode is finished, whether the one that was
         seen is; None where the server says that there is no such environment.
@@ -249,7 +252,9 @@ def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
         Fault: Something else is wrong.
     """
     reply = yield call
-    if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:  # what half of the servers answer to an unknown id
+    if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        reply = yield call
+    if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return None
     try:
         return body_of(reply)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import socket
 import statistics
 import subprocess
 import sys
@@ -18,6 +19,7 @@ __all__ = [
     "allow_open_files",
     "at_least",
     "at_most",
+    "free_port",
     "in_turns",
     "ratios",
     "report",
@@ -48,6 +50,13 @@ def in_turns(ways: Mapping[str, Callable[[], T]], times: int) -> dict[str, list[
         for name, way in ways.items():
             returned[name].append(way())
     return returned
+
+
+def free_port() -> int:
+    """Return a port that is free now, for a server that must be back at its own."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
 
 
 def allow_open_files(number: int) -> None:

@@ -7,6 +7,7 @@ became of each episode goes to a file, so that the memory of this process is tha
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -36,21 +37,25 @@ class Tries(logging.Handler):
     Attributes:
         retried: What was tried again, by the kind of fault.
         unreached: Tries that found nobody there.
+        late: Requests to close an environment whose id came when nobody waited for it any more. They are sent
+            by a thread, and are in the counters of no environment.
     """
 
     def __init__(self) -> None:
-        super().__init__(logging.INFO)
+        super().__init__(logging.DEBUG)
         self.retried: Counter[str] = Counter()
-        self.unreached = 0
+        self.unreached = self.late = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Count, if it says that something failed."""
         facts = vars(record).get("agentgym", {})
+        late = record.threadName == "agentgym-late"
+        self.late += late and facts.get("event") in {"retry", "lease released"}
         if facts.get("event") not in {"retry", "fault"}:
             return
         unreached = "could not connect" in facts["message"]
         self.unreached += unreached
-        if facts["event"] == "retry":
+        if facts["event"] == "retry" and not late:
             refused = "answered HTTP" in facts["message"]
             kind = "ServerUnreachable" if unreached else "ServerError" if refused else "ConnectionLost"
             self.retried[kind] += 1
@@ -92,7 +97,8 @@ class Client:
                 env = None
             self._over += 1
             if self._over % max(1, self._episodes // SAMPLES) == 0:
-                say(over=self._over, rss=rss())
+                gc.collect()
+                say(over=self._over, rss=rss(), blocks=sys.getallocatedblocks())
             if outcome.get("fault") == "ServerUnreachable":
                 await asyncio.sleep(REST)
         if env is not None:
@@ -135,13 +141,17 @@ class Client:
         """Close an environment. That it cannot be given back is counted, and nobody is told."""
         before = env.stats.copy()
         await env.close()
-        self.seen["close"] += env.stats.since(before).faults
-        self.stats.add(env.stats)
+        failed = env.stats.since(before).faults
+        self.seen["close"] += failed
+        if failed:
+            self._kept.append(env)  # and closed once more, as it would be at exit
+        else:
+            self.stats.add(env.stats)
 
     async def close_all(self) -> None:
         """Close the environments that are kept."""
-        for env in self._kept:
-            await self.close(env)
+        while self._kept:
+            await self.close(self._kept.pop())
 
 
 def rss() -> int:
@@ -159,7 +169,7 @@ async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes:
     """Play all episodes, close all environments when told to, and print what was counted."""
     tries = Tries()
     logger = logging.getLogger("agentgym_gym")
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)
     logger.addHandler(tries)
     logger.propagate = False
     client = Client(server, episodes, seed, outcomes)
@@ -172,6 +182,7 @@ async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes:
         stats=client.stats.as_dict(),
         seen=client.seen,
         uncounted=client.uncounted,
+        late=tries.late,
         retried=tries.retried,
         unreached=tries.unreached,
     )

@@ -1,11 +1,16 @@
-"""Kill and restart servers under clients that think, and hand their ids to somebody else: nobody is harmed.
+"""Kill and restart servers under a client, and have another process take its ids: nobody is harmed.
 
     python benchmarks/restarts.py --kills 200 --seed 0
 
-Each round plays TextCraft or Maze, by the sync, the async or the vector environment. At a random moment the
-server is killed and started again at its port. Then somebody else, who speaks HTTP on his own, makes
-as many environments as there are ids in use, starts a task in each and plays. When the client has gone on and
-closed, each of those environments must show what its owner saw last. The exit status is 1 if one does not.
+Each round plays TextCraft or Maze, by the sync, the async or the vector environment, on a new server. At a
+random moment the server is killed and started again at its port, while the client is asleep between two
+calls, or while a request of it is under way. Then another process, which plays other tasks by this library,
+makes environments, and so gets the ids that the client holds (``_restarts_other.py``). The client goes on,
+and closes. Then the server must show of each environment of the other what the other saw last, and the other
+must be able to play to the end as if it were alone.
+
+Prints a table. The exit status is 1 if an environment of the other was harmed, or if an episode of the
+client went on over a restart without a fault.
 """
 
 from __future__ import annotations
@@ -13,123 +18,153 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import random
 import signal
 import sys
 import threading
 import time
-import urllib.request
 from collections import Counter
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from _common import free_port
+from _restarts_other import HeldIds, shown, start
 
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.servers.local import LocalServer
 
-OURS, THEIRS = 2, 4  # environments that we hold, and that the other makes
-ASLEEP, CLOSING = 0.8, 0.3  # the shares of the rounds in which the client sleeps meanwhile, and closes then
-ACTIONS = {"textcraft": "Action: inventory", "maze": "Action: move up"}
-NAMES = {"textcraft": "TextCraft", "maze": "Maze"}
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from agentgym_gym import Stats
+
+NAMES, WAYS = ("TextCraft", "Maze"), ("sync", "async", "vector")
+ACTIONS = {"TextCraft": ("get 1 egg", "inventory"), "Maze": ("move up", "move left", "move right")}
+OURS = 2  # in the vector environment
+ASLEEP, CLOSING = 0.5, 0.3  # shares of the rounds: the client sleeps meanwhile; it closes then
+AWAY = 0.2  # of those in which a request is under way: that the client goes on before the server is back
+COLUMNS = ("rounds", "asleep", "asking", "ids taken", "faulted", "no fault", "looks", "unnoticed", "harmed")
 
 
-class Other:
-    """Somebody else, who takes the first ids of a server that was restarted."""
-
-    def __init__(self, kind: str, url: str) -> None:
-        self.kind, self.base = kind, url + ("/maze" if kind == "maze" else "")
-        self.seen: dict[int, str] = {}
-        for number in range(THEIRS):
-            env_id = self._ask("/create", {})["id"]
-            task = {"data_idx": 300 + number} if kind == "textcraft" else {"game": 12 + number}
-            self._ask("/reset", {"id": env_id, **task})
-            action = "dance wildly" if kind == "textcraft" else "move nowhere"
-            self.seen[env_id] = self._ask("/step", {"id": env_id, "action": action})["observation"]
-
-    def harmed(self) -> list[int]:
-        """Return the ids of the environments that do not show what was seen last."""
-        return [
-            env_id for env_id, seen in self.seen.items() if self._ask(f"/observation?id={env_id}") != seen
-        ]
-
-    def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"})  # noqa: S310 - our own
-        with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310 - our own
-            return json.load(reply)
-
-
-def restart(server: LocalServer, kind: str) -> LocalServer:
-    """Kill a server with all it knows, and start it again at its port."""
-    if server.process is not None:
-        server.process.send_signal(signal.SIGKILL)
-        server.process.wait()
-    again = LocalServer(kind, port=int(server.url.rpartition(":")[2]))
-    again.start()
-    return again
-
-
-class Moments:
-    """When the client goes on, and when it is to close.
+class Client(threading.Thread):
+    """Plays until it is over, thinking now and then, and closes.
 
     Attributes:
         over: Set when it is to close.
-        awake: Cleared while it thinks.
+        awake: Cleared while it is to sleep.
+        asleep: Set while it does.
+        asking: Whether it waits for an environment.
+        life: How often the server was started again.
+        unnoticed: Steps without a fault, of episodes that began before the server was started again.
+        stats: What was counted; None before the end.
     """
 
-    def __init__(self, chance: random.Random) -> None:
-        self.over, self.awake = threading.Event(), threading.Event()
+    def __init__(self, name: str, way: str, url: str, chance: random.Random) -> None:
+        super().__init__(daemon=True)
+        self.over, self.awake, self.asleep = (threading.Event() for _ in range(3))
         self.awake.set()
-        self._chance = chance
+        self.asking, self.life, self.unnoticed = False, 0, 0
+        self.stats: Stats | None = None
+        self._name, self._way, self._url, self._chance = name, way, url, chance
 
-    def think(self) -> None:
-        """Think for a random time, and for as long as it is not awake."""
+    def run(self) -> None:
+        """Play."""
+        options: dict[str, Any] = {"server": self._url, "timeout": 20, "max_turns": 6}
+        kind: Any = AgentGymEnv if self._way == "sync" else AsyncAgentGymEnv
+        many = self._way == "vector"
+        env: Any = AgentGymVectorEnv(OURS, self._name, **options) if many else kind(self._name, **options)
+        with contextlib.closing(asyncio.new_event_loop()) as loop:
+
+            def done(result: Any) -> Any:
+                return loop.run_until_complete(result) if self._way == "async" else result
+
+            # By environment, the life of the server in which its episode began; none is played where below 0.
+            began = np.full(OURS if many else 1, -1)
+            while not self.over.is_set():
+                self.asking = True
+                with contextlib.suppress(errors.Fault):
+                    if (begun := began < 0).any():
+                        task = {"task_id": self._chance.randrange(10)}
+                        done(env.reset(options={**task, "reset_mask": begun} if many else task))
+                        began[begun] = self.life
+                    life, action = self.life, f"Action: {self._chance.choice(ACTIONS[self._name])}"
+                    _, _, *ends, info = done(env.step([action] * OURS if many else action))
+                    faulted = np.atleast_1d(info.get("_fault", False) if many else "fault" in info)
+                    self.unnoticed += int(((began < life) & ~faulted).sum())
+                    began[np.atleast_1d(ends[0] | ends[1])] = -1
+                self.asking = False
+                done(asyncio.to_thread(self._think)) if self._way == "async" else self._think()
+            done(env.close())
+            self.stats = env.stats
+
+    def _think(self) -> None:
         time.sleep(self._chance.choice([0, 0, 0.02, 0.2]))
-        self.awake.wait(60)
-
-    def task(self) -> int:
-        """Return the next task."""
-        return self._chance.randrange(10)
-
-
-def play(kind: str, way: str, url: str, moments: Moments) -> Counter[str]:
-    """Play on until it is over, thinking now and then; close; return the faults."""
-    name = NAMES[kind]
-    options: dict[str, Any] = {"server": url, "timeout": 20, "max_turns": 6}
-    if way == "vector":
-        return _vector(AgentGymVectorEnv(OURS, name, **options), kind, moments)
-    loop = asyncio.new_event_loop()
-    env: Any = (AgentGymEnv if way == "sync" else AsyncAgentGymEnv)(name, **options)
-
-    def done(result: Any) -> Any:
-        return loop.run_until_complete(result) if way == "async" else result
-
-    playing = False
-    while not moments.over.is_set():
-        with contextlib.suppress(errors.Fault):
-            if not playing:
-                done(env.reset(options={"task_id": moments.task()}))
-            _, _, terminated, truncated, _ = done(env.step(ACTIONS[kind]))
-            playing = not (terminated or truncated)
-        moments.think()
-    done(env.close())
-    loop.close()
-    return Counter(env.stats.faults)
+        if not self.awake.is_set():
+            self.asleep.set()
+            self.awake.wait(60)
+            self.asleep.clear()
 
 
-def _vector(envs: AgentGymVectorEnv, kind: str, moments: Moments) -> Counter[str]:
-    mask = np.ones(OURS, dtype=bool)
-    while not moments.over.is_set():
-        with contextlib.suppress(errors.Fault):
-            if mask.any():
-                envs.reset(options={"task_id": moments.task(), "reset_mask": mask})
-            mask = np.zeros(OURS, dtype=bool)
-            _, _, terminated, truncated, _ = envs.step([ACTIONS[kind]] * OURS)
-            mask = terminated | truncated
-        moments.think()
-    envs.close()
-    return envs.stats.faults
+def kill(server: LocalServer, client: Client, chance: random.Random) -> str:
+    """Kill a server at a random moment; return what the client did then."""
+    time.sleep(chance.uniform(0.05, 0.6))
+    asleep = chance.random() < ASLEEP
+    if asleep:
+        client.awake.clear()
+        client.asleep.wait(60)
+    elif server.process is not None:
+        server.process.send_signal(signal.SIGSTOP)  # so that the next request is not answered
+        time.sleep(0.05)
+        while not client.asking:
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.01, 0.05))
+        if chance.random() >= AWAY:
+            client.awake.clear()  # it sleeps once the request has failed
+    if chance.random() < CLOSING:
+        client.over.set()  # it closes, at once or when it wakes up
+    server.stop()  # by SIGKILL
+    return "asleep" if asleep else "asking"
+
+
+def restart(server: LocalServer) -> LocalServer:
+    """End a server, and start it again at its port."""
+    server.stop()
+    server.start()
+    return server
+
+
+def play_round(
+    name: str, way: str, server: LocalServer, other: Connection, held: HeldIds, chance: random.Random
+) -> Counter[str]:
+    """Play one round; return what is to be counted of it.
+
+    Raises:
+        RuntimeError: The client hangs, or has failed.
+    """
+    held.ids.clear()
+    client = Client(name, way, server.url, random.Random(chance.random()))  # noqa: S311 - no secret
+    client.start()
+    counted = Counter({"rounds": 1, kill(server, client, chance): 1})
+    ours = set(held.ids)
+    server.start()
+    client.life += 1
+    other.send(name)
+    theirs = other.recv()
+    client.awake.set()
+    time.sleep(0.3)
+    client.over.set()
+    client.join(60)
+    if client.stats is None:
+        raise RuntimeError(f"{name}, {way}: the client hangs, or has failed")
+    harms = [f"{i}: {text!r}" for i, last in theirs.items() if (text := shown(name, server.url, i)) != last]
+    other.send("go on")
+    harms += other.recv()
+    if harms:
+        print(f"{name}, {way}: the other was harmed: {harms}")
+    counted["ids taken"] = bool(ours & set(theirs))
+    counted["faulted" if client.stats.faults else "no fault"] = 1
+    return counted + Counter(looks=client.stats.looks, unnoticed=client.unnoticed, harmed=bool(harms))
 
 
 def main() -> int:
@@ -139,41 +174,25 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)  # noqa: S311 - no secret
-    faults: Counter[str] = Counter()
-    harmed = 0
-    servers = {kind: LocalServer(kind) for kind in ACTIONS}
-    for server in servers.values():
-        server.start()
-    for number in range(arguments.kills):
-        kind, way = ("textcraft", "maze")[number % 2], ("sync", "async", "vector")[number // 2 % 3]
-        url, told = servers[kind].url, []
-        moments = Moments(random.Random(chance.random()))  # noqa: S311 - no secret
-        client = threading.Thread(
-            target=lambda: told.append(play(kind, way, url, moments)),  # noqa: B023 - it is joined
-        )
-        client.start()
-        time.sleep(chance.uniform(0.05, 0.6))
-        if chance.random() < ASLEEP:
-            moments.awake.clear()  # else it goes on while there is no server
-        if chance.random() < CLOSING:
-            moments.over.set()  # it closes, at once or when it wakes up
-        servers[kind] = restart(servers[kind], kind)
-        other = Other(kind, url)
-        moments.awake.set()
-        time.sleep(0.3)
-        moments.over.set()
-        client.join(60)
-        if not told:
-            print(f"round {number} ({kind}, {way}): the client hangs, or has failed")
-            return 1
-        faults += told[0]
-        for env_id in other.harmed():
-            harmed += 1
-            print(f"round {number} ({kind}, {way}): environment {env_id} of somebody else was changed")
+    held, table = HeldIds(), {(name, way): Counter[str]() for name in NAMES for way in WAYS}
+    servers = {name: LocalServer(name, port=free_port()) for name in NAMES}
+    other = start({name: server.start() for name, server in servers.items()})
+    with ThreadPoolExecutor(1) as ahead:  # starts the server of the next round while one is played
+        ready = ahead.submit(restart, servers[NAMES[0]])
+        for number in range(arguments.kills):
+            name, way = NAMES[number % 2], WAYS[number // 2 % 3]
+            server = ready.result()
+            ready = ahead.submit(restart, servers[NAMES[(number + 1) % 2]])
+            table[name, way] += play_round(name, way, server, other, held, chance)
+    other.close()
     for server in servers.values():
         server.stop()
-    print(f"{arguments.kills} kills, {harmed} environments of somebody else harmed; faults: {dict(faults)}")
-    return 1 if harmed else 0
+    total = sum(table.values(), Counter())
+    print("| environment | client |", *(f"{column} |" for column in COLUMNS))
+    print("|---" * (2 + len(COLUMNS)) + "|")
+    for row, counted in {**table, ("all", ""): total}.items():
+        print("|", " | ".join([*row, *(str(counted[column]) for column in COLUMNS)]), "|")
+    return 1 if total["harmed"] or total["unnoticed"] else 0
 
 
 if __name__ == "__main__":

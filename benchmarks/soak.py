@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from _common import free_port
 from _soak_player import Player
 
 from agentgym_gym import AgentGymEnv
@@ -36,7 +36,9 @@ from agentgym_gym.servers.local import LocalServer
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 AWAY = 2.0  # seconds that a killed server is not there
-GROWTH = 2 * 1024  # kilobytes that the client's memory may grow by
+GROWTH = 2 * 1024  # kilobytes that the client's memory may grow by, apart from the kills
+SETTLED = 2  # samples after a kill until what it has done to the memory is over
+BLOCKS_GROWTH = 0.05  # share by which the blocks of memory that Python uses may grow
 BEYOND = 100  # ids asked about above the last one that is known of
 
 
@@ -80,7 +82,8 @@ class Soak:
         seed: Of replies and faults.
         limit: Seconds after which the client counts as hung.
         folder: For what is written on the way.
-        memory: Episodes that were over, and the client's kilobytes then.
+        memory: Episodes that were over, the client's kilobytes then, and the blocks that its Python used.
+        killed_at: The numbers of the samples at which the server was killed.
     """
 
     episodes: int
@@ -89,7 +92,8 @@ class Soak:
     seed: int
     limit: float
     folder: Path
-    memory: list[tuple[int, int]] = field(default_factory=list)
+    memory: list[tuple[int, int, int]] = field(default_factory=list)
+    killed_at: list[int] = field(default_factory=list)
 
     def run(self) -> dict[str, Any]:
         """Play, look at what is left, replay; return the figures."""
@@ -155,10 +159,11 @@ class Soak:
             watchdog.start()
             try:
                 while "played" not in (line := receive(client)):
-                    self.memory.append((line["over"], line["rss"]))
+                    self.memory.append((line["over"], line["rss"], line["blocks"]))
                     sys.stderr.write(f"{line}\n")
                     if kills and line["over"] >= kills[0]:
                         kills.pop(0)
+                        self.killed_at.append(len(self.memory) - 1)
                         self._kill(server)
                 ask(proxy, "quiet")
                 _send(client, "close")
@@ -217,7 +222,8 @@ class Soak:
         faulted = Counter(each["fault"] for each in outcomes if "fault" in each)
         lost = counted["ConnectionLost"] + client["retried"].get("ConnectionLost", 0)
         cut = lost - injected["reset"] - injected["lost"] - injected["truncate"]
-        never_arrived = client["stats"]["requests"] - client["unreached"] - sum(report["calls"].values())
+        sent = client["stats"]["requests"] + client["late"] - client["unreached"]
+        never_arrived = sent - sum(report["calls"].values())
         replies_cut = cut - never_arrived - report["unplanned"]
         errors_cut = injected["error"] - counted["ServerError"] - client["retried"].get("ServerError", 0)
         in_time = injected["delay"] - counted["ServerTimeout"]
@@ -248,31 +254,29 @@ class Soak:
         }
 
     def _memory(self) -> dict[str, Any]:
-        """Return what the client's memory did once it had met all that goes wrong, a kill too.
+        """Return what the client's memory did.
 
-        Where everybody fails at once Python takes some memory that it does not give back.
+        A kill makes all workers fail at the same moment. That takes memory which is free afterwards, and
+        which the process keeps: so the resident memory is compared between kills. What is in use is compared
+        between the two halves of the soak, by the most that there was in each.
         """
-        warm = [(over, rss) for over, rss in self.memory if over > self.episodes / max(2, self.kills + 1)]
-        over_mean = sum(over for over, _ in warm) / len(warm)
-        rss_mean = sum(rss for _, rss in warm) / len(warm)
-        spread = sum((over - over_mean) ** 2 for over, _ in warm)
-        slope = sum((over - over_mean) * (rss - rss_mean) for over, rss in warm) / spread
-        growth = max(rss for _, rss in warm) - warm[0][1]
+        blocks = [used for _, _, used in self.memory]
+        half = len(blocks) // 2
+        more = max(blocks[half:]) / max(blocks[:half]) - 1  # a worker without a connection uses fewer
+        ends = [*self.killed_at[1:], len(self.memory) - 1]
+        stretches = [
+            (min(start + SETTLED, end), end) for start, end in zip(self.killed_at or [0], ends, strict=True)
+        ]
+        growth = sum(max(0, self.memory[end][1] - self.memory[start][1]) for start, end in stretches)
         return {
-            "kilobytes": dict(self.memory),
-            "warm_at": warm[0][0],
-            "slope_per_1000_episodes": round(slope * 1000, 1),
-            "growth": growth,
+            "kilobytes": {over: rss for over, rss, _ in self.memory},
+            "growth_between_kills": growth,
             "at_most": GROWTH,
-            "held": growth <= GROWTH,
+            "blocks": {over: used for over, _, used in self.memory},
+            "share_of_blocks_more": round(more, 4),
+            "share_at_most": BLOCKS_GROWTH,
+            "held": growth <= GROWTH and more <= BLOCKS_GROWTH,
         }
-
-
-def free_port() -> int:
-    """Return a port that is free now: the server must be back at its own."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def held_by(url: str, report: dict[str, Any]) -> set[int]:
@@ -299,19 +303,21 @@ def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int
     lives = Counter(made["life"] for made in report["created"])
     life = max(lives, default=0)
     made = [each for each in report["created"] if each["life"] == life]
-    forgotten = {each["id"] for each in made if each["told"] and not each["asked"]}
-    kept_away = {each["id"] for each in made if each["told"] and each["asked"] and not each["closed"]}
+    told = [each for each in made if each["told"]]
+    given_up = {each["id"] for each in told if not each["asked"]}
+    kept_away = {each["id"] for each in told if each["asked"] and not each["closed"]}
     untold = {each["id"] for each in made if not each["told"]}
     return {
         "created_in_each_life": [lives[each] for each in sorted(lives)],
         "created_in_the_last": len(made),
-        "told_and_forgotten": len(forgotten),
         "left_by_the_client": len(before),
         "of_these_the_request_to_close_was_kept_away": len(before & kept_away),
+        "of_these_nobody_could_tell_whose_they_are": len(before & given_up),
         "of_these_nobody_was_told_the_id": len(before & untold),
+        "status_of_leases_clear": cleared,
         "left_after_leases_clear": len(after),
         "of_these_nobody_was_told_of_them": len(after & untold),
-        "held": not cleared and not forgotten and before == kept_away | untold and after == untold,
+        "held": not cleared and before == kept_away | given_up | untold and after == untold,
     }
 
 

@@ -160,6 +160,21 @@ def test_one_look_for_each_connection_that_was_opened_anew(kind, environment, se
     assert env.stats.faults == {}
 
 
+@ALL
+@ENVIRONMENTS
+def test_a_look_that_fails_once_costs_nobody_the_environment(kind, environment, server):
+    path = "/maze/observation" if environment == "Maze" else "/observation"
+    with playing(kind, environment, server) as env:
+        server.hang_up_all()
+        server.broken[path] = 1
+        assert "fault" not in env.step()
+        assert env.stats.looks == 2
+        server.hang_up_all()
+        server.broken[path] = 1
+    assert environment == "Maze" or server.envs == {}  # it was closed
+    assert env.stats.faults == {}
+
+
 @pytest.mark.parametrize("kind", [Sync, Async, *SLOW])
 @pytest.mark.parametrize("moment", ["before", "unanswered", "answered"])
 def test_whenever_it_restarts_nobody_is_harmed(kind, moment, server):

@@ -1,18 +1,15 @@
 """Leases: which remote environments this process may use.
 
 Servers give out ids and never free them, give out ids that are in use, or restart and begin again at 0. A
-:class:`LeasePool` keeps, for one server and all threads of this process, which ids are held and which may be
-reused, so that no two episodes ever share one.
+:class:`LeasePool` knows which ids all threads of this process hold, so that no two episodes share one.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 import weakref
-from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +18,7 @@ from agentgym_gym._leasing.capacity import Slot, Slots
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
 from agentgym_gym._leasing.lease import Holder, Lease
+from agentgym_gym._leasing.quarantine import Quarantine
 from agentgym_gym._leasing.recognition import Gateway, Memory, ask_own
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
@@ -33,10 +31,7 @@ if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["QUARANTINE_SECONDS", "LeasePool", "Waiter", "pool_of"]
-
-QUARANTINE_SECONDS = 300.0
-"""How long an id is in quarantine: it cannot be closed, and a request may still be running in it."""
+__all__ = ["LeasePool", "Waiter", "pool_of"]
 
 
 class LeasePool:
@@ -71,7 +66,7 @@ class LeasePool:
         self._unclosed: weakref.WeakValueDictionary[int, Lease] = weakref.WeakValueDictionary()
         self._free: list[int] = []
         self._memories: dict[int, Memory] = {}  # of the environments that nobody holds
-        self._quarantine: deque[tuple[float, Lease]] = deque()
+        self._quarantine = Quarantine()
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
         self.journal = Journal(environment.name, server) if environment.wire.closes else None
@@ -95,7 +90,7 @@ class LeasePool:
     def quarantine_left(self) -> float:
         """Seconds until the next id leaves quarantine; infinite where none is in it."""
         with self._lock:
-            return max(0.0, self._quarantine[0][0] - self.clock()) if self._quarantine else math.inf
+            return self._quarantine.left(self.clock())
 
     def reserve(self, most: int | None = None) -> bool:
         """Reserve a place for a lease that is going to be acquired; it counts as held from now on.
@@ -166,8 +161,7 @@ class LeasePool:
     def end_quarantine(self) -> None:
         """Free the ids that were in quarantine long enough."""
         with self._lock:
-            while self._quarantine and self._quarantine[0][0] <= self.clock():
-                _, lease = self._quarantine.popleft()
+            for lease in self._quarantine.take_ended(self.clock()):
                 self._keep(lease)
                 self._release_soon(lease.slot)
 
@@ -204,7 +198,7 @@ class LeasePool:
             if env_id in self._free:
                 self._free.remove(env_id)
             self._memories[env_id] = memory or Memory()
-            self._quarantine = deque(entry for entry in self._quarantine if entry[1].env_id != env_id)
+            self._quarantine.drop(env_id)
             if self.journal is not None:
                 self.journal.add(env_id)
             return self.add_lease(env_id, holder or Holder(), fresh=True, slot=slot)
@@ -253,7 +247,7 @@ class LeasePool:
         elif current and lease.maybe_busy and not lease.answered:
             with self._lock:  # and the slot with it
                 self._let_go(lease)
-                self._quarantine.append((self.clock() + QUARANTINE_SECONDS, lease))
+                self._quarantine.add(lease, self.clock())
                 self.offer()
             return True
         with self._lock:
@@ -305,8 +299,7 @@ class LeasePool:
         """Note that no request runs any more in an environment: the server has answered the one given up."""
         with self._lock:
             lease.answered = True
-            for entry in [each for each in self._quarantine if each[1] is lease]:
-                self._quarantine.remove(entry)
+            if self._quarantine.take(lease):
                 self._keep(lease)
                 self._release_soon(lease.slot)
             self.offer()
@@ -316,12 +309,12 @@ class LeasePool:
         with self._lock:
             lease.revoke()
             # Another lease may be on the id by now.
-            on_record = self.journal is not None and self._held.get(lease.env_id, lease) is lease
-            if self.journal is not None and on_record:
-                self.journal.discard(lease.env_id)
+            journal = self.journal if self._held.get(lease.env_id, lease) is lease else None
+            if journal is not None:
+                journal.discard(lease.env_id)
         self._tell("lease lost", lease.env_id)
-        if self.journal is not None and on_record:
-            yield InThread(self.journal.flush)
+        if journal is not None:
+            yield InThread(journal.flush)
 
     def note_reply(self) -> None:
         """Note that the server answered a call."""
@@ -340,9 +333,8 @@ class LeasePool:
             self._unclosed.clear()
             self._memories.clear()
             self._held.clear()  # nobody can play in them any more, and they take up no room
-            for _, lease in self._quarantine:
+            for lease in self._quarantine.take_all():
                 self._release_soon(lease.slot)
-            self._quarantine.clear()
             if self.journal is not None:
                 self.journal.clear()
             self.offer()

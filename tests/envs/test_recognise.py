@@ -26,11 +26,14 @@ NAMES = {
 
 
 def answered(flow, record):
-    """Return what a flow of one call makes of a recorded reply."""
+    """Return what a flow of one call makes of a recorded reply, given twice where it is HTTP 500."""
     call = next(flow)
     content = json.dumps(record["response_json"]).encode() if record.get("response_json") is not None else b""
+    reply = Reply(call, record["status"], content)
     try:
-        flow.send(Reply(call, record["status"], content))
+        again = flow.send(reply)
+        assert (record["status"], again) == (500, call)
+        flow.send(reply)
     except StopIteration as stop:
         return stop.value
     except errors.Fault:

@@ -39,6 +39,7 @@ class RestartingServer(FakeServer):
             reply is not sent, or ``"answered"``, just behind the reply.
         keep_alive: Whether it keeps connections open.
         taken: How many environments the other makes at each restart.
+        broken: How many requests are still answered by HTTP 500, by path.
     """
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class RestartingServer(FakeServer):
         self.moment = "before"
         self.keep_alive = True
         self.taken = 4
+        self.broken: Counter[str] = Counter()
         self._number = 0
         self._life = 0
         self._ids = itertools.count()
@@ -90,6 +92,9 @@ class RestartingServer(FakeServer):
             if due and self.moment == "before":
                 self.restart()
                 return b""
+            if self.broken[request.path]:
+                self.broken[request.path] -= 1
+                return 500, "broken"
             answer = self._answered(request)
             if due and self.moment == "unanswered":
                 self.restart()
