@@ -277,8 +277,9 @@ class Connection(asyncio.Protocol):
 
 
 async def _look_up(host: str, port: int) -> list[_Address]:
-    if is_address(host):  # and needs no thread
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    if is_address(host):  # which `getaddrinfo` would read files for, in this thread
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
     return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 

@@ -7,6 +7,7 @@ lives, or one with a lower number, the server behind it is still the process tha
 from __future__ import annotations
 
 import itertools
+import math
 import socket
 import threading
 import weakref
@@ -18,7 +19,7 @@ from agentgym_gym._http.sockets import is_hung_up
 if TYPE_CHECKING:
     from agentgym_gym.calls import Call
 
-__all__ = ["Numbered", "Witness", "copy_of", "keep", "next_number", "number", "proves"]
+__all__ = ["Numbered", "Witness", "any_lives", "copy_of", "keep", "next_number", "number", "proves"]
 
 _MOST_KEPT = 64  # descriptors
 
@@ -137,10 +138,10 @@ def proves(connection: Numbered, call: Call) -> bool:
     """Return whether a call may be sent on a connection that can be used."""
     if call.connection is None or connection.number <= call.connection:
         return True
-    return call.witness and _has_witness(call.server, call.connection)
+    return call.witness and any_lives(call.server, call.connection)
 
 
-def _has_witness(server: str, highest: int) -> bool:
+def any_lives(server: str, highest: float = math.inf) -> bool:
     """Return whether any connection to a server, of this number or a lower one, lives.
 
     A server has one process at a time. So while an old connection lives, a newer one leads to the same
@@ -149,7 +150,7 @@ def _has_witness(server: str, highest: int) -> bool:
     return any(each.lives for each in _up_to(server, highest))
 
 
-def _up_to(server: str, highest: int) -> list[Numbered]:
+def _up_to(server: str, highest: float) -> list[Numbered]:
     """Return the connections to a server that were not opened after one."""
     with _lock:
         known = _open[server].valuerefs() if server in _open else []

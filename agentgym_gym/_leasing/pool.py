@@ -14,6 +14,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym import _lifecycle
+from agentgym_gym._http import numbers
 from agentgym_gym._leasing.capacity import Slot, Slots
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.held import Journal
@@ -321,9 +322,12 @@ class LeasePool:
         self.breaker.note(None)
 
     def note_fault(self, fault: Fault) -> WaitingFlow[None]:
-        """Note how a call failed: where no server was, what is held may be gone, or another's."""
+        """Note how a call failed: where no server was, what is held may be gone, or another's.
+
+        Where a connection to it lives, the refusal is one of before, and each environment will be looked at.
+        """
         self.breaker.note(fault)
-        if not (isinstance(fault, ServerUnreachable) and fault.refused):
+        if not (isinstance(fault, ServerUnreachable) and fault.refused) or numbers.any_lives(self.server):
             return
         with self._lock:
             lost = [lease.env_id for lease in self._held.values() if lease.current]

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import inside
-from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
+from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym._http import numbers
 from agentgym_gym._leasing.late_replies import late_create
 from agentgym_gym._leasing.lease import Holder
@@ -21,6 +21,7 @@ from fake_server import never
 from restarting_server import OTHER, OWNER, RestartingServer
 
 US = {"headers": {OWNER: "us"}}
+NOBODY = errors.ServerUnreachable("nobody listens", refused=True)
 
 
 class Deaf(RestartingServer):
@@ -150,3 +151,13 @@ def test_a_late_id_of_a_server_that_is_gone_takes_none_from_its_successor(server
     late = late_create(pool, 3, Holder())
     late(Reply(Call("create", "POST", "/create", server=server.url), 200, b'{"id": 0}', {}, connection=5))
     assert lease.current == still_ours
+
+
+def test_a_refusal_of_before_takes_nothing_that_was_made_since(server):
+    env = AgentGymEnv("TextCraft", server=server.url, **US)
+    env.reset(options={"task_id": 3})
+    list(inside.pool_at("TextCraft", server.url).note_fault(NOBODY))
+    *_, info = env.step("Action: inventory")
+    assert "fault" not in info
+    env.close()
+    assert [owner for owner, _ in server.envs.values() if owner == "us"] == []

@@ -79,6 +79,7 @@ def test_a_lease_that_is_lost_is_logged(play, server, logged):
     play.reset()
     pool = inside.pool_at("TextCraft", server.url)
     held = list(pool._held)
+    server.stop()
     for _ in range(2):
         list(pool.note_fault(errors.ServerUnreachable("nobody there", refused=True)))
     lost = [("agentgym_gym", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in held]
