@@ -11,7 +11,7 @@ from agentgym_gym._json import NotJson, exact_number
 from agentgym_gym._literals import plain_value, statements
 from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
 from agentgym_gym.errors import BadArguments, ManyActions, NoAction
-from agentgym_gym.formats._context import REMARK
+from agentgym_gym.formats._phrases import REMARK
 
 __all__ = ["Block", "blocks", "calls_in_code"]
 

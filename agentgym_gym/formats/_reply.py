@@ -10,12 +10,12 @@ from typing import NamedTuple
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._answer import answer_of
-from agentgym_gym.formats._blocks import (
+from agentgym_gym.formats._blocks import read_block
+from agentgym_gym.formats._context import (
     check_meant,
     check_not_taken_back,
     check_tag_ends_sentence,
     doubted,
-    read_block,
 )
 from agentgym_gym.formats._labels import (
     ANSWERED,
