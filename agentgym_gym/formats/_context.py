@@ -93,10 +93,9 @@ def _leads_away(sentence: str, *, closed: bool = False) -> bool:
         return False
     if phrases.OFFERED.search(said) or phrases.SPEAKER.match(said):
         return True
+    said = phrases.CONSEQUENCE.split(said)[-1]
     clauses = [clause for clause in phrases.CLAUSE.split(said) if clause.strip()]
-    return bool(clauses) and bool(
-        phrases.CONDITION.match(phrases.CONSEQUENCE.split(said)[-1]) or phrases.UNREAL.search(clauses[-1])
-    )
+    return bool(phrases.CONDITION.match(said) or (clauses and phrases.UNREAL.search(clauses[-1])))
 
 
 def _last_sentence(words: str) -> str:
@@ -163,7 +162,7 @@ def _is_led_to_doubtfully(before: str) -> bool:
     sentence = _last_sentence(words)
     label = None if closed else _ONE_WORD_LABEL.match(sentence)
     if label is not None:
-        return label[1].lower() not in phrases.NAMED
+        return label[1].lower().removesuffix("s") not in phrases.NAMED
     return _leads_away(sentence, closed=closed)
 
 

@@ -54,7 +54,7 @@ SUPPOSED = re.compile(rf"[^\w]*(?:{languages.SUPPOSITIONS})\b")
 
 OFFERED = _phrases(
     r"you (?:said|wrote|suggested|asked)|options?|possib\w+|choices|blocked|impossible|suggest\w*|testing",
-    r"commands?|recipes?|available",
+    r"commands|(?<!next )(?<!my )command|recipes?|available",
 )
 """A sentence that lists what could be done."""
 
