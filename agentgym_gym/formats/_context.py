@@ -8,8 +8,6 @@ One set of phrases serves the actions in words and the calls. Where they are loo
 are part of the sentence in which they stand, and a call, which has an end of its own, is not.
 """
 
-# ruff: noqa: RUF001 - models write these characters, too
-
 from __future__ import annotations
 
 import re
@@ -39,7 +37,7 @@ _BEHIND = 2_000  # right behind it, and at the end of the reply, in which it may
 _FEW_WORDS = 3
 _CLAUSE = 80
 
-_ENDED = re.compile(r"(?:[.!?…]|(?<=[\u3040-\u9fff\uac00-\ud7a3])\.)(?:[\"'”)*_`]*(?:\s|\Z))|\n")
+_ENDED = re.compile(r"(?:[.!?…]|(?<=[\u3040-\u9fff\uac00-\ud7a3])\.)(?:[\"'”)*_`]*(?:\s|\Z))|(?<![,;])\n")
 _LETTER = re.compile(r"[^\W\d_]")
 _SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
 _FLOWS_ON = re.compile(r"[\s,;]{0,40}[a-zà-ÿ]")
@@ -71,6 +69,7 @@ _FENCE_BEHIND = re.compile(r"[\s\]]*(?:`{3,}|~{3,})")
 _HIDDEN = re.compile(
     r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*|File \"[^\"\n]*\", line \d+[^\n]*\n[ \t]*)\Z"
 )
+_CLOSING_TAGS = re.compile(r"(?:\s*</[^<>\n]{1,60}>)*")
 _LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
 _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
 _ONE_WORD_LABEL = re.compile(r"[\s*_`>#-]*([A-Za-z]+)[\s*_`]*[:：]\s*\Z")
@@ -139,7 +138,7 @@ def _line_before(shape: str, line: int) -> str:
 def doubted(shape: str, start: int) -> bool:
     """Return whether a label stands below a line that announces an example, or something not to be done."""
     before = shape[max(0, start - _LABEL_LEAD) : start].rstrip(" \t\n*_`>")
-    if before.endswith(":"):
+    if before.endswith((":", ",")):
         return _leads_away(_last_sentence(before)[:-1])
     if not before or not before[-1].isalpha():
         return False
@@ -162,7 +161,7 @@ def _is_led_to_doubtfully(before: str) -> bool:
     sentence = _last_sentence(words)
     label = None if closed else _ONE_WORD_LABEL.match(sentence)
     if label is not None:
-        return label[1].lower().removesuffix("s") not in phrases.NAMED
+        return not phrases.NAMED & {label[1].lower(), label[1].lower().removesuffix("s")}
     return _leads_away(sentence, closed=closed)
 
 
@@ -170,7 +169,9 @@ def _without_marks(before: str) -> str:
     """Return a text without the marks at its end, such as fences and tags."""
     end = len(before)
     while end:
-        tag = _TAG_BEFORE.search(before, max(0, end - _LONGEST_TAG), end) if before[end - 1] in ">]\n" else None
+        tag = (
+            _TAG_BEFORE.search(before, max(0, end - _LONGEST_TAG), end) if before[end - 1] in ">]\n" else None
+        )
         if tag is not None:
             end = tag.start()
         elif before[end - 1] in _MARKS or before[end - 1].isspace():
@@ -214,13 +215,19 @@ def check_tag_ends_sentence(shape: str, end: int) -> None:
     Raises:
         NoAction: One does.
     """
-    if _goes_on(shape[end : end + _SENTENCE]):
+    if _goes_on(shape[end:]):
         raise _only_a_mention()
 
 
 def _goes_on(rest: str) -> bool:
-    """Return whether a sentence goes on behind something that has an end of its own: a tag, or a call."""
-    return bool(phrases.IN_MIDST.match(rest) or phrases.RUNS_ON.match(rest))
+    """Return whether the line of something that has an end of its own, a tag or a call, makes it a mention."""
+    rest = rest[:_SENTENCE]
+    if any(p.match(rest) for p in (phrases.IN_MIDST, phrases.RUNS_ON, phrases.REMARK)):
+        return True
+    comment = phrases.COMMENT.match(rest)
+    return (
+        comment is not None and phrases.DOUBT.search(folded(comment[1]).lower()) is not None
+    ) or phrases.QUESTION.match(folded(rest)) is not None
 
 
 def _only_a_mention() -> NoAction:
@@ -262,7 +269,7 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
         raise NoAction("the reply breaks off behind its action; write the action last")
 
 
-# ------------------------------------------------------------------------------------------ calls
+# --------------------------------------------------------------------------------------------------- calls
 
 
 def before_invented_turn(text: str, end: int) -> int:
@@ -293,7 +300,6 @@ def is_doubtful(text: str, start: int, end: int) -> bool:
             return True
     if _is_led_to_doubtfully(before):
         return True
+    after = after[_CLOSING_TAGS.match(after).end() :]  # type: ignore[union-attr]  # it matches nothing too
     after = " " + after.lstrip("`~ \t")
-    # What stands on the line of a call may be a comment in code, which says more than what follows below.
-    remark = phrases.REMARK.match(after) or phrases.QUESTION.match(folded(after[:_SENTENCE]))
-    return bool(remark) or _goes_on(after) or _is_taken_back(after)
+    return _goes_on(after) or _is_taken_back(after)

@@ -63,7 +63,9 @@ EXAMPLES = (
     r"|per esempio|например|примера?|бы|nếu|eğer|jeśli|gdyby|якби|kdyby"
 )
 OTHER_EXAMPLES = r"مثال|مثلا|उदाहरण|例如|例えば|比如|示例|格式|の例|예를 들|예시"
-OTHER_SUPPOSITIONS = r"[가-힣]면[ ,]|[れけ]ば[、,]|たら[、,]|なら[、,]|如果|若是|要是|假如|假设|等到|もし|만약"
+OTHER_SUPPOSITIONS = (
+    r"[가-힣]면[ ,]|[れけ]ば[、,]|たら[、,]|なら[、,]|如果|若是|要是|假如|假设|等到|もし|만약"
+)
 
 # In the clause that leads to it: what may be, and what is not done.
 DOUBTS = (
@@ -71,9 +73,7 @@ DOUBTS = (
     r"|podría\w*|quizás?|tal vez|ejemplo|poderia|talvez|exemplo|não|potrei|forse|esempio|non|бы|если|например"
     r"|не|возможно"
 )
-OTHER_DOUBTS = (
-    r"不|例如|比如|如果|可能|可以|也许|或|还没|格式|もし|例えば|かもしれ|ない|예를|만약"
-)
+OTHER_DOUBTS = r"不|例如|比如|如果|可能|可以|也许|或|还没|格式|もし|例えば|かもしれ|ない|예를|만약"
 NEGATIONS = (
     r"no (?:voy|vamos|puedo|debo|debemos|quiero|har[ée]|hagas?|hay que|se (?:debe|puede))"
     r"|niet|nie|ikke|inte|non \w+"

@@ -4,15 +4,23 @@ They are looked for in small letters, with plain marks in place of typographic o
 are passed over much faster: an alternative that begins with another letter is not tried.
 """
 
-# ruff: noqa: RUF001 - models write these characters, too
-
 from __future__ import annotations
 
 import re
 
 from agentgym_gym.formats import _languages as languages
 
-__all__ = ["CLAUSE", "CONDITION", "CONSEQUENCE", "DOUBT", "EXAMPLE", "GOES_ON", "IN_FORMAT", "IN_MIDST"]
+__all__ = [
+    "CLAUSE",
+    "COMMENT",
+    "CONDITION",
+    "CONSEQUENCE",
+    "DOUBT",
+    "EXAMPLE",
+    "GOES_ON",
+    "IN_FORMAT",
+    "IN_MIDST",
+]
 __all__ += ["MISTAKEN", "NAMED", "NOT_WRITTEN", "OFFERED", "QUESTION", "REMARK", "RUNS_ON", "SPEAKER"]
 __all__ += ["SUPPOSED", "TAKES_IT_UP", "TURNING", "UNREAL"]
 
@@ -65,10 +73,12 @@ CLAUSE = re.compile(r"[,;:—–]|\b(?:so|but|therefore|thus|hence)\b")
 CONSEQUENCE = re.compile(r"[,;] (?:so|but)\b|\b(?:therefore|thus|hence)\b")
 """What stands behind it is done because of what stands before it, whatever that supposes."""
 
+_IF = r"if|when|whenever|while|once|unless|until"
 CONDITION = re.compile(
-    r"[\W_]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:]*\Z)|instead(?! of)|suppose"
-    r"|previously|earlier|next turn|in the next|in (?:a|the) later|last|then(?! i\b)|had|were|at the end"
-    r"|(?:如果|等|之后))(?!\w)"
+    rf"[\W_]*(?:{_IF}|after\w*|later|eventually|before(?=[^,:]*\Z)|instead(?! of)|suppose|previously|earlier"
+    r"|next turn|in the next|in (?:a|the) later|last|then(?! i\b)|had|were|at the end|如果|等|之后)(?!\w)"
+    rf"|.*[,;] ?(?:{_IF})\b",
+    re.DOTALL,
 )
 """At the beginning of a sentence: what follows is done under a condition, or at another time."""
 
@@ -77,8 +87,8 @@ _DOUBTS = (
     r"e\.g|examples?|such as|(?:looks?|something|reply|replies|answer|formatted) like|the form|format is",
     r"template|syntax|placeholder|draft|hypothetical\w*|suppose|imagine|consider(?:ed|ing)?",
     r"th(?:ought|inking) (?:of|about)|tried|attempt|first try|wrong|incorrect|mistake|previous|earlier|last",
-    r"either|whether|should (?:have|i|look|reply|be|not)|otherwise|else|not (?:to|yet|going|sure|this|that"
-    r"|now)|refuse|never",
+    r"either|whether|should (?:have|i|look|reply|be|not)|otherwise|else|refuse|never",
+    r"not (?:to|yet|going|sure|this|that|now)",
     r"(?:will|do|does|did|would|should|must|shall|could|can|am|may) ?(?:not|n'?t)|can ?not",
     r"(?:do|did|would|should|could|ca|wo|must|does)n't|later",
     languages.DOUBTS,
@@ -102,16 +112,32 @@ UNREAL = _phrases(
 NOT_WRITTEN = re.compile(
     r"(?:\b(?:not|never|avoid|refuse to|instead of|rather than|without|would|could|might|should)|n't|'d)"
     r" (?:\w+ ){0,2}(?:writ|reply|repli|answer|say|us|send|output|do)(?:e|ing)?\Z"
-    r"|\b(?:format|form|template|example) (?:is|was|would be|looks like)\Z"
+    r"|\b(?:format|form|template|example) (?:is|was|would be|looks like)\Z|anything but\Z|opposite of\Z"
 )
 """The end of a line above the mark of an action, which says that it is not written."""
 
-# A word and a colon before a call name it: as what is meant only in these.
 NAMED = frozenset(
-    "action function tool call answer output response reply json code final next now so here result act do"
-    " execute run command decision move choice ok okay well assistant solution invoke python accion aktion"
-    " antwort therefore agent thus hence".split()
+    [
+        *("action", "function", "tool", "call", "answer", "output", "response", "reply", "json", "code"),
+        *(
+            "final",
+            "next",
+            "now",
+            "so",
+            "here",
+            "result",
+            "act",
+            "do",
+            "execute",
+            "run",
+            "command",
+            "decision",
+        ),
+        *("move", "choice", "ok", "okay", "well", "assistant", "agent", "solution", "invoke", "python"),
+        *("therefore", "thus", "hence", "accion", "aktion", "antwort", "entonces", "alors", "donc", "also"),
+    ]
 )
+"""The words with a colon behind them, alone in their line, that name a call as what is meant."""
 
 # ------------------------------------------------------------ behind the action, in its sentence
 
@@ -122,6 +148,9 @@ REMARK = re.compile(
     re.IGNORECASE,
 )
 """What a remark says of a call on the line on which it ends, if the call is not to be carried out."""
+
+COMMENT = re.compile(r"[ \t*_`'\"]{0,12}(?:[–—-]{1,2}|\(|#|//)[ \t]*([^\n]{1,300})")
+"""A comment on the action, on its line."""
 
 QUESTION = re.compile(r"[^.!?\n]{0,200}[?]")
 _PURPOSE = (
@@ -135,7 +164,7 @@ RUNS_ON = re.compile(
     r"[ \t\"'`*_)\]}>]*[,;—–-]*\s*(?:but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should"
     r"|was|were|is|are|will|can|cannot|does|did|has|had|seems?|later|instead|only|except|and then|then"
     r"|afterwards?|before|not|never|for (?:example|instance)|as (?:an? )?(?:example|illustration)"
-    r"|because (?:it|that) (?:would|is not))\b"
+    r"|because (?:it|that) (?:would|is not)|which (?:failed|did|does|was|would|could|might|never|is not))\b"
 )
 """The same, on whatever line."""
 
@@ -155,7 +184,8 @@ _IT_IS = r"(?:this|that|it|above|which) (?:is|was|would be|were)"
 _DO = "(?:run|call|execute|play|send|use|do|carry)"
 TURNING = re.compile(
     rf"(?:^|[.!?…;:\n—(-])[\s*_\"'>)`-]{{0,8}}(?=\w){_FILLERS}(?:"
-    r"hmm+\b|oops\b|argh\b|ugh\b|damn\b|whoops\b|ups\b|no[,.!…—]|no ?[–—-]|no wait|nope\b"
+    r"hmm+\b|oops\b|argh\b|ugh\b|damn\b|whoops\b|ups\b|no[,.!…—]|no ?[–—-]|nope\b"
+    r"|no (?:wait|i|let|that|this|it|sorry)\b"
     r"|wait(?!\s+(?:for|until|till|to|here|and see))\b|hold on\b|hang on\b|stop[,.!]|but\b|however\b"
     r"|actually\b|sorry\b|correction\b|edit\b|better\b|instead(?! of)\b|rather(?! than)\b|alternatively\b"
     r"|or (?:rather|maybe|perhaps|else|should)\b|then again|just kidding|joking\b|not (?:this|that|so|yet)\b"
