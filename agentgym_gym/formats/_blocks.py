@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._context import EMPTY_MARKS, check_meant, check_not_going_on
 from agentgym_gym.formats._labels import end_of_turn
-from agentgym_gym.formats._pieces import PieceReader
+
+if TYPE_CHECKING:
+    from agentgym_gym.formats._pieces import PieceReader
 
 __all__ = ["Found", "read_block"]
 

@@ -63,7 +63,7 @@ _INVENTED = re.compile(
 _MARKS = frozenset(" \t\n\r*_`~[({>\"'“#-")
 _TAG_BEFORE = re.compile(r"(?:<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)\Z")
 _LONGEST_TAG = 64
-_FENCE_BEFORE = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+#.-]*\s*\[?\s*\Z")
+_FENCE_BEFORE = re.compile(r"(?:(?<!`)`{3,}|(?<!~)~{3,})[ \t]*[\w+#.-]*\s*\[?\s*\Z")
 _FENCE_BEHIND = re.compile(r"[\s\]]*(?:`{3,}|~{3,})")
 # Struck out, in a comment, or quoted by a traceback.
 _HIDDEN = re.compile(
@@ -75,7 +75,7 @@ _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
 _ONE_WORD_LABEL = re.compile(r"[\s*_`>#-]*([A-Za-z]+)[\s*_`]*[:：]\s*\Z")
 
 
-# ------------------------------------------------------------------------------- what leads to the action
+# ---------------------------------------------------------------------------------- what leads to the action
 
 
 def _leads_away(sentence: str, *, closed: bool = False) -> bool:
@@ -181,7 +181,7 @@ def _without_marks(before: str) -> str:
     return before[:end]
 
 
-# ----------------------------------------------------------------------------- what goes on behind the action
+# ---------------------------------------------------------------------------- what goes on behind the action
 
 
 def check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
@@ -220,7 +220,7 @@ def check_tag_ends_sentence(shape: str, end: int) -> None:
 
 
 def _goes_on(rest: str) -> bool:
-    """Return whether the line of something that has an end of its own, a tag or a call, makes it a mention."""
+    """Return whether the line on which a tag or a call ends goes on in a way that makes it a mention."""
     rest = rest[:_SENTENCE]
     if any(p.match(rest) for p in (phrases.IN_MIDST, phrases.RUNS_ON, phrases.REMARK)):
         return True
@@ -234,7 +234,7 @@ def _only_a_mention() -> NoAction:
     return NoAction("the reply only speaks of an action, and gives none")
 
 
-# ------------------------------------------------------------------------------------------ what takes it back
+# ---------------------------------------------------------------------------------------- what takes it back
 
 
 def _is_taken_back(rest: str) -> bool:
@@ -269,7 +269,7 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
         raise NoAction("the reply breaks off behind its action; write the action last")
 
 
-# --------------------------------------------------------------------------------------------------- calls
+# ----------------------------------------------------------------------------------------------------- calls
 
 
 def before_invented_turn(text: str, end: int) -> int:

@@ -36,7 +36,7 @@ def _phrases(*phrases: str, other: str = "") -> re.Pattern[str]:
     return re.compile(of_words + (rf"|(?=[^\x00-\u024f])(?:{other})" if other else ""))
 
 
-# ------------------------------------------------------------ in the sentence that leads to the action
+# ------------------------------------------------------------------ in the sentence that leads to the action
 
 IN_FORMAT = re.compile(
     r"\b(?:in|with|using|following|follows?) (?:\w+ ){0,4}(?:format|form|syntax|schema|template)\b"
@@ -46,8 +46,8 @@ IN_FORMAT = re.compile(
 EXAMPLE = _phrases(
     r"examples?|for instance|such as|e\.g|samples?|illustrat\w*|format|form|syntax|template|schema",
     r"looks? like|like this|usage|options? \w|histor\w+|rejected|obsolete|old|draft|sketch|placeholder",
-    r"hypothetical\w*|pretend|imagine|suppose|what if|how about|whether|available (?:functions|tools|actions)",
-    r"in the prompt|the prompt (?:says|shows|has)",
+    r"hypothetical\w*|pretend|imagine|suppose|what if|how about|whether",
+    r"available (?:functions|tools|actions)|in the prompt|the prompt (?:says|shows|has)",
     r"(?:can|could|would|will|do) you|(?:shall|should|may|could|can) (?:i|we)",
     r"(?:this|the following)(?: \w+)? (?:fail(?:s|ed)|crashe[sd]|raise[sd]|does not work)",
     r"this (?:\w+ )?(?:is|was|would be) (?:wrong|incorrect|invalid|bad|a mistake)",
@@ -139,7 +139,7 @@ NAMED = frozenset(
 )
 """The words with a colon behind them, alone in their line, that name a call as what is meant."""
 
-# ------------------------------------------------------------ behind the action, in its sentence
+# ------------------------------------------------------------------------ behind the action, in its sentence
 
 REMARK = re.compile(
     r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t"
@@ -177,7 +177,7 @@ GOES_ON = _phrases(
 TAKES_IT_UP = re.compile(r"(?:is|was|would|could|might|has|had|seems?) ")
 """The same, in small letters, of an action in words."""
 
-# ------------------------------------------------------------ behind the action, in what follows
+# ------------------------------------------------------------------------ behind the action, in what follows
 
 _FILLERS = r"(?:(?:oh|ah|uh|um|hmm+|but|no|and|well|ok|okay|yet|so)[,. …!—-]{1,4}){0,3}"
 _IT_IS = r"(?:this|that|it|above|which) (?:is|was|would be|were)"
