@@ -11,6 +11,7 @@ from agentgym_gym._json import NotJson, exact_number
 from agentgym_gym._literals import plain_value, statements
 from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
 from agentgym_gym.errors import BadArguments, ManyActions, NoAction
+from agentgym_gym.formats._dialects import MODULES
 from agentgym_gym.formats._phrases import REMARK
 
 __all__ = ["Block", "blocks", "calls_in_code"]
@@ -22,35 +23,6 @@ _SESSION = re.compile(r"^[^\S\n]*>>>", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")
 _SHOWN = frozenset(
     {"output", "outputs", "stdout", "result", "results", "console", "tool_output", "tool_outputs"}
-)
-_PREFIXES = frozenset(
-    {
-        *(
-            "tools",
-            "tool",
-            "env",
-            "environment",
-            "functions",
-            "function",
-            "default_api",
-            "api",
-            "actions",
-            "action",
-        ),
-        *(
-            "game",
-            "client",
-            "page",
-            "browser",
-            "driver",
-            "agent",
-            "player",
-            "self",
-            "world",
-            "sim",
-            "toolbox",
-        ),
-    }
 )
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''"
@@ -338,7 +310,7 @@ def _name_of(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         if call.func.attr == "call":  # as Llama calls its built-in tools
             return call.func.value.id
-        return call.func.attr if call.func.value.id.lower() in _PREFIXES else ""
+        return call.func.attr if call.func.value.id.lower() in MODULES else ""
     return ""
 
 

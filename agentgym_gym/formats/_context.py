@@ -25,6 +25,8 @@ __all__ = [
     "check_tag_ends_sentence",
     "doubted",
     "is_doubtful",
+    "is_more_than_a_comment",
+    "said_beside",
 ]
 
 EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
@@ -106,6 +108,11 @@ def _last_sentence(words: str) -> str:
     return words[begins:]
 
 
+def said_beside(shape: str, place: int) -> str:
+    """Return what stands before a place on its line, without marks that say nothing."""
+    return shape[shape.rfind("\n", 0, place) + 1 : place].strip(EMPTY_MARKS)
+
+
 def check_meant(shape: str, start: int, end: int) -> None:
     """Check that the text around an action, which says something before it, does not only speak of it.
 
@@ -118,7 +125,7 @@ def check_meant(shape: str, start: int, end: int) -> None:
         NoAction: It does.
     """
     line = shape.rfind("\n", 0, start) + 1
-    beside = shape[line:start].strip(EMPTY_MARKS)
+    beside = said_beside(shape, start)
     lead = (shape[line:start] if beside else _line_before(shape, line)).rstrip(" \t*_`\"'")
     closed = lead.endswith((".", "!", "?"))
     if (not closed or beside) and _leads_away(_last_sentence(lead[-_LEAD:]).rstrip(".!?")):
@@ -225,9 +232,13 @@ def _goes_on(rest: str) -> bool:
     if any(p.match(rest) for p in (phrases.IN_MIDST, phrases.RUNS_ON, phrases.REMARK)):
         return True
     comment = phrases.COMMENT.match(rest)
-    return (
-        comment is not None and phrases.DOUBT.search(folded(comment[1]).lower()) is not None
-    ) or phrases.QUESTION.match(folded(rest)) is not None
+    return bool(phrases.QUESTION.match(folded(rest)) or (comment and is_more_than_a_comment(comment[1])))
+
+
+def is_more_than_a_comment(said: str) -> bool:
+    """Return whether what is said behind an action, on its line, does more than say what it is for."""
+    said = folded(said).lower()
+    return bool(phrases.MORE.search(said) or phrases.DOUBT.search(said))
 
 
 def _only_a_mention() -> NoAction:

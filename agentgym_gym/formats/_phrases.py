@@ -4,6 +4,8 @@ They are looked for in small letters, with plain marks in place of typographic o
 are passed over much faster: an alternative that begins with another letter is not tried.
 """
 
+# ruff: noqa: RUF001 - models write these characters, too
+
 from __future__ import annotations
 
 import re
@@ -147,10 +149,21 @@ REMARK = re.compile(
     r"|[ \t]*[x\xd7*][ \t]?\d",
     re.IGNORECASE,
 )
-"""What a remark says of a call on the line on which it ends, if the call is not to be carried out."""
+"""What is said of a call, or in a comment of code, on the line on which it ends, if it is not to be done.
+
+A comment in code may speak of what comes next, or of what else could be done, and often does.
+"""
 
 COMMENT = re.compile(r"[ \t*_`'\"]{0,12}(?:[–—-]{1,2}|\(|#|//)[ \t]*([^\n]{1,300})")
 """A comment on the action, on its line."""
+
+MORE = re.compile(
+    r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry"
+    r"|twice|thrice|times|repeat\w*|fois|veces|vezes|volte|mal|раза?"
+    r"|[x×] ?\d+|\d+ ?[x×]|\d+ (?:more )?(?:steps?|cells?|squares?|tiles?|spaces?))\b"
+    r"|[*×] ?\d|[?]|或|不|然后|[\d一二两三四五] ?(?:次|遍|回|번)"
+)
+"""Words that make of what follows an action more than a comment on it."""
 
 QUESTION = re.compile(r"[^.!?\n]{0,200}[?]")
 _PURPOSE = (

@@ -11,6 +11,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, UnknownAction
 from agentgym_gym.formats._answer import UNSEEN
+from agentgym_gym.formats._context import is_more_than_a_comment
 from agentgym_gym.formats._phrases import DOUBT
 from agentgym_gym.formats.call_formats import CodeAsAction
 
@@ -53,15 +54,6 @@ _ANNOUNCED = re.compile(
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
 _INVISIBLE = re.compile(f"[{UNSEEN}]")
 
-# Words that make of what follows an action more than a comment on it.
-_MORE = re.compile(
-    r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry"
-    r"|twice|thrice|times"
-    r"|repeat\w*|fois|veces|vezes|volte|mal|раза?"
-    r"|[x×] ?\d+|\d+ ?[x×]|\d+ (?:more )?(?:steps?|cells?|squares?|tiles?|spaces?))\b"
-    r"|[*×] ?\d|[?？]|或|不|然后|[\d一二两三四五] ?(?:次|遍|回|번)",
-    re.IGNORECASE,
-)
 # The first words of sentences, which no game knows as a command.
 _SENTENCE = re.compile(
     r"(?:i|i'\w+|we|let|let's|you|he|she|it|this|that|these|those|there|here|the|a|an|my|your|our|as|since"
@@ -179,7 +171,7 @@ class PieceReader:
         if comment is None or not comment.start():
             return None
         said = line[comment.start() : comment.start() + _LONGEST_COMMENT]
-        if _MORE.search(said) or DOUBT.search(said.lower()):
+        if is_more_than_a_comment(said):
             return None
         words = _peeled(said.strip(" \t#/-()（），,.—–!;。"))
         if words and self.grammar.knows(words):
