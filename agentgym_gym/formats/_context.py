@@ -39,7 +39,9 @@ _BEHIND = 2_000  # right behind it, and at the end of the reply, in which it may
 _FEW_WORDS = 3
 _CLAUSE = 80
 
-_ENDED = re.compile(r"(?:[.!?…]|(?<=[\u3040-\u9fff\uac00-\ud7a3])\.)(?:[\"'”)*_`]*(?:\s|\Z))|(?<![,;])\n")
+_ENDED = re.compile(
+    r"[.!?…](?:[\"'”)*_`]*(?:\s|\Z))|(?<=[\u3040-\u9fff\uac00-\ud7a3])[.!?。！？]|(?<![,;])\n"
+)
 _LETTER = re.compile(r"[^\W\d_]")
 _SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
 _FLOWS_ON = re.compile(r"[\s,;]{0,40}[a-zà-ÿ]")
@@ -101,7 +103,7 @@ def _leads_away(sentence: str, *, closed: bool = False) -> bool:
 
 def _last_sentence(words: str) -> str:
     """Return the sentence with which some words end."""
-    said = words.rstrip(".!?…: \t")
+    said = words.rstrip(".!?。！？…:： \t")
     begins = 0
     for end in _ENDED.finditer(said):
         begins = end.end()
@@ -176,12 +178,11 @@ def _without_marks(before: str) -> str:
     """Return a text without the marks at its end, such as fences and tags."""
     end = len(before)
     while end:
-        tag = (
-            _TAG_BEFORE.search(before, max(0, end - _LONGEST_TAG), end) if before[end - 1] in ">]\n" else None
-        )
+        last = before[end - 1]
+        tag = _TAG_BEFORE.search(before, max(0, end - _LONGEST_TAG), end) if last in ">]\n" else None
         if tag is not None:
             end = tag.start()
-        elif before[end - 1] in _MARKS or before[end - 1].isspace():
+        elif last in _MARKS or last.isspace():
             end -= 1
         else:
             break
@@ -274,7 +275,7 @@ def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, com
     rest = shape[start:stop].strip()
     if not rest:
         return
-    if phrases.TAKES_IT_UP.match(rest) or _is_taken_back(rest):
+    if phrases.RUNS_ON.match(rest) or _is_taken_back(rest):
         raise NoAction("the reply takes its action back; write the action alone, once it is certain")
     if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > _FEW_WORDS:
         raise NoAction("the reply breaks off behind its action; write the action last")

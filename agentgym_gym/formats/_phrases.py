@@ -12,19 +12,19 @@ import re
 
 from agentgym_gym.formats import _languages as languages
 
-__all__ = [
-    "CLAUSE",
-    "COMMENT",
-    "CONDITION",
-    "CONSEQUENCE",
-    "DOUBT",
-    "EXAMPLE",
-    "GOES_ON",
-    "IN_FORMAT",
+__all__ = ["CLAUSE", "COMMENT", "CONDITION", "CONSEQUENCE", "DOUBT", "EXAMPLE", "GOES_ON", "IN_FORMAT"]
+__all__ += [
     "IN_MIDST",
+    "MISTAKEN",
+    "MORE",
+    "NAMED",
+    "NOT_WRITTEN",
+    "OFFERED",
+    "QUESTION",
+    "REMARK",
+    "RUNS_ON",
 ]
-__all__ += ["MISTAKEN", "NAMED", "NOT_WRITTEN", "OFFERED", "QUESTION", "REMARK", "RUNS_ON", "SPEAKER"]
-__all__ += ["SUPPOSED", "TAKES_IT_UP", "TURNING", "UNREAL"]
+__all__ += ["SPEAKER", "SUPPOSED", "TURNING", "UNREAL"]
 
 
 def _phrases(*phrases: str, other: str = "") -> re.Pattern[str]:
@@ -68,7 +68,10 @@ OFFERED = _phrases(
 )
 """A sentence that lists what could be done."""
 
-SPEAKER = re.compile(r"(?:.*\b)?(?:user|human|system|environment|observation)\W*\Z", re.DOTALL)
+SPEAKER = re.compile(
+    r"\W*(?:user|human|system|environment|observation)\W*\Z|.*\b(?:user|human|system|observation)\s*:\s*\Z",
+    re.DOTALL,
+)
 """The name of somebody else, who says what follows."""
 
 CLAUSE = re.compile(r"[,;:—–]|\b(?:so|but|therefore|thus|hence)\b")
@@ -121,21 +124,8 @@ NOT_WRITTEN = re.compile(
 NAMED = frozenset(
     [
         *("action", "function", "tool", "call", "answer", "output", "response", "reply", "json", "code"),
-        *(
-            "final",
-            "next",
-            "now",
-            "so",
-            "here",
-            "result",
-            "act",
-            "do",
-            "execute",
-            "run",
-            "command",
-            "decision",
-        ),
-        *("move", "choice", "ok", "okay", "well", "assistant", "agent", "solution", "invoke", "python"),
+        *("final", "next", "now", "so", "here", "result", "act", "do", "execute", "run", "command", "move"),
+        *("decision", "choice", "ok", "okay", "well", "assistant", "agent", "solution", "invoke", "python"),
         *("therefore", "thus", "hence", "accion", "aktion", "antwort", "entonces", "alors", "donc", "also"),
     ]
 )
@@ -149,9 +139,9 @@ REMARK = re.compile(
     r"|[ \t]*[x\xd7*][ \t]?\d",
     re.IGNORECASE,
 )
-"""What is said of a call, or in a comment of code, on the line on which it ends, if it is not to be done.
+"""What is said on the line on which a call ends if it is not to be carried out.
 
-A comment in code may speak of what comes next, or of what else could be done, and often does.
+Less than of a comment on words, since one in code often speaks of what comes next, or of what else could be.
 """
 
 COMMENT = re.compile(r"[ \t*_`'\"]{0,12}(?:[–—-]{1,2}|\(|#|//)[ \t]*([^\n]{1,300})")
@@ -163,7 +153,7 @@ MORE = re.compile(
     r"|[x×] ?\d+|\d+ ?[x×]|\d+ (?:more )?(?:steps?|cells?|squares?|tiles?|spaces?))\b"
     r"|[*×] ?\d|[?]|或|不|然后|[\d一二两三四五] ?(?:次|遍|回|번)"
 )
-"""Words that make of what follows an action more than a comment on it."""
+"""Words that make more than a comment of what follows an action on its line."""
 
 QUESTION = re.compile(r"[^.!?\n]{0,200}[?]")
 _PURPOSE = (
@@ -186,9 +176,6 @@ GOES_ON = _phrases(
     r"if|because|as soon as|as long as|unless|should|whenever|tags?|block|format|above|below|earlier|yet",
 )
 """What a sentence says of the words in it that are an action, if it only speaks of them."""
-
-TAKES_IT_UP = re.compile(r"(?:is|was|would|could|might|has|had|seems?) ")
-"""The same, in small letters, of an action in words."""
 
 # ------------------------------------------------------------------------ behind the action, in what follows
 
