@@ -147,8 +147,8 @@ def _line_before(shape: str, line: int) -> str:
 def doubted(shape: str, start: int) -> bool:
     """Return whether a label stands below a line that announces an example, or something not to be done."""
     before = shape[max(0, start - _LABEL_LEAD) : start].rstrip(" \t\n*_`>")
-    if before.endswith((":", ",")):
-        return _leads_away(_last_sentence(before)[:-1])
+    if before.endswith((":", ",")):  # a comma may also end a thought
+        return _leads_away(_last_sentence(before)[:-1], closed=before.endswith(","))
     if not before or not before[-1].isalpha():
         return False
     if phrases.NOT_WRITTEN.search(before[-_CLAUSE:].lower()):

@@ -53,6 +53,7 @@ EXAMPLE = _phrases(
     r"(?:can|could|would|will|do) you|(?:shall|should|may|could|can) (?:i|we)",
     r"(?:this|the following)(?: \w+)? (?:fail(?:s|ed)|crashe[sd]|raise[sd]|does not work)",
     r"this (?:\w+ )?(?:is|was|would be) (?:wrong|incorrect|invalid|bad|a mistake)",
+    r"(?:do not|don't|never) (?:do|write|run|call|send|use|reply) (?:this|that|the following|like)",
     r"anything but|the opposite of",
     languages.EXAMPLES,
     other=rf"{languages.OTHER_EXAMPLES}|{languages.OTHER_SUPPOSITIONS}",

@@ -20,9 +20,10 @@ WRITTEN = {
     "code_as_action": "\n```python\nget(1, 'stick')\n```",
 }
 LEADS_AWAY = (
-    *("A sketch:", "Usage:", "The prompt says:", "My old answer:", "An invalid call:", "This fails:"),
+    *("A sketch:", "The prompt says:", "My old answer:", "An invalid call:", "This fails:"),
     *("For example,", "I was asked to", "I need permission to", "It is tempting to", "I may", "What if I"),
     *("I will, when I am done,", "My first thought was:", "Please confirm:", "The last action was:"),
+    *("Do not do this.", "Here is what I never do:", "Next turn I will", "Had I the logs, I would", "Usage:"),
     *("Je ferais", "Ich würde", "No voy a", "Если нужно,", "如果可以，", "もし必要なら、", "例如："),
 )
 LEADS_TO_IT = (
@@ -30,6 +31,7 @@ LEADS_TO_IT = (
     "If I go up I hit the wall, so I take a stick:",
     "The next command is:",
     "I have no stick.\nSo I take one:",
+    "我没有木棍。现在获取：",
 )
 TAKES_BACK = (
     *("\nHowever, not now.", "\nOr maybe craft.", "\nThen again, no.", "\nThis must not be executed."),
