@@ -39,8 +39,10 @@ _BEHIND = 2_000  # right behind it, and at the end of the reply, in which it may
 _FEW_WORDS = 3
 _CLAUSE = 80
 
+# What ends a sentence: a mark before a blank, one behind a letter of Chinese, Japanese or Korean, a line end.
 _ENDED = re.compile(
-    r"[.!?…](?:[\"'”)*_`]*(?:\s|\Z))|(?<=[\u3040-\u9fff\uac00-\ud7a3])[.!?。！？]|(?<![,;])\n"
+    r"[.!?…。！？\n](?:(?<=\n)(?<![,;]\n)|(?<=[\u3040-\u9fff\uac00-\ud7a3][.!?。！？])"
+    r"|(?<=[.!?…])[\"'”)*_`]*(?:\s|\Z))"
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
@@ -67,14 +69,14 @@ _INVENTED = re.compile(
 _MARKS = frozenset(" \t\n\r*_`~[({>\"'“#-")
 _TAG_BEFORE = re.compile(r"(?:<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)\Z")
 _LONGEST_TAG = 64
-_FENCE_BEFORE = re.compile(r"(?:(?<!`)`{3,}|(?<!~)~{3,})[ \t]*[\w+#.-]*\s*\[?\s*\Z")
+_FENCE_BEFORE = re.compile(r"(?:(?<!`)`{3,}|(?<!~)~{3,})[ \t]{0,9}[\w+#.-]*\s*(?:\[\s*)?\Z")
 _FENCE_BEHIND = re.compile(r"[\s\]]*(?:`{3,}|~{3,})")
 # Struck out, in a comment, or quoted by a traceback.
 _HIDDEN = re.compile(
     r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*|File \"[^\"\n]*\", line \d+[^\n]*\n[ \t]*)\Z"
 )
 _CLOSING_TAGS = re.compile(r"(?:\s*</[^<>\n]{1,60}>)*")
-_LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
+_LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[`\s]*\Z")
 _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
 _ONE_WORD_LABEL = re.compile(r"[\s*_`>#-]*([A-Za-z]+)[\s*_`]*[:：]\s*\Z")
 

@@ -165,7 +165,8 @@ IN_MIDST = re.compile(rf"[ \t*_`'\")\]}}>]{{0,12}}[,;]?[ \t]?(?!(?:{_PURPOSE})\b
 """A sentence goes on behind an action on its line, and not with its purpose."""
 
 RUNS_ON = re.compile(
-    r"[ \t\"'`*_)\]}>]*[,;—–-]*\s*(?:but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should"
+    r"[ \t\"'`*_)\]}>]{0,20}[,;—–-]{0,3}\s{0,20}(?=[a-z])(?:"
+    r"but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should"
     r"|was|were|is|are|will|can|cannot|does|did|has|had|seems?|later|instead|only|except|and then|then"
     r"|afterwards?|before|not|never|for (?:example|instance)|as (?:an? )?(?:example|illustration)"
     r"|because (?:it|that) (?:would|is not)|which (?:failed|did|does|was|would|could|might|never|is not))\b"
