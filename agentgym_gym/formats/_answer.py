@@ -26,7 +26,7 @@ _END = (
     r"|<｜end▁of▁sentence｜>|<end_of_turn>|<end_of_utterance>|<seed:eos>|<eos>|\[e~\[|<turn\|>"
 )
 _END_OF_TURN = re.compile(
-    rf"(?=<[|｜a-z]|\[/?INST|\[e~|\]~)(?:{_END}|{_TURN}|<\|start\|>(?!assistant))", re.IGNORECASE
+    rf"(?=<[|｜]?[a-z]|\[/?INST|\[e~|\]~)(?:{_END}|{_TURN}|<\|start\|>(?!assistant))", re.IGNORECASE
 )
 _HEAD = re.compile(
     rf"(?:\s|[{UNSEEN}]|<s>|{_TURN}|<\|(?:end_header_id|header_end|im_sep|end_of_role|chatbot_token"
@@ -47,7 +47,7 @@ _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\
 
 _THINKING = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
 _THOUGHT_MARK = re.compile(
-    r"(?=<[ \t/]{0,7}[\w|｜]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
+    r"(?=<[ \t/]{0,7}[|｜]?[\w /]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
     rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_THINKING})[\w:-]{{0,20}}|analysis"
     rf"|plan(?:ning)?|draft|cot)"
     r"(?:[ \t\n][^<>]{0,200})?>"

@@ -11,45 +11,18 @@ from agentgym_gym._json import NotJson, exact_number
 from agentgym_gym._literals import plain_value, statements
 from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
 from agentgym_gym.errors import BadArguments, ManyActions, NoAction
-from agentgym_gym.formats._context import REMARK
+from agentgym_gym.formats._dialects import MODULES
+from agentgym_gym.formats._phrases import REMARK
 
 __all__ = ["Block", "blocks", "calls_in_code"]
 
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
 _BESIDE = re.compile(r"(?:python3?|py|tool_code|tool_call|code|json)\s+", re.IGNORECASE)
+_SESSION = re.compile(r"^[^\S\n]*>>>", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")
 _SHOWN = frozenset(
     {"output", "outputs", "stdout", "result", "results", "console", "tool_output", "tool_outputs"}
-)
-_PREFIXES = frozenset(
-    {
-        *(
-            "tools",
-            "tool",
-            "env",
-            "environment",
-            "functions",
-            "function",
-            "default_api",
-            "api",
-            "actions",
-            "action",
-        ),
-        *(
-            "game",
-            "client",
-            "page",
-            "browser",
-            "driver",
-            "agent",
-            "player",
-            "self",
-            "world",
-            "sim",
-            "toolbox",
-        ),
-    }
 )
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''"
@@ -188,14 +161,15 @@ def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall
         UnknownAction: Another function is called.
         BadArguments: An argument is not a plain value.
     """
-    lines = code.split("\n")
-    if any(line.lstrip().startswith(">>>") for line in lines):  # a session, with what was printed
-        code = "\n".join(line[found.end() :] for line in lines if (found := _PROMPT.match(line)))
+    if ">>>" in code and _SESSION.search(code):  # with what was printed
+        code = "\n".join(line[found.end() :] for line in code.split("\n") if (found := _PROMPT.match(line)))
     calls: list[CodeCall] = []
     values: dict[str, ast.expr] = {}
     budget = _MOST
+    worth = -1  # the next place that makes a line worth reading: looked for once, not in each line
     for start, end in _statements(code):
-        if not _WORTH_READING.search(code, start, end) and not _CONTROL.match(code, start, end):
+        worth = worth if worth >= start else _next(_WORTH_READING, code, start)
+        if worth >= end and not _CONTROL.match(code, start, end):
             continue
         text, begin = _without_label(code, start, end)
         budget -= 1
@@ -224,10 +198,12 @@ def _statements(code: str) -> Iterator[tuple[int, int]]:
     span: tuple[int, int] | None = None
     depth = start = 0
     base: int | None = None
+    spanning = -1  # the next place that may make a statement go on in the next line
     while start <= len(code):
         end = code.find("\n", start)
         end = len(code) if end < 0 else end
-        for token in _TOKEN.finditer(code, start) if depth or _SPANNING.search(code, start, end) else ():
+        spanning = spanning if spanning >= start else _next(_SPANNING, code, start)
+        for token in _TOKEN.finditer(code, start) if depth or spanning < end else ():
             end = len(code)
             letter = token[0]
             if letter in _OPENING:
@@ -250,6 +226,11 @@ def _statements(code: str) -> Iterator[tuple[int, int]]:
         start = end + 1
     if span:
         yield span
+
+
+def _next(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.search(text, start)
+    return found.start() if found else len(text) + 1
 
 
 def _parsed(text: str) -> list[ast.stmt] | None:
@@ -329,7 +310,7 @@ def _name_of(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         if call.func.attr == "call":  # as Llama calls its built-in tools
             return call.func.value.id
-        return call.func.attr if call.func.value.id.lower() in _PREFIXES else ""
+        return call.func.attr if call.func.value.id.lower() in MODULES else ""
     return ""
 
 

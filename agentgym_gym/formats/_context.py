@@ -1,20 +1,52 @@
-"""What the words around a call say of it: that it is to be carried out, or that it is only spoken of.
+"""What the words around an action say of it: that it is to be carried out, or that it is only spoken of.
 
-A call may stand in a reply as an example, a plan, a memory, or something the model decides against. The words
-that show this are looked for in the sentence that leads to the call, and in what follows it. Where they leave
-a doubt, the call is not taken.
+An action may stand in a reply as an example, a plan, a memory, or something the model decides against. The
+words that show this are looked for in the sentence that leads to it, in what goes on behind it, and in what
+follows, all within bounds. Where they leave a doubt, the action is not taken.
+
+One set of phrases serves the actions in words and the calls. Where they are looked for differs, since words
+are part of the sentence in which they stand, and a call, which has an end of its own, is not.
 """
 
 from __future__ import annotations
 
 import re
 
-from agentgym_gym.formats._languages import NEGATED, SUPPOSED, TAKEN_BACK
+from agentgym_gym.errors import NoAction
+from agentgym_gym.formats import _phrases as phrases
+from agentgym_gym.formats._labels import end_of_turn, folded
 
-__all__ = ["REMARK", "before_invented_turn", "is_doubtful"]
+__all__ = [
+    "EMPTY_MARKS",
+    "before_invented_turn",
+    "check_meant",
+    "check_not_going_on",
+    "check_not_taken_back",
+    "check_tag_ends_sentence",
+    "doubted",
+    "is_doubtful",
+    "is_more_than_a_comment",
+    "said_beside",
+]
 
-_LEAD = 600  # characters before a call in which its sentence is looked for
-_BEHIND = 2_000  # characters right behind it, and at the end of the reply, in which it may be taken back
+EMPTY_MARKS = "*_`#>-=~ \t:.\"'|[]()<>/"
+"""Marks that say nothing by themselves."""
+
+_LEAD = 600  # characters before an action in which its sentence is looked for
+_LABEL_LEAD = 300  # before a label
+_SENTENCE = 2_000  # behind an action, in which its sentence is looked for
+_BEHIND = 2_000  # right behind it, and at the end of the reply, in which it may be taken back
+_FEW_WORDS = 3
+_CLAUSE = 80
+
+# What ends a sentence: a mark before a blank, one behind a letter of Chinese, Japanese or Korean, a line end.
+_ENDED = re.compile(
+    r"[.!?…。！？\n](?:(?<=\n)(?<![,;]\n)|(?<=[\u3040-\u9fff\uac00-\ud7a3][.!?。！？])"
+    r"|(?<=[.!?…])[\"'”)*_`]*(?:\s|\Z))"
+)
+_LETTER = re.compile(r"[^\W\d_]")
+_SAME_SENTENCE = re.compile(r"[ \t*_`'\"]{0,12}(?:[,;][ \t]?\w|[^\W\dA-Z_])")
+_FLOWS_ON = re.compile(r"[\s,;]{0,40}[a-zà-ÿ]")
 
 # What the model invents after its call: the answer to it, and what follows. The first call is the one.
 _TURNS = (
@@ -26,205 +58,232 @@ _TURN_TAGS = (
     r"|information|response|start_header_id|im_start|start_of_turn|user|turn"
 )
 _INVENTED = re.compile(
-    rf"\n[ \t>#*_`\[(]*(?:{_TURNS})[ \t]*\d{{0,3}}[\])*_`]*[ \t]*(?:[:：>=]|\n)"
+    rf"\n[ \t>#*_`\[(]*(?=[a-z])(?:{_TURNS})[ \t]*\d{{0,3}}[\])*_`]*[ \t]*(?:[:：>=]|\n)"
     r"|\n[ \t]*(?:`{3,}|~{3,})[ \t]*(?:tool_?)?(?:outputs?|results?|stdout|console|response|observation)\b"
-    rf"|<\|?/?(?:{_TURN_TAGS})\b|\[TOOL_RESULTS\]|<｜tool▁outputs?▁begin｜>|<｜User｜>|<\|start\|>(?!assistant)"
-    r"|观察(?:结果)?[:：]|观测[:：]",
+    rf"|<\|?/?(?=[a-z])(?:{_TURN_TAGS})\b|\[TOOL_RESULTS\]|<｜tool▁outputs?▁begin｜>|<｜User｜>"
+    r"|<\|start\|>(?!assistant)|观察(?:结果)?[:：]|观测[:：]",
     re.IGNORECASE,
 )
 
 # Marks between the words and the call, such as a fence or a tag.
-_MARKS = re.compile(r"(?:[\s*_`~\[({>\"'“#-]|<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)+\Z")
-_FENCE_BEFORE = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+#.-]*\s*\[?\s*\Z")
+_MARKS = frozenset(" \t\n\r*_`~[({>\"'“#-")
+_TAG_BEFORE = re.compile(r"(?:<[^<>\n]{1,60}>|\[[A-Z_]{3,20}\]|(?<=`)[a-z_]{1,12}\n)\Z")
+_LONGEST_TAG = 64
+_FENCE_BEFORE = re.compile(r"(?:(?<!`)`{3,}|(?<!~)~{3,})[ \t]{0,9}[\w+#.-]*\s*(?:\[\s*)?\Z")
 _FENCE_BEHIND = re.compile(r"[\s\]]*(?:`{3,}|~{3,})")
 # Struck out, in a comment, or quoted by a traceback.
 _HIDDEN = re.compile(
     r"(?:~~|<!--\s*|(?:\A|\n)[ \t]*(?://|#)[ \t]*|File \"[^\"\n]*\", line \d+[^\n]*\n[ \t]*)\Z"
 )
-_LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]*[`\s]*\Z")
+_CLOSING_TAGS = re.compile(r"(?:\s*</[^<>\n]{1,60}>)*")
+_LIST_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:\d{1,2}[.)]|[-*•])[`\s]*\Z")
 _LIST_GOES_ON = re.compile(r"[`\s.;,]*\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
-_ENDED = re.compile(r"[.!?。！？…](?:[\"'”)*_`]*(?:\s|\Z))|\n\s*\n|\n(?=[-*#]|\d+\.)")
-# A word and a colon before a call name it: as what is meant only in these.
 _ONE_WORD_LABEL = re.compile(r"[\s*_`>#-]*([A-Za-z]+)[\s*_`]*[:：]\s*\Z")
-_LABELS = frozenset(
-    {
-        *(
-            "action",
-            "function",
-            "tool",
-            "call",
-            "answer",
-            "output",
-            "response",
-            "reply",
-            "json",
-            "code",
-            "final",
-        ),
-        *(
-            "next",
-            "now",
-            "so",
-            "here",
-            "result",
-            "act",
-            "do",
-            "execute",
-            "run",
-            "command",
-            "decision",
-            "move",
-        ),
-        *(
-            "choice",
-            "ok",
-            "okay",
-            "well",
-            "assistant",
-            "solution",
-            "invoke",
-            "python",
-            "accion",
-            "aktion",
-            "antwort",
-        ),
-    }
-)
-_CLAUSE = re.compile(r"[,;:，；：—–]| so | therefore | hence |thus ", re.IGNORECASE)
 
 
-def _phrases(*phrases: str, other: str = "") -> re.Pattern[str]:
-    """Return a pattern of phrases of whole words, and of others that no word borders set apart."""
-    return re.compile(rf"\b(?:{'|'.join(phrases)})\b" + (f"|{other}" if other else ""), re.IGNORECASE)
+# ---------------------------------------------------------------------------------- what leads to the action
 
 
-# In the sentence that leads to the call: it is an example, or a question.
-_IN_FORMAT = _phrases(r"(?:in|using|following|with) (?:\w+ ){0,4}(?:format|syntax|schema|template)")
-_EXAMPLE = _phrases(
-    *(
-        "usage",
-        r"options? \w",
-        "(?:can|could|would|will) you",
-        "the prompt (?:says|shows|has)",
-        "in the prompt",
-    ),
-    *("samples?", r"histor\w+", "rejected", "obsolete", "old"),
-    *("examples?", "for instance", "such as", "format", "syntax", "template", "schema", "looks? like"),
-    *(
-        "of the form",
-        "the form is",
-        r"illustrat\w*",
-        r"hypothetical\w*",
-        "draft",
-        "sketch",
-        "placeholder",
-        "pretend",
-        "imagine",
-    ),
-    r"(?:this|the following)(?: \w+)? (?:fail(?:s|ed)|crashe[sd]|raise[sd]|does not work)",
-    r"this (?:\w+ )?(?:is|was|would be) (?:wrong|incorrect|invalid|bad|a mistake)",
-    *("suppose", "available (?:functions|tools|actions)", "par exemple", "por ejemplo", "Beispiel"),
-    *(r"(?:shall|should|may|could|can) (?:I|we)", "(?:do|would) you (?:want|like|mean)", "what if"),
-    *("how about", "whether"),
-    other=r"\be\.g\.|\b(?:user|human|system|observation)\s*[:：]\s*\Z|例如|比如|示例|格式",
-)
-# In the clause that leads to it: it is not done, or not now.
-_UNREAL = _phrases(
-    *(
-        "possibly",
-        r"like(?=\s*\Z)",
-        r"no(?=\s*\Z)",
-        "said",
-        "says",
-        r"confirm\w*",
-        "permission",
-        r"approv\w*",
-    ),
-    *("waiting for", "not sure", "unsure"),
-    *("could", "might", "may", "should (?:have|not|never)", "would(?! like to| now| be to)", "not", "never"),
-    *(
-        "cannot",
-        r"\w+n['’]t",
-        "avoid",
-        "refrain",
-        "without",
-        "instead of",
-        "rather than",
-        "wrong",
-        "mistaken?",
-    ),
-    *("invalid", "failed", "forbidden", "refuse[ds]?", "pointless", "useless", "later", "eventually"),
-    *("afterwards?", "next (?:turn|time)", "after (?:that|this)", "in the end", "at the end", "when", "once"),
-    *("if", "until", "unless", "perhaps", "maybe", r"tempt\w+", r"consider\w*", "thought of", "thinking of"),
-    *(r"alternativ\w+", r"plan\w*", r"previous\w*", "earlier", r"before(?=\s*\Z)", "then", "already"),
-    *("last (?:turn|time|step)", "tried", "was", "were", "did", "had", "used to", "called", "ran", "wrote"),
-    *("executed", "issued", "performed", "buggy", "broken", "faulty", "erroneous", "outdated"),
-    *("asked", "either", "one day", "nicht", "würde", "könnte", r"kein\w*", r"ne \w+ pas"),
-    other=r"\b(?:I|we|you|it)['’]d\b(?! like to)|不要|不能|不应|不会|别|如果|之后|以后|可能|或许",
-)
-# At the beginning of the sentence: it is done only under a condition, or at another time.
-_CONDITION = re.compile(
-    r"[\s\"'*_`>#-]*(?:if|when|once|unless|until|after\w*|later|eventually|before(?=[^,:：]*\Z)"
-    r"|instead|suppose"
-    r"|previously|earlier|next turn|in the next|in (?:a|the) later|last|then|had|were|at the end"
-    r"|如果|等|之后)\b",
-    re.IGNORECASE,
-)
-# Behind the call, a sentence that goes on in another way than with its purpose.
-_GOES_ON = re.compile(
-    r"[ \t\"'`”*_)\]}>,;—–-]*[ \t](?!(?:to|because|so|since|in order|now|as|which|with"
-    r"|for(?! (?:example|instance)))\b|and (?:wait|see)\b)[a-zà-ÿ]"
-)
-_RUNS_ON = re.compile(
-    r"[ \t\"'`”*_)\]}>]*[,;—–-]*\s*(?:but|yet|or|nor|unless|if|when|once|until|would|could|might|may|should"
-    r"|was|were|is|are|will|can|cannot|does|did|has|had|later|instead|only|except|and then|then|afterwards?"
-    r"|before|not|never|for (?:example|instance)|as (?:an? )?(?:example|illustration)"
-    r"|because (?:it|that) (?:would|is not))\b"
-)
-# On its line behind it.
-REMARK = re.compile(
-    r"[^\n]*\b(?:examples?|draft|illustration|not yet|later|wrong|todo|instead|do not|don['’]?t"
-    r"|times|twice|repeat\w*)\b"
-    r"|[ \t]*[x\xd7*][ \t]?\d",
-    re.IGNORECASE,
-)
-"""What a remark says of a call on the line on which it ends, if the call is not to be carried out."""
+def _leads_away(sentence: str, *, closed: bool = False) -> bool:
+    """Return whether a sentence that leads to an action says that it is an example, or not to be done.
 
-_QUESTION = re.compile(r"[^.!?\n。！？]{0,200}[?？]")
-# Behind it, what takes it back: as the beginning of a sentence, and anywhere.
-_TURNING = re.compile(
-    r"(?:^|[.!?\n—…(-])[ \t\"'*_`>)]*(?:but\b|no\b[,.! —-]|nope\b|wait\b|actually\b|hmm|hold on|however\b"
-    r"|on second thought|scratch|never ?mind|instead\b|rather\b|correction\b|edit\b|oops|sorry\b"
-    r"|alternatively\b|or (?:rather|maybe|perhaps|else|should)\b|not yet\b|just kidding|then again)",
-    re.IGNORECASE,
-)
-_IT_IS = "(?:this|that|it|above|which) (?:is|was|would be|were)"
-_DO = "(?:run|call|execute|play|send|use|do|carry)"
-_TAKEN_BACK = _phrases(
-    *(
-        "cancel (?:this|that|it)",
-        "forget (?:this|that|it)",
-        "(?:was|is) (?:only |just )?a test",
-    ),
-    *(
-        "(?:should|must|can) be (?:ignored|skipped)",
-        f"{_IT_IS} what (?:I|we|you) (?:wrote|said|sent|did|had)",
-    ),
-    "the above (?:call )?(?:is|was)",
-    *("on second thought", "scratch that", "never ?mind", "ignore (?:this|that|the|it|my)", "disregard"),
-    *(
-        "take (?:that|it) back",
-        "changed? my mind",
-        "not (?:yet|now)",
-        "let me (?:rethink|reconsider|think again)",
-    ),
-    *(f"do not {_DO}", f"(?:will|would|should|shall|must|did) not (?:{_DO}|be)", rf"\w+n['’]t (?:{_DO}|be)"),
-    f"{_IT_IS} (?:only|just|merely|but|not|wrong|incorrect|a mistake|invalid|how (?:I|we|it|one|you|a))",
-    f"{_IT_IS} an? (?:example|draft|sketch|illustration|plan)",
-    f"{_IT_IS} what (?:I|we) (?:would|could|might)",
-    f"{_IT_IS} the (?:previous|last|first|old|format|syntax|wrong|form)",
-    other="不对|等等|算了|不过先|但是先|而不是|只是示例|只是例子",
-)
+    Args:
+        sentence: The sentence.
+        closed: Whether it is complete: then only what it shows as an example is one.
+    """
+    said = folded(sentence).lower()
+    if phrases.EXAMPLE.search(phrases.IN_FORMAT.sub("", said)) or phrases.SUPPOSED.match(said):
+        return True
+    if closed:
+        return False
+    if phrases.OFFERED.search(said) or phrases.SPEAKER.match(said):
+        return True
+    said = phrases.CONSEQUENCE.split(said)[-1]
+    clauses = [clause for clause in phrases.CLAUSE.split(said) if clause.strip()]
+    return bool(phrases.CONDITION.match(said) or (clauses and phrases.UNREAL.search(clauses[-1])))
+
+
+def _last_sentence(words: str) -> str:
+    """Return the sentence with which some words end."""
+    said = words.rstrip(".!?。！？…:： \t")
+    begins = 0
+    for end in _ENDED.finditer(said):
+        begins = end.end()
+    return words[begins:]
+
+
+def said_beside(shape: str, place: int) -> str:
+    """Return what stands before a place on its line, without marks that say nothing."""
+    return shape[shape.rfind("\n", 0, place) + 1 : place].strip(EMPTY_MARKS)
+
+
+def check_meant(shape: str, start: int, end: int) -> None:
+    """Check that the text around an action, which says something before it, does not only speak of it.
+
+    Args:
+        shape: The text, folded.
+        start: Where the action begins.
+        end: Where it ends.
+
+    Raises:
+        NoAction: It does.
+    """
+    line = shape.rfind("\n", 0, start) + 1
+    beside = said_beside(shape, start)
+    lead = (shape[line:start] if beside else _line_before(shape, line)).rstrip(" \t*_`\"'")
+    closed = lead.endswith((".", "!", "?"))
+    if (not closed or beside) and _leads_away(_last_sentence(lead[-_LEAD:]).rstrip(".!?")):
+        raise _only_a_mention()
+    if (beside or not closed) and not lead.endswith(":"):
+        check_not_going_on(shape, end, beside=bool(beside))
+
+
+def _line_before(shape: str, line: int) -> str:
+    """Return the line before a place, if no empty line stands between or it ends in a colon."""
+    before = shape[:line].rstrip(" \t`\n*_")
+    said = before[before.rfind("\n") + 1 :]
+    near = shape[len(before) : line].count("\n") <= 1 + shape[len(before) : line].count("```")
+    return said if near or said.rstrip().endswith(":") else ""
+
+
+def doubted(shape: str, start: int) -> bool:
+    """Return whether a label stands below a line that announces an example, or something not to be done."""
+    before = shape[max(0, start - _LABEL_LEAD) : start].rstrip(" \t\n*_`>")
+    if before.endswith((":", ",")):  # a comma may also end a thought
+        return _leads_away(_last_sentence(before)[:-1], closed=before.endswith(","))
+    if not before or not before[-1].isalpha():
+        return False
+    if phrases.NOT_WRITTEN.search(before[-_CLAUSE:].lower()):
+        return True
+    sentence = _last_sentence(before).lower()
+    return len(sentence.split()) >= _FEW_WORDS and phrases.SUPPOSED.match(sentence) is not None
+
+
+def _is_led_to_doubtfully(before: str) -> bool:
+    """Return whether what stands before a call leaves it open that it is to be carried out.
+
+    Other than words, a call may stand below an empty line or a complete sentence that shows it: there, too,
+    it can be an example.
+    """
+    words = _without_marks(before)
+    if not words:
+        return False
+    closed = words[-1] in ".!?。！？…" or (words[-1] not in ":：" and "\n\n" in before[len(words) :])
+    sentence = _last_sentence(words)
+    label = None if closed else _ONE_WORD_LABEL.match(sentence)
+    if label is not None:
+        return not phrases.NAMED & {label[1].lower(), label[1].lower().removesuffix("s")}
+    return _leads_away(sentence, closed=closed)
+
+
+def _without_marks(before: str) -> str:
+    """Return a text without the marks at its end, such as fences and tags."""
+    end = len(before)
+    while end:
+        last = before[end - 1]
+        tag = _TAG_BEFORE.search(before, max(0, end - _LONGEST_TAG), end) if last in ">]\n" else None
+        if tag is not None:
+            end = tag.start()
+        elif last in _MARKS or last.isspace():
+            end -= 1
+        else:
+            break
+    return before[:end]
+
+
+# ---------------------------------------------------------------------------- what goes on behind the action
+
+
+def check_not_going_on(shape: str, end: int, *, beside: bool = True) -> None:
+    """Check that a sentence in which an action stands does not go on in a way that makes it a mention.
+
+    Args:
+        shape: The text, folded.
+        end: Where the action ends.
+        beside: Whether words stand before it on its line, so that it is part of a sentence in any language.
+
+    Raises:
+        NoAction: It does.
+    """
+    rest = shape[end : end + _SENTENCE]
+    if rest.lstrip(EMPTY_MARKS.replace(".", "")).startswith("?") or (beside and _SAME_SENTENCE.match(rest)):
+        raise _only_a_mention()
+    if not _FLOWS_ON.match(rest):
+        return
+    sentence = _ENDED.split(rest.lstrip(" \t\n,"), maxsplit=1)[0].lower()
+    if phrases.GOES_ON.search(sentence) or phrases.DOUBT.search(sentence):
+        raise _only_a_mention()
+
+
+def check_tag_ends_sentence(shape: str, end: int) -> None:
+    """Check that no sentence goes on behind a tag that begins its line, such as ``… is not what I want``.
+
+    Args:
+        shape: The reply, folded.
+        end: Where the closing tag ends.
+
+    Raises:
+        NoAction: One does.
+    """
+    if _goes_on(shape[end:]):
+        raise _only_a_mention()
+
+
+def _goes_on(rest: str) -> bool:
+    """Return whether the line on which a tag or a call ends goes on in a way that makes it a mention."""
+    rest = rest[:_SENTENCE]
+    if any(p.match(rest) for p in (phrases.IN_MIDST, phrases.RUNS_ON, phrases.REMARK)):
+        return True
+    comment = phrases.COMMENT.match(rest)
+    return bool(phrases.QUESTION.match(folded(rest)) or (comment and is_more_than_a_comment(comment[1])))
+
+
+def is_more_than_a_comment(said: str) -> bool:
+    """Return whether what is said behind an action, on its line, does more than say what it is for."""
+    said = folded(said).lower()
+    return bool(phrases.MORE.search(said) or phrases.DOUBT.search(said))
+
+
+def _only_a_mention() -> NoAction:
+    return NoAction("the reply only speaks of an action, and gives none")
+
+
+# ---------------------------------------------------------------------------------------- what takes it back
+
+
+def _is_taken_back(rest: str) -> bool:
+    """Return whether what follows an action takes it back."""
+    if len(rest) > 2 * _BEHIND:
+        rest = f"{rest[:_BEHIND]}\n{rest[-_BEHIND:]}"
+    if not _LETTER.search(rest):
+        return False
+    said = "\n" + folded(rest).lower()
+    return bool(phrases.TURNING.search(said) or phrases.MISTAKEN.search(said))
+
+
+def check_not_taken_back(shape: str, start: int, stop: int | None = None, *, complete: bool = False) -> None:
+    """Check that what follows an action does not take it back.
+
+    Args:
+        shape: The reply, folded.
+        start: Where the action ends.
+        stop: Where somebody else begins to speak, if that is known.
+        complete: Whether a reply that ends in the midst of a sentence is refused too.
+
+    Raises:
+        NoAction: It does.
+    """
+    stop = end_of_turn(shape, start) if stop is None else stop
+    rest = shape[start:stop].strip()
+    if not rest:
+        return
+    if phrases.RUNS_ON.match(rest) or _is_taken_back(rest):
+        raise NoAction("the reply takes its action back; write the action alone, once it is certain")
+    if complete and stop == len(shape) and rest[-1].isalnum() and len(rest.split()) > _FEW_WORDS:
+        raise NoAction("the reply breaks off behind its action; write the action last")
+
+
+# ----------------------------------------------------------------------------------------------------- calls
 
 
 def before_invented_turn(text: str, end: int) -> int:
@@ -253,36 +312,8 @@ def is_doubtful(text: str, start: int, end: int) -> bool:
         before = before[: mark.start()]
         if _LIST_GOES_ON.match(after):
             return True
-    return _is_led_to_doubtfully(before) or _is_taken_back(after)
-
-
-def _is_led_to_doubtfully(before: str) -> bool:
-    marks = _MARKS.search(before)
-    words = before[: marks.start()] if marks else before
-    if not words:
-        return False
-    complete = words[-1] in ".!?。！？…"
-    apart = complete or "\n\n" in (marks[0] if marks else "")
-    ends = [found.end() for found in _ENDED.finditer(words[:-1])]
-    sentence = words[ends[-1] :] if ends else words
-    if _EXAMPLE.search(_IN_FORMAT.sub("", sentence)) or SUPPOSED.search(sentence):
+    if _is_led_to_doubtfully(before):
         return True
-    if apart and words[-1] not in ":：":
-        return False
-    if label := _ONE_WORD_LABEL.match(sentence):
-        return label[1].lower() not in _LABELS
-    clauses = [clause for clause in _CLAUSE.split(sentence) if clause.strip()]
-    return bool(
-        _CONDITION.match(sentence)
-        or (clauses and (_UNREAL.search(clauses[-1]) or NEGATED.search(clauses[-1])))
-    )
-
-
-def _is_taken_back(after: str) -> bool:
-    if len(after) > 2 * _BEHIND:
-        after = f"{after[:_BEHIND]}\n{after[-_BEHIND:]}"
+    after = after[_CLOSING_TAGS.match(after).end() :]  # type: ignore[union-attr]  # it matches nothing too
     after = " " + after.lstrip("`~ \t")
-    going_on = (REMARK, _RUNS_ON, _GOES_ON, _QUESTION)
-    return any(p.match(after) for p in going_on) or any(
-        p.search(after) for p in (_TURNING, _TAKEN_BACK, TAKEN_BACK)
-    )
+    return _goes_on(after) or _is_taken_back(after)

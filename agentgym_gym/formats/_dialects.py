@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym.errors import BadArguments
 
-__all__ = ["OPENING", "Head", "TaggedCall", "head_before", "tagged_call", "value_of"]
+__all__ = ["MODULES", "OPENING", "Head", "TaggedCall", "head_before", "tagged_call", "value_of"]
+
+MODULES = frozenset(
+    [
+        *("tools", "tool", "env", "environment", "functions", "function", "default_api", "api", "actions"),
+        *("action", "game", "client", "page", "browser", "driver", "agent", "player", "self", "world", "sim"),
+        "toolbox",
+    ]
+)
+"""What models write before the name of a function, with a dot, as if it were of a module."""
 
 _HEAD_CHARS = 200  # before a JSON object, in which the name of its function is looked for
 _NAME = r"(?P<name>[A-Za-z_][\w.-]{0,80})"

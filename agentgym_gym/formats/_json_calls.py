@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
 from agentgym_gym.errors import BadArguments
-from agentgym_gym.formats._dialects import OPENING, head_before, tagged_call, value_of
+from agentgym_gym.formats._dialects import MODULES, OPENING, head_before, tagged_call, value_of
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
 
-__all__ = ["WrittenCall", "json_calls", "plain_name"]
+__all__ = ["WrittenCall", "json_calls"]
 
 _MOST = 64  # calls and other objects that are looked at, and as many braces that begin none
 _DEEPEST = 4  # objects around a call
@@ -51,17 +51,6 @@ _AROUND = (
 )
 _RESULTS = frozenset(
     {"result", "results", "output", "observation", "response", "content", "items", "status", "error"}
-)
-_PREFIXES = (
-    "functions.",
-    "function.",
-    "tools.",
-    "tool.",
-    "default_api.",
-    "env.",
-    "environment.",
-    "actions.",
-    "api.",
 )
 
 
@@ -119,7 +108,7 @@ def json_calls(text: str, grammar: Grammar) -> list[WrittenCall]:
 def _calls_of(value: Any, text: str, start: int, end: int, grammar: Grammar) -> Iterator[WrittenCall]:
     head = head_before(text, start)
     if head is not None and (head.sure or _knows(grammar, head.name)):
-        name = plain_name(head.name)
+        name = _plain_name(head.name)
         yield WrittenCall(name, _arguments(value, name, grammar), head.start, end)
         return
     for name, arguments in _calls_in(value, grammar, 0):
@@ -139,7 +128,7 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
     if name is not None:
         return _calls_by_name(name, found, folded, grammar)
     return [
-        (plain_name(key), _arguments(value, key, grammar))
+        (_plain_name(key), _arguments(value, key, grammar))
         for key, value in found.items()
         if isinstance(value, (Mapping, type(None))) and _knows(grammar, key)
     ]
@@ -153,11 +142,11 @@ def _calls_by_name(
     if given:
         if any(other and other != given[0] for other in given[1:]):
             raise BadArguments("the arguments are given twice")
-        return [(plain_name(name), _arguments(given[0], name, grammar))]
+        return [(_plain_name(name), _arguments(given[0], name, grammar))]
     flat = {key: found[key] for key in _signature(grammar, name) if key in found and found[key] != name}
     told = {key: value for key, value in folded.items() if value != name and key not in flat}
     alone = len(folded) == 1 or (_knows(grammar, name) and _are_thoughts(told))
-    return [(plain_name(name), flat)] if flat or alone or "functionname" in folded else []
+    return [(_plain_name(name), flat)] if flat or alone or "functionname" in folded else []
 
 
 def _are_thoughts(told: Mapping[str, Any]) -> bool:
@@ -171,7 +160,7 @@ def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
         BadArguments: It gives two.
     """
     given = [folded[key] for key in _NAMES if isinstance(folded.get(key), str)]
-    known = {_folded(plain_name(name)): name for name in given if _knows(grammar, name)}
+    known = {_folded(_plain_name(name)): name for name in given if _knows(grammar, name)}
     if len(known) > 1:
         raise BadArguments(f"the JSON object names two functions: {shown(', '.join(known.values()))}")
     return next(iter(known.values()), given[0] if given else None)
@@ -226,22 +215,23 @@ def _decoded(text: str) -> Any:
 def _typed(name: str, arguments: Mapping[str, str], grammar: Grammar) -> dict[str, Any]:
     if not _knows(grammar, name):
         return dict(arguments)
-    schema = grammar.parameters(plain_name(name))["properties"]
+    schema = grammar.parameters(_plain_name(name))["properties"]
     return {key: value_of(written, schema.get(key, {})) for key, written in arguments.items()}
 
 
-def plain_name(name: str) -> str:
+def _plain_name(name: str) -> str:
     """Return the name of a function without what models put around it."""
     name = name.strip().removesuffix("()")
-    for prefix in _PREFIXES:
-        if name.lower().startswith(prefix):
-            name = name[len(prefix) :]
+    module, dot, rest = name.partition(".")
+    while dot and module.strip().lower() in MODULES:
+        name = rest
+        module, dot, rest = name.partition(".")
     return name.strip().replace(" ", "_").replace("-", "_")
 
 
 def _knows(grammar: Grammar, name: str) -> bool:
-    return grammar.has_function(plain_name(name))
+    return grammar.has_function(_plain_name(name))
 
 
 def _signature(grammar: Grammar, name: str) -> tuple[str, ...]:
-    return grammar.signature(plain_name(name)) if _knows(grammar, name) else ()
+    return grammar.signature(_plain_name(name)) if _knows(grammar, name) else ()

@@ -11,9 +11,11 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, UnknownAction
 from agentgym_gym.formats._answer import UNSEEN
+from agentgym_gym.formats._context import is_more_than_a_comment
+from agentgym_gym.formats._phrases import DOUBT
 from agentgym_gym.formats.call_formats import CodeAsAction
 
-__all__ = ["DOUBT", "PieceReader", "is_sentence"]
+__all__ = ["PieceReader", "is_sentence"]
 
 _MOST_PIECES = 40
 _FEW_LAYERS = 3
@@ -56,40 +58,13 @@ _ANNOUNCED = re.compile(
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
 _INVISIBLE = re.compile(f"[{UNSEEN}]")
 
-# Words by which a text says that what it names is not, or not yet, what it does.
-DOUBT = re.compile(
-    r"\b(?:could|would|might|maybe|perhaps|if|unless|until|once|instead|rather|alternativ\w+|avoid|without"
-    r"|e\.g|examples?|such as|(?:looks?|something|reply|replies|answer|formatted) like|the form|format is"
-    r"|template|syntax|placeholder|draft|hypothetical\w*|suppose|imagine|consider(?:ed|ing)?"
-    r"|th(?:ought|inking) (?:of|about)|tried|attempt|first try|wrong|incorrect|mistake|previous|earlier|last"
-    r"|either|whether|should (?:have|i|look|reply|be|not)|otherwise|else|not (?:to|yet|going"
-    r"|sure|this|that|now)|refuse|never"
-    r"|(?:will|do|does|did|would|should|must|shall|could|can|am|may) ?(?:not|n['’]?t)|can ?not"
-    r"|(?:do|did|would|should|could|ca|wo|must|does)n['’]t|later)\b"
-    r"|\b(?:könnte|würde|vielleicht|wenn|falls|beispiel|nicht|kein\w*|pourra\w+|peut-être"
-    r"|exemple|serait|ne|pas|si"
-    r"|podría\w*|quizás?|tal vez|ejemplo|poderia|talvez|exemplo|não|potrei|forse|esempio|non|бы"
-    r"|если|например|не"
-    r"|возможно)\b"
-    r"|不|例如|比如|如果|可能|可以|也许|或|还没|格式|もし|例えば|かもしれ|ない|예를|만약",
-    re.IGNORECASE,
-)
-# Words that make of what follows an action more than a comment on it.
-_MORE = re.compile(
-    r"\b(?:or|and then|then|not|no|wait|actually|but|instead|maybe|perhaps|if|unless|never|sorry"
-    r"|twice|thrice|times"
-    r"|repeat\w*|fois|veces|vezes|volte|mal|раза?"
-    r"|[x×] ?\d+|\d+ ?[x×]|\d+ (?:more )?(?:steps?|cells?|squares?|tiles?|spaces?))\b"
-    r"|[*×] ?\d|[?？]|或|不|然后|[\d一二两三四五] ?(?:次|遍|回|번)",
-    re.IGNORECASE,
-)
 # The first words of sentences, which no game knows as a command.
 _SENTENCE = re.compile(
     r"(?:i|i'\w+|we|let|let's|you|he|she|it|this|that|these|those|there|here|the|a|an|my|your|our|as|since"
     r"|because|if|so|to|in|on|at|for|with|what|how|why|who|where|when|which|sorry|please|ok|okay|sure|yes|no"
     r"|none|nothing|null|n/a|nan|undefined|unknown|thanks?|hi|maybe|perhaps|thoughts?|action|actions"
     r"|observation|think(?:ing)?|wait (?:for|until|and)|waiting|pending|guess|h+m+|not|never|and|or|but|now"
-    r"|first|next|finally|based|given|after|before|once|do|does|did|is"
+    r"|[bgy](?: [bgy]){4}|first|next|finally|based|given|after|before|once|do|does|did|is"
     r"|are|was|were|can|could|would|should|will|must|may|might|see|tbd|todo|error|invalid)\b",
     re.IGNORECASE,
 )
@@ -205,7 +180,7 @@ class PieceReader:
         if comment is None or not comment.start():
             return None
         said = line[comment.start() : comment.start() + _LONGEST_COMMENT]
-        if _MORE.search(said) or DOUBT.search(said):
+        if is_more_than_a_comment(said):
             return None
         words = _peeled(said.strip(" \t#/-()（），,.—–!;。"))
         if words and self.grammar.knows(words):
@@ -261,7 +236,7 @@ def _as_refused(problem: ActionError, text: str, grammar: Grammar) -> ActionErro
         and len(problem.text) <= _MOST_CHARACTERS
         and "\n" not in text
         and not _SENTENCE.match(problem.text)
-        and not DOUBT.search(problem.text)
+        and not DOUBT.search(problem.text.lower())
         and not any(grammar.knows(" ".join(words[first:])) for first in range(1, len(words) - 1))
         and not re.search(r"[{}<>?`;→]|->| / |,|[.!:：。] ?\b|\b(?:not|or|I)\b|n't\b|…|\.\.\.", text)
         and re.search(r"\w", problem.text)

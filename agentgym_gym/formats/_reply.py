@@ -10,12 +10,13 @@ from typing import NamedTuple
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, ManyActions, NoAction, UnknownAction
 from agentgym_gym.formats._answer import answer_of
-from agentgym_gym.formats._blocks import (
+from agentgym_gym.formats._blocks import read_block
+from agentgym_gym.formats._context import (
     check_meant,
     check_not_taken_back,
     check_tag_ends_sentence,
     doubted,
-    read_block,
+    said_beside,
 )
 from agentgym_gym.formats._labels import (
     ANSWERED,
@@ -212,7 +213,7 @@ class Reply:
 
     def _check_mark(self, block: Block, *, tagged: bool) -> None:
         """Check that a mark is not in a sentence, or below one, that makes it an example."""
-        if tagged and self.shape[self.shape.rfind("\n", 0, block.mark) + 1 : block.mark].strip(" \t*_`>-#"):
+        if tagged and said_beside(self.shape, block.mark):
             check_meant(self.shape, block.mark, block.behind)
         elif doubted(self.shape, block.mark) or doubted(self.shape, self._first_section(block.mark)):
             raise NoAction("the reply only shows an example of an action")
@@ -228,12 +229,8 @@ class Reply:
     def _is_mention(self, error: ActionError, block: Block, content: str, *, tagged: bool) -> bool:
         """Return whether a block that cannot be read only speaks of the mark, or of what it does not do."""
         if isinstance(error, UnknownAction):
-            return self._in_a_sentence(block) if tagged else is_sentence(content)
+            return bool(said_beside(self.shape, block.mark)) if tagged else is_sentence(content)
         return isinstance(error, NoAction)
-
-    def _in_a_sentence(self, block: Block) -> bool:
-        line = self.shape.rfind("\n", 0, block.mark) + 1
-        return bool(re.search(r"\w", self.shape[line : block.mark]))
 
 
 def _without_comments(text: str) -> str:

@@ -159,7 +159,9 @@ def _commands(reply: Reply) -> tuple[list[Block], list[str]]:
     """Return the parts of a reply that are commands, and its thoughts."""
     _join_lines(reply)
     shape = reply.shape
-    starts = sorted({match.start() for pattern in (_MARKED, _THINKS) for match in pattern.finditer(shape)})
+    # The first of each kind hold the first of both, and where the last one of them ends.
+    found = [islice(pattern.finditer(shape), _MOST_COMMANDS + 1) for pattern in (_MARKED, _THINKS)]
+    starts = sorted({match.start() for matches in found for match in matches})
     if not starts:
         return [], []
     blocks, thoughts = _asides(reply, 0, starts[0]), []
