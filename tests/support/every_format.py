@@ -1,0 +1,41 @@
+"""What is promised of every format over every grammar, and how it is checked of one reply."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+import agentgym_gym
+from agentgym_gym import FORMATS, errors
+from agentgym_gym.actions import MAX_ACTION_CHARS, Thought
+
+ENVIRONMENTS = agentgym_gym.environments()
+THOROUGH = settings.default.max_examples >= 100
+TEXT_FORMATS = frozenset({"react", "tags", "adapt", "bare"})
+
+each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
+each_pair = pytest.mark.parametrize(
+    ("environment", "action_format"),
+    [pytest.param(e, f, id=f"{e.name}-{f.name}") for e in ENVIRONMENTS for f in FORMATS.values()],
+)
+
+
+def read(action_format, reply, grammar):
+    """Read a reply, and check all that holds of any reading; None for one that is refused."""
+    try:
+        reading = action_format.parse(reply, grammar)
+    except errors.ActionError as error:
+        check_refusal(error)
+        return None
+    assert type(reading) in {*grammar.actions, Thought}
+    if not isinstance(reading, Thought):
+        assert grammar.parse(str(reading)) == reading
+        assert grammar.from_call(reading.name(), reading.to_json()) == reading
+    return reading
+
+
+def check_refusal(error):
+    """Check that it is one of the four kinds, with a message that fits into an observation."""
+    assert type(error) in {errors.NoAction, errors.ManyActions, errors.UnknownAction, errors.BadArguments}
+    assert 0 < len(str(error)) < 1_000
+    assert len(getattr(error, "text", None) or "") <= MAX_ACTION_CHARS
