@@ -6,6 +6,7 @@ lives, or one with a lower number, the server behind it is still the process tha
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import socket
@@ -17,6 +18,8 @@ from agentgym_gym import _lifecycle
 from agentgym_gym._http.sockets import is_hung_up
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentgym_gym.calls import Call
 
 __all__ = ["Numbered", "Witness", "any_lives", "copy_of", "keep", "next_number", "number", "proves"]
@@ -71,6 +74,9 @@ class Witness:
         number: The number of the connection.
         descriptor: The descriptor of its socket, which is copied.
 
+    Attributes:
+        descriptor: The descriptor of the copy.
+
     Raises:
         OSError: There can be no copy.
     """
@@ -78,14 +84,12 @@ class Witness:
     def __init__(self, number: int, descriptor: int) -> None:
         self.number = number
         self._process = _lifecycle.ProcessId()
-        self._socket = socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM)
-        # Not in a `__del__`: the garbage collector may finalize the socket before what holds it.
-        weakref.finalize(self, self._socket.close)
+        # No socket object, which the garbage collector may end before this one, and then warns of.
+        self.descriptor = socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM).detach()
 
-    @property
-    def descriptor(self) -> int:
-        """The file descriptor of the copy."""
-        return self._socket.fileno()
+    def __del__(self, close: Callable[[int], None] = socket.close) -> None:
+        with contextlib.suppress(AttributeError):  # there was no copy
+            close(self.descriptor)
 
     @property
     def lives(self) -> bool:

@@ -169,7 +169,7 @@ def test_reading_code_leaves_the_warnings_of_others_alone(environment):
 def evil_replies(environment):
     """Wrap evil codes in all the ways there are: a number of them that is spread over all actions."""
     codes = [code for code in dict.fromkeys(evil_codes(environment)) if len(code) <= 1_000]  # longer: above
-    most = 700 if THOROUGH else 200 if environment is ENVIRONMENTS[0] else 50
+    most = 400 if THOROUGH else 200 if environment is ENVIRONMENTS[0] else 50
     actions = {action.name(): action for action in environment.grammar.examples}
     for code in codes[:: 1 + len(codes) // most]:
         yield from (code, f"```python\n{code}\n```", f"Thought:\n{code}\n\nAction:\n{code}", f"> {code}")
