@@ -160,7 +160,7 @@ class Awaited:
     [
         pytest.param(AgentGymEnv, PACKAGE, 1_000, id="sync"),
         pytest.param(AgentGymEnv, None, 100, id="sync, other code too"),
-        pytest.param(Awaited, PACKAGE, 1_000, id="async"),
+        pytest.param(Awaited, PACKAGE, 1_000, id="async", marks=pytest.mark.slow),
     ],
 )
 def test_wherever_it_is_interrupted_the_environment_goes_on(counted, kind, what, within, number):

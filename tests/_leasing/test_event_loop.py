@@ -83,6 +83,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_the_event_loop_touches_no_file(counted):
     slow = counted(SQLGYM)
     slow.held_up.add("/create")

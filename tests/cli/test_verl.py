@@ -66,7 +66,10 @@ def edit(file, old, new):
 # init
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "algorithm",
+    [pytest.param(a, marks=[] if a == "grpo" else [pytest.mark.slow]) for a in ALGORITHMS],
+)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize(
     ("version", "integration"),
