@@ -126,7 +126,7 @@ class AllAtOnce(Checks):
         player.playing, player.turn, player.earned = True, 0, 0.0
         self.check(player, said, info)
 
-    # No precondition: whether all began depends on whose reset was answered first, and what is drawn must not.
+    # No precondition: what is drawn must not depend on whose reset was answered first.
     @rule(breaks=all_breaks, actions=st.lists(st.sampled_from(SENT + NOT_SENT), min_size=3, max_size=3))
     def step(self, breaks, actions):
         if not self.begun:
