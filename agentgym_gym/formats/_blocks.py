@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -180,11 +181,13 @@ def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
     lines = _lines(block if reader.grammar.style.verbatim else shape)
     try:
         return _one_of_lines(lines, block, shape, reader)
-    except ManyActions:
+    except ManyActions as problem:
         items = [number for number, each in enumerate(lines) if _LIST_ITEM.match(block, each.start)]
         if not items or items[0] == 0 or items[-1] == len(lines) - 1:
             raise
-    return _one_of_lines(lines[items[-1] + 1 :], block, shape, reader, led=True)
+        with contextlib.suppress(ActionError):
+            return _one_of_lines(lines[items[-1] + 1 :], block, shape, reader, led=True)
+        raise problem
 
 
 def _one_of_lines(

@@ -13,7 +13,7 @@ from agentgym_gym.formats._dialects import MODULES, OPENING, head_before, tagged
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
 
-__all__ = ["WrittenCall", "json_calls"]
+__all__ = ["RESULTS", "WrittenCall", "json_calls"]
 
 _MOST = 64  # calls and other objects that are looked at, and as many braces that begin none
 _DEEPEST = 4  # objects around a call
@@ -49,7 +49,7 @@ _AROUND = (
     *("toolcalls", "toolcall", "functioncall", "functioncalls", "function", "tooluse", "tooluses", "tool"),
     *("action", "actions", "nextaction", "call", "calls", "content", "message", "parts"),
 )
-_RESULTS = frozenset(
+RESULTS = frozenset(
     {"result", "results", "output", "observation", "response", "content", "items", "status", "error"}
 )
 
@@ -150,7 +150,7 @@ def _calls_by_name(
 
 
 def _are_thoughts(told: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, str) for value in told.values()) and not _RESULTS & told.keys()
+    return all(isinstance(value, str) for value in told.values()) and not RESULTS & told.keys()
 
 
 def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:

@@ -12,7 +12,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._code import CodeCall, blocks, calls_in_code
 from agentgym_gym.formats._context import before_invented_turn, is_doubtful
-from agentgym_gym.formats._json_calls import WrittenCall, json_calls
+from agentgym_gym.formats._json_calls import RESULTS, WrittenCall, json_calls
 from agentgym_gym.formats.base import Format, ParsedReply, answer_of
 
 __all__ = ["CodeAsAction", "FunctionCalling", "action_of_call"]
@@ -129,7 +129,10 @@ def _in_an_object(answer: str, grammar: Grammar) -> list[_Found]:
         return []
     if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
         return []
-    texts = [text for key, text in value.items() if key.lower() in _ACTION_KEYS]
+    keys = {key.lower(): key for key in value}
+    if RESULTS & keys.keys():  # it is over
+        return []
+    texts = [value[key] for name, key in keys.items() if name in _ACTION_KEYS]
     try:
         return [_Found(start, end, grammar.parse(text)) for text in texts]
     except ActionError:

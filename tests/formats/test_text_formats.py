@@ -184,6 +184,10 @@ NOT_MEANT = {
         ("SQLGym", "Select the names of the singers from the table."),
         ("WebShop", "search[a], click[b]"),
         ("TextCraft", "1. get 1 stick\n2. get 2 string"),
+        ("TextCraft", "My plan:\n1. get 1 stick\n2. get 2 string"),
+        ("TextCraft", "My plan:\n1. get 1 stick\n2. get 2 string\n\nReady to begin"),
+        ("TextCraft", "My plan:\n1. get 1 stick\n2. get 2 string\n\nget 1 stick\nget 3 bone"),
+        ("TextCraft", "My plan:\n1. get 1 stick\n2. get 2 string\n\nFor example:\nget 1 stick"),
     ],
 }
 
@@ -272,6 +276,7 @@ NO_CALL = [
     CALL[:-1],
     '{"action": "get 1 stick", "command": "get 1 string"}',
     '{"action": "nothing"}',
+    'The step before: {"action": "get 1 stick", "result": "Got 1 stick"}',
     '{"observation": "get 1 stick"}',
     f"Action: I do not know yet.\nThe form is {CALL}",
 ]
