@@ -181,13 +181,13 @@ def _of_lines(block: str, shape: str, reader: PieceReader) -> Found:
     lines = _lines(block if reader.grammar.style.verbatim else shape)
     try:
         return _one_of_lines(lines, block, shape, reader)
-    except ManyActions as problem:
+    except ManyActions:
         items = [number for number, each in enumerate(lines) if _LIST_ITEM.match(block, each.start)]
         if not items or items[0] == 0 or items[-1] == len(lines) - 1:
             raise
         with contextlib.suppress(ActionError):
             return _one_of_lines(lines[items[-1] + 1 :], block, shape, reader, led=True)
-        raise problem
+        raise
 
 
 def _one_of_lines(
