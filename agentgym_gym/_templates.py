@@ -65,7 +65,10 @@ class TemplateText:
 
     def __post_init__(self) -> None:
         self._check_fields()
-        template, written = _templates(type(self))[0], self._written()
+        template = _templates(type(self))[0]
+        if not template.gaps:  # with nothing between two fields, each is read as it was written
+            return
+        written = self._written()
         if template.split(template.join(written)) != written:
             raise BadArguments(f"{shown(str(self))} would be read as something else")
 
