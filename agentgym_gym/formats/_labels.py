@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 __all__ = [
     "ANSWERED",
+    "FEEDBACK",
     "Mark",
     "end_of_turn",
     "first_section",
@@ -125,9 +126,12 @@ _NEXT_TURN = re.compile(
 
 _INPUTS = frozenset({" Input", " input", "_input", "_Input", " INPUT"})
 
+FEEDBACK = r"[bgy](?: [bgy]){4}"
+"""How Wordle answers a guess."""
+
 # A line that an environment says: the model imagines what its action leads to.
 ANSWERED = re.compile(
-    r"\s*(?:OK\b\.?[ \t]*(?=\n|\Z)|->|=>|[bgy](?: [bgy]){4}\b|Inventory:|Observation"
+    rf"\s*(?:OK\b\.?[ \t]*(?=\n|\Z)|->|=>|{FEEDBACK}\b|Inventory:|Observation"
     r"|(?!(?:Then|Next|Now|Or|Let|But|Actually|Wait|After|First|So|Also|Finally|Because|Since|Note|Maybe|If)\b)"
     r"[A-Z](?![^\n]*\b(?:I|I'\w+|my|me|we)\b)[^\n]*[.!\]\d][ \t]*(?=\n|\Z))"
 )

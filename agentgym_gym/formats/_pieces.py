@@ -12,6 +12,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, UnknownAction
 from agentgym_gym.formats._answer import UNSEEN
 from agentgym_gym.formats._context import is_more_than_a_comment
+from agentgym_gym.formats._labels import FEEDBACK
 from agentgym_gym.formats._phrases import DOUBT
 from agentgym_gym.formats.call_formats import CodeAsAction
 
@@ -64,7 +65,7 @@ _SENTENCE = re.compile(
     r"|because|if|so|to|in|on|at|for|with|what|how|why|who|where|when|which|sorry|please|ok|okay|sure|yes|no"
     r"|none|nothing|null|n/a|nan|undefined|unknown|thanks?|hi|maybe|perhaps|thoughts?|action|actions"
     r"|observation|think(?:ing)?|wait (?:for|until|and)|waiting|pending|guess|h+m+|not|never|and|or|but|now"
-    r"|[bgy](?: [bgy]){4}|first|next|finally|based|given|after|before|once|do|does|did|is"
+    rf"|{FEEDBACK}|first|next|finally|based|given|after|before|once|do|does|did|is"
     r"|are|was|were|can|could|would|should|will|must|may|might|see|tbd|todo|error|invalid)\b",
     re.IGNORECASE,
 )
