@@ -88,8 +88,8 @@ class Template:
         found = self.split(text)
         if found is None:
             return None
-        read = (argument.read(written) for argument, written in zip(self._arguments, found, strict=True))
-        return dict(zip(self.names, read, strict=True))
+        named = zip(self.names, self._arguments, found, strict=True)
+        return {name: argument.read(written) for name, argument, written in named}
 
     def begins(self, text: str) -> bool:
         """Return whether text begins with the words before the first field."""

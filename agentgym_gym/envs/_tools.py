@@ -59,6 +59,7 @@ _ANOTHER = re.compile(r"\bwith\s+action\s+input\s*[:：]", re.IGNORECASE)
 _NOTHING = re.compile(r"(?:\(\s*\)|\{\s*\}|none)?[\s.*`\"'\])]*", re.IGNORECASE)
 # Behind the object, words that go on with its sentence and so may take the action back. A purpose does not.
 _RUNS_ON = re.compile(r"[\s`*\"')\],;—–-]*(?!(?:to|because|since|so|in order|now|as asked)\b)[a-z?]")
+_SHORT = 100  # characters: ten arguments of so many are short, were each written as ``\\U0001f600``
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -85,8 +86,15 @@ class Tool(Action):
 
     def __post_init__(self) -> None:
         self._check_fields()
-        if len(str(self)) > MAX_ACTION_CHARS - len("Action: "):
+        if not self._is_surely_short() and len(str(self)) > MAX_ACTION_CHARS - len("Action: "):
             raise BadArguments(f"an action may have at most {MAX_ACTION_CHARS} characters")
+
+    def _is_surely_short(self) -> bool:
+        """Return whether it is short enough however its characters are escaped, without writing it."""
+        return all(
+            isinstance(value, (int, float)) or value is None or (type(value) is str and len(value) < _SHORT)
+            for value in self.__dict__.values()
+        )
 
     def __str__(self) -> str:
         return f"{self.function} with Action Input: {literal(self.to_json())}"
