@@ -17,20 +17,28 @@
         │   ├── ManyActions            more than one action, so which was meant is a guess
         │   ├── UnknownAction          an action was read, the environment has none of that name
         │   └── BadArguments           the action exists, its arguments do not fit
-        └── Fault                      the environment failed, whatever the agent did
-            ├── ServerUnreachable      no connection could be made: the request was never sent
-            ├── ServerTimeout          the request was sent, no whole reply came in time
-            ├── ConnectionLost         the connection broke while a reply was awaited
-            ├── ServerError            an HTTP status that the protocol has no place for
-            ├── BadReply               the reply is not what the protocol says it is
-            ├── EnvironmentFailed      the server said that the environment failed
-            ├── LeaseLost              the remote environment is no longer ours
-            └── ServerFull             the server has no free environment
+        ├── Fault                      the environment failed, whatever the agent did
+        │   ├── ServerUnreachable      no connection could be made: the request was never sent
+        │   ├── ServerTimeout          the request was sent, no whole reply came in time
+        │   ├── ConnectionLost         the connection broke while a reply was awaited
+        │   ├── ServerError            an HTTP status that the protocol has no place for
+        │   ├── BadReply               the reply is not what the protocol says it is
+        │   ├── EnvironmentFailed      the server said that the environment failed
+        │   ├── LeaseLost              the remote environment is no longer ours
+        │   └── ServerFull             the server has no free environment
+        └── AgentFault                 the agent failed to reply: its model's server, or its own code
+            ├── ModelUnreachable       no connection to the model's server could be made
+            ├── ModelTimeout           it did not reply in time
+            ├── ModelBusy              it takes no more requests for now
+            ├── ModelError             it failed, or the connection broke
+            ├── BadCompletion          what it sent is no completion
+            └── AgentCrashed           the code of an agent raised an error
 
-The three families answer three different questions. A ``SetupError`` is for the person who wrote the
+The four families answer four different questions. A ``SetupError`` is for the person who wrote the
 call. An ``ActionError`` is for the agent: an episode turns it into an observation and goes on. A
-``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. It is
-``transient``: it may be gone when the task is played again, while a ``SetupError`` stays until it is mended.
+``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. So must one
+with an ``AgentFault``, which agents raise: the model was never asked, or was not heard. Both are ``transient``:
+they may be gone when the task is played again, while a ``SetupError`` stays until it is mended.
 
 ``gymnasium.error.ResetNeeded`` is raised as it is when a finished episode is stepped.
 """
@@ -45,8 +53,11 @@ import gymnasium.error
 __all__ = [
     "AccessDenied",
     "ActionError",
+    "AgentCrashed",
+    "AgentFault",
     "AgentGymError",
     "BadArguments",
+    "BadCompletion",
     "BadOption",
     "BadReply",
     "ConnectionLost",
@@ -56,6 +67,10 @@ __all__ = [
     "LeaseLost",
     "ManyActions",
     "MissingExtra",
+    "ModelBusy",
+    "ModelError",
+    "ModelTimeout",
+    "ModelUnreachable",
     "NoAction",
     "NoServer",
     "ServerError",
@@ -220,3 +235,37 @@ class LeaseLost(Fault):
 
 class ServerFull(Fault):
     """The server has no free environment to give."""
+
+
+class AgentFault(AgentGymError):
+    """The agent failed to reply, and not for want of skill: the episode must not be scored."""
+
+    transient = True
+
+    def as_dict(self) -> dict[str, str]:
+        """Return its kind and message, as records hold them."""
+        return {"kind": self.kind, "message": str(self)}
+
+
+class ModelUnreachable(AgentFault):
+    """No connection to the model's server could be made."""
+
+
+class ModelTimeout(AgentFault):
+    """The model's server did not reply within the time allowed."""
+
+
+class ModelBusy(AgentFault):
+    """The model's server takes no more requests for now (HTTP 429 or 503), for longer than was waited."""
+
+
+class ModelError(AgentFault):
+    """The model's server failed (HTTP 5xx), or the connection to it broke."""
+
+
+class BadCompletion(AgentFault):
+    """What the model's server sent is no completion: not JSON, broken off, or without a message."""
+
+
+class AgentCrashed(AgentFault):
+    """The code of an agent raised an error that is none of this library's."""

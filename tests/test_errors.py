@@ -56,9 +56,10 @@ def test_every_error(kind):
     error = make(kind)
     assert error.kind == kind.__name__
     assert inspect.getdoc(kind)
-    families = [f for f in (errors.SetupError, errors.ActionError, errors.Fault) if issubclass(kind, f)]
+    all_families = (errors.SetupError, errors.ActionError, errors.Fault, errors.AgentFault)
+    families = [family for family in all_families if issubclass(kind, family)]
     assert len(families) == (kind is not errors.AgentGymError)
-    assert error.transient is issubclass(kind, errors.Fault)
+    assert error.transient is issubclass(kind, (errors.Fault, errors.AgentFault))
     if kind is not errors.MissingExtra:
         assert str(error) == "what happened"
 

@@ -11,25 +11,31 @@ An episode that a fault ended says nothing about the agent. It is counted, and i
 
 from __future__ import annotations
 
-from agentgym_gym.evaluate.agents import Agent, RandomAgent, ReplayAgent, agent_from, load_oracle
+from agentgym_gym.evaluate.agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.metrics import Summary, summarise
-from agentgym_gym.evaluate.records import EpisodeRecord, read_records
+from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, read_records
 from agentgym_gym.evaluate.runner import evaluate, play_episode
+from agentgym_gym.evaluate.runs import Run, find_runs, read_run
 from agentgym_gym.evaluate.tasks import parse_tasks
 
 __all__ = [
     "Agent",
+    "AgentReply",
     "EpisodeRecord",
     "RandomAgent",
     "ReplayAgent",
+    "Run",
     "RunFolder",
+    "StepRecord",
     "Summary",
     "agent_from",
     "evaluate",
+    "find_runs",
     "load_oracle",
     "parse_tasks",
     "play_episode",
     "read_records",
+    "read_run",
     "summarise",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import importlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,43 +14,75 @@ import numpy as np
 
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of, goal_of, read_records
+from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, TextEnv, env_id_of, goal_of, read_records
 
 if TYPE_CHECKING:
-    import gymnasium
-
+    from agentgym_gym.actions import StepAction
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Agent", "RandomAgent", "ReplayAgent", "agent_from", "load_oracle"]
+__all__ = ["Agent", "AgentReply", "RandomAgent", "ReplayAgent", "agent_from", "load_oracle"]
+
+
+@dataclass(frozen=True)
+class AgentReply:
+    """What an agent replies, with what is known of how the reply came about.
+
+    Attributes:
+        action: What the environment's ``step`` is given; None ends the episode.
+        text: What the agent wrote, as the record shows it; by default what ``action`` says.
+        ending: Why the episode ends, where ``action`` is None: ``gave_up``, ``context_overflow``,
+            ``reply_cut``, or another word.
+        step: What goes into the record's step: tokens, reasoning and the like.
+    """
+
+    action: StepAction | None
+    text: str | None = None
+    ending: str = "gave_up"
+    step: StepRecord = field(default_factory=StepRecord)
 
 
 class Agent(Protocol):
-    """Plays one episode after another.
+    """Plays one episode after another; where several are played at once, each has an agent of its own.
+
+    ``reset`` and ``act`` may be coroutine functions, which are awaited. If they are not, they are called in a
+    thread, unless ``blocking`` is false.
 
     Attributes:
         name: What to call it in a log.
+        blocking: Optional: False where ``reset`` and ``act``, being no coroutine functions, return at once.
+        close: Optional: called, or awaited, when the agent is not needed any more.
+        describe: Optional: returns what made its replies, such as the model and its settings, as JSON
+            values; it stands in the summary of the run.
     """
 
     name: str
 
-    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+    def reset(self, env: Any, observation: str, info: dict[str, Any]) -> Awaitable[None] | None:
         """Begin an episode.
 
         Args:
             env: The environment, to be asked for its ``system_prompt`` or its spaces; not to be stepped.
             observation: What ``env.reset`` returned.
-            info: The info that came with it; `play_episode` sets its ``task_id``, which may be a seed.
+            info: The info that came with it; the runner sets its ``task_id``, which may be a seed, and its
+                ``sample``, which of several episodes of the task this is.
 
         Raises:
             SetupError: The agent cannot play this task; the whole run ends.
+            AgentFault: The agent failed; the episode is not scored.
         """
 
-    def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
-        """Return the next reply: text, a typed action, or None to give up.
+    def act(
+        self, observation: str, info: dict[str, Any]
+    ) -> Awaitable[AgentReply | StepAction | None] | AgentReply | StepAction | None:
+        """Return the next reply: text, a typed action, a function call, an `AgentReply`; None to give up.
 
         Args:
             observation: What the environment said last.
             info: Likewise.
+
+        Raises:
+            SetupError: The agent cannot go on; the whole run ends.
+            AgentFault: The agent failed; the episode is not scored.
         """
 
 
@@ -67,13 +100,14 @@ class RandomAgent:
     """
 
     name = "random"
+    blocking = False
 
     def __init__(self, seed: int = 0) -> None:
         if seed < 0:
             raise BadOption(f"seed={seed} should not be negative")
         self.seed = seed
 
-    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+    def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
         """Begin an episode with a generator of its own.
 
         Raises:
@@ -113,6 +147,7 @@ class ReplayAgent:
     """
 
     name = "replay"
+    blocking = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -127,7 +162,7 @@ class ReplayAgent:
                 self._by_goal[record.env_id, record.goal] = record
         self._replies: Iterator[str] = iter(())
 
-    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+    def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
         """Look the task up.
 
         Raises:

@@ -17,16 +17,14 @@ from agentgym_gym import __version__
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate.records import EpisodeRecord, read_records
+from agentgym_gym.evaluate.runs import EPISODES, SUMMARY
 
 if TYPE_CHECKING:
     from typing import TextIO
 
     from typing_extensions import Self
 
-__all__ = ["EPISODES", "SUMMARY", "RunFolder", "versions"]
-
-EPISODES = "episodes.jsonl"
-SUMMARY = "summary.json"
+__all__ = ["RunFolder", "versions"]
 
 # What must be the same for two parts of one run; averages over anything else would mean nothing.
 _SAME = ("env_id", "agent", "seed", "options")

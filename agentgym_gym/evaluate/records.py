@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._text import shown
@@ -17,11 +17,48 @@ from agentgym_gym.errors import BadOption
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["EpisodeRecord", "env_id_of", "goal_of", "read_records"]
+    from agentgym_gym.aio import AsyncAgentGymEnv
+
+TextEnv: TypeAlias = "gymnasium.Env[str, Any] | AsyncAgentGymEnv"
+"""An environment of text, awaited or not, as agents and records are shown it."""
+
+__all__ = ["EpisodeRecord", "StepRecord", "TextEnv", "env_id_of", "goal_of", "read_records"]
 
 T = TypeVar("T")
 
 _Check: TypeAlias = Callable[[Any], bool]
+
+
+class StepRecord(TypedDict, total=False):
+    """What is known of one reply, in `EpisodeRecord.steps`. What does not apply is left out.
+
+    Attributes:
+        action: The action that was played, as text; None where the reply holds none.
+        parse_error: The kind of the parse error.
+        agent_seconds: Wall-clock seconds until the agent replied.
+        env_seconds: Wall-clock seconds until the environment answered.
+        reasoning: What the model thought, where the server gives it apart from the reply.
+        tool_calls: The calls the model made, each with ``name`` (str), ``arguments`` (str, JSON) and ``id``.
+        finish_reason: Why the model stopped, in the words of its server.
+        prompt_tokens: Tokens of the request, as the server counted them.
+        completion_tokens: Tokens of the reply, those of the reasoning included.
+        reasoning_tokens: How many of these are reasoning.
+        cached_tokens: How many tokens of the request the server had at hand.
+        retries: How often the model was asked again after a fault of its own.
+    """
+
+    action: str | None
+    parse_error: str
+    agent_seconds: float
+    env_seconds: float
+    reasoning: str
+    tool_calls: list[dict[str, str]]
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int
+    cached_tokens: int
+    retries: int
 
 
 @dataclass(frozen=True)
@@ -40,15 +77,24 @@ class EpisodeRecord:
         return_: The sum of the rewards; ``return`` in JSON.
         turns: Turns played.
         terminated: Whether the environment ended the episode.
-        truncated: Whether the turn limit or a fault did. Where neither is true, the agent gave up.
+        truncated: Whether the turn limit or a fault did. Where neither is true, the agent ended it.
         parse_errors: Number of parse errors, by kind.
-        fault: Kind and message of the fault that ended the episode, or None.
+        fault: Kind and message of the environment's fault that ended the episode, or None.
         seconds: Wall-clock seconds, the agent's thinking included.
         rewards: The reward of each turn.
         messages: The observations (role ``user``) and replies (``assistant``) in order. The system prompt is
             the same for all episodes of a run and is not among them.
         counters: What `AgentGymEnv.stats` counted while it was played, the release of a faulted environment
             before it included; None if that is not known, as in files of earlier versions.
+        sample: Which of several episodes of the task, from 0.
+        agent_fault: Kind and message of the agent's fault that ended the episode, or None. Such an episode
+            has no score either.
+        ending: How it ended: ``terminated``, ``truncated``, ``fault``, ``agent_fault``, or by the agent:
+            ``gave_up``, ``context_overflow``, ``reply_cut``, or a word of an agent's own.
+        agent_seconds: Wall-clock seconds in which the agent was waited for.
+        env_seconds: Likewise the environment, its reset included.
+        steps: What is known of each reply; one for each, also for one that ended the episode and was not
+            played.
     """
 
     env_id: str
@@ -67,6 +113,28 @@ class EpisodeRecord:
     rewards: tuple[float, ...]
     messages: tuple[Mapping[str, str], ...]
     counters: Mapping[str, Any] | None = None
+    sample: int = 0
+    agent_fault: Mapping[str, str] | None = None
+    ending: str = ""
+    agent_seconds: float = 0.0
+    env_seconds: float = 0.0
+    steps: tuple[StepRecord, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.ending:  # as in files of earlier versions
+            object.__setattr__(self, "ending", self._usual_ending())
+
+    def _usual_ending(self) -> str:
+        if self.fault is not None or self.agent_fault is not None:
+            return "fault" if self.agent_fault is None else "agent_fault"
+        if self.terminated or self.truncated:
+            return "terminated" if self.terminated else "truncated"
+        return "gave_up"
+
+    @property
+    def scored(self) -> bool:
+        """Whether it says something about the agent: nobody's fault ended it."""
+        return self.fault is None and self.agent_fault is None
 
     @property
     def replies(self) -> tuple[str, ...]:
@@ -90,7 +158,7 @@ class EpisodeRecord:
         for name, check in _CHECKS.items():
             key = name.rstrip("_")
             if key not in value:
-                if name == "counters":
+                if name in _ADDED:
                     continue
                 raise BadOption(f"the episode lacks {key!r}")
             if not check(value[key]):
@@ -99,7 +167,7 @@ class EpisodeRecord:
         return cls(**fields)
 
 
-def env_id_of(env: gymnasium.Env[str, Any]) -> str:
+def env_id_of(env: TextEnv) -> str:
     """Return the id of an environment, made by ``gymnasium.make`` or not."""
     if env.spec is not None:
         return env.spec.id
@@ -185,6 +253,31 @@ def _counted(value: Any) -> bool:
     return all(map(_number, numbers)) and _values(_is(int))(value.get("faults", {}))
 
 
+def _step(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _STEP_CHECKS[key](each) for key, each in value.items() if key in _STEP_CHECKS
+    )
+
+
+def _call(value: Any) -> bool:
+    return _values(_is(str))(value) and {"name", "arguments"} <= set(value)
+
+
+_STEP_CHECKS: dict[str, _Check] = {
+    "action": _or_none(_is(str)),
+    "parse_error": _is(str),
+    "agent_seconds": _number,
+    "env_seconds": _number,
+    "reasoning": _is(str),
+    "tool_calls": _each(_call),
+    "finish_reason": _is(str),
+    "prompt_tokens": _is(int),
+    "completion_tokens": _is(int),
+    "reasoning_tokens": _is(int),
+    "cached_tokens": _is(int),
+    "retries": _is(int),
+}
+
 _CHECKS: dict[str, _Check] = {
     "env_id": _is(str),
     "agent": _is(str),
@@ -202,5 +295,14 @@ _CHECKS: dict[str, _Check] = {
     "rewards": _each(_number),
     "messages": _each(_message),
     "counters": _or_none(_counted),
+    "sample": _is(int),
+    "agent_fault": _or_none(_values(_is(str))),
+    "ending": _is(str),
+    "agent_seconds": _number,
+    "env_seconds": _number,
+    "steps": _each(_step),
 }
 """What each field of a record may hold in JSON."""
+
+_ADDED = frozenset({"counters", "sample", "agent_fault", "ending", "agent_seconds", "env_seconds", "steps"})
+"""Fields that files of earlier versions do not have."""

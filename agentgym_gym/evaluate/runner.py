@@ -132,7 +132,7 @@ class _Episode:
                 return
             if isinstance(reply, Action):
                 reply = _rendered(env, reply)
-            reply = scrub(reply)
+            reply = scrub(str(reply))
             self._note("assistant", reply)
             observation, reward = self._step(env, reply)
             self._note("user", observation)
