@@ -36,9 +36,9 @@
 
 The four families answer four different questions. A ``SetupError`` is for the person who wrote the
 call. An ``ActionError`` is for the agent: an episode turns it into an observation and goes on. A
-``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. So must one
-with an ``AgentFault``, which agents raise: the model was never asked, or was not heard. Both are ``transient``:
-they may be gone when the task is played again, while a ``SetupError`` stays until it is mended.
+``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. So must
+one with an ``AgentFault``, which agents raise: the model was never asked, or was not heard. Both are
+``transient``: they may be gone when the task is played again, while a ``SetupError`` stays until mended.
 
 ``gymnasium.error.ResetNeeded`` is raised as it is when a finished episode is stepped.
 """

@@ -16,7 +16,7 @@ from agentgym_gym.cli.names import Own, know
 from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.cli.sources import Probe, Source, probe, source_of
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.folder import versions
+from agentgym_gym.evaluate.facts import versions
 
 if TYPE_CHECKING:
     from agentgym_gym._headers import HiddenHeaders

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agentgym_gym import evaluate as evaluation
-from agentgym_gym._http.limits import DEFAULT_TIMEOUT
-from agentgym_gym._options import EnvOptions
-from agentgym_gym._text import redact
-from agentgym_gym.cli.console import err, out, print_table
-from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, Name, json_object, resolve
+from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, json_object
 from agentgym_gym.cli.options import (
     ActionFormat,
     Header,
@@ -25,32 +19,68 @@ from agentgym_gym.cli.options import (
     Timeout,
     headers_of,
 )
-from agentgym_gym.cli.sources import probe
-from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.errors import NoServer
+from agentgym_gym.cli.plans import AgentPlan, EnvironmentPlan, RunPlan, read_plan
+from agentgym_gym.cli.runs import play
+from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agentgym_gym.catalogue import Environment
-    from agentgym_gym.cli.names import Chosen
-    from agentgym_gym.evaluate import EpisodeRecord, RunFolder, Summary
+    from collections.abc import Mapping
 
 __all__ = ["evaluate"]
 
-_INTERRUPTED = 130  # the status a shell gives a command that Ctrl-C ended
+_MODEL, _RUN = "Options of a model", "Options of the run"
 
 
 def evaluate(
-    name: Name,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="Which environment: its id or its name, or MODULE:ID; or a TOML file of several runs.",
+        ),
+    ],
     *,
     agent: Annotated[
-        str, typer.Option(help="Who plays: oracle, random, or replay:FILE, an earlier episodes.jsonl.")
-    ],
-    tasks: Annotated[str, typer.Option(help=TASKS_HELP)],
-    out_: Annotated[Path, typer.Option("--out", help="Folder for episodes.jsonl and summary.json.")],
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of an agent that draws.")] = 0,
+        str | None,
+        typer.Option(
+            help="Who plays: oracle, random, replay:FILE, an earlier episodes.jsonl, or MODULE:NAME of your "
+            "own; --model for a model."
+        ),
+    ] = None,
+    tasks: Annotated[str | None, typer.Option(help=TASKS_HELP + " By default all.")] = None,
+    out_: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for episodes.jsonl and summary.json; by default below runs/."),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Episodes of each task; by default 1.", rich_help_panel=_RUN)
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Episodes at once; by default 16.", rich_help_panel=_RUN)
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in that folder.", rich_help_panel=_RUN)
+    ] = False,
+    retry_faulted: Annotated[
+        bool,
+        typer.Option(
+            "--retry-faulted",
+            help="With --resume: play those episodes anew that a fault ended.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Seed of an agent that draws; a model is sent one only where this is given.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(help="A TOML or JSON file with prices per million tokens.", rich_help_panel=_RUN),
+    ] = None,
     server: Annotated[
         str | None,
         typer.Option(
@@ -58,7 +88,11 @@ def evaluate(
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
+        str | None,
+        typer.Option(
+            help="Which split the tasks are of; by default test, where there is one, else dev or the first; "
+            "in a file any."
+        ),
     ] = None,
     action_format: ActionFormat = None,
     parser: Parser = None,
@@ -67,132 +101,187 @@ def evaluate(
     timeout: Timeout = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A model behind OpenAI's chat protocol, by its name; repeat it for several.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where it is served, such as http://127.0.0.1:8000/v1; by default OpenAI's.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    api_key_variable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The environment variable that holds the key; by default OPENAI_API_KEY.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    launch: Annotated[
+        Literal["sglang", "vllm", "transformers"] | None,
+        typer.Option(help="Start this engine's server for --model-path.", rich_help_panel=_MODEL),
+    ] = None,
+    model_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="The model it serves: a folder, a name, or a pattern such as 'ckpts/*'; may be repeated.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    engine_arguments: Annotated[
+        str,
+        typer.Option(
+            metavar="'WORDS'",
+            help="More arguments of the engine.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "",
+    tools: Annotated[
+        Literal["none", "native"] | None,
+        typer.Option(help="native: actions are tool calls; by default text.", rich_help_panel=_MODEL),
+    ] = None,
+    prompt: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A prompt of your own, with examples if you like.", rich_help_panel=_MODEL
+        ),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help="What is sent of the conversation: all, last:K turns, or tokens:N; by default all.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens of a reply.", rich_help_panel=_MODEL)
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="0 always takes the likeliest.", rich_help_panel=_MODEL)
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the probability drawn from.", rich_help_panel=_MODEL),
+    ] = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(help="A text at which a reply ends; repeat it for several.", rich_help_panel=_MODEL),
+    ] = None,
+    sampling: Annotated[
+        str,
+        typer.Option(
+            metavar="JSON", help="More parameters of the request, as a JSON object.", rich_help_panel=_MODEL
+        ),
+    ] = "{}",
+    on_cut_reply: Annotated[
+        Literal["end", "play"] | None,
+        typer.Option(
+            help="What is done with a reply cut by length: by default it ends the episode.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    keep_reasoning: Annotated[
+        bool,
+        typer.Option("--keep-reasoning", help="Send back what the model thought.", rich_help_panel=_MODEL),
+    ] = False,
+    model_timeout: Annotated[
+        float | None, typer.Option(help="Seconds allowed for a reply.", rich_help_panel=_MODEL)
+    ] = None,
+    retry_seconds: Annotated[
+        float | None,
+        typer.Option(help="Seconds in which the model's faults are tried again.", rich_help_panel=_MODEL),
+    ] = None,
 ) -> None:
-    """Let an agent play tasks, and keep its score.
+    """Let an agent or a model play tasks, and keep its score.
 
-    An episode that a failure of the environment ended is counted and not scored. Exits with 1 if that
-    happened to every episode.
+    An episode that a failure of the environment or of the model's server ended is counted and not scored.
+    Exits with 1 if that happened to every episode.
     """
-    chosen, headers, more = resolve(name), headers_of(header), json_object(env_kwargs)
-    options: dict[str, Any] = {
+    of_run: dict[str, Any] = {
+        "out": None if out_ is None else str(out_),
+        "samples": samples,
+        "concurrency": concurrency,
+        "seed": seed,
+        "prices": None if prices is None else str(prices),
+    }
+    of_environment: dict[str, Any] = {
+        "tasks": tasks,
         "split": split,
+        "server": server,
         "action_format": action_format,
         "parser": parser,
         "on_unknown": on_unknown,
+        "max_turns": max_turns,
+        "timeout": timeout,
+        "env_kwargs": json_object(env_kwargs) or None,
     }
-    asked = {**options, "server": server, "timeout": timeout, "headers": headers or None}
-    env = chosen.make(more, asked, max_turns)
-    with contextlib.closing(env):
-        player = evaluation.agent_from(agent, chosen.environment, seed)
-        wanted = chosen.tasks(tasks, split)
-        run = {
-            "env_id": chosen.id,
-            "agent": agent,
-            "tasks": tasks,
-            "seed": seed,
-            "options": _options(chosen, options, more, max_turns),
-        }
-        own = env.unwrapped
-        if chosen.environment is not None and isinstance(own, AgentGymEnv):
-            run["timeout"] = DEFAULT_TIMEOUT if timeout is None else timeout
-            run["server"] = [redact(url) for url in own.servers]
-            _see_that_one_answers(chosen.environment, own.servers, headers)
-        interrupted = False
-        folder = evaluation.RunFolder(out_, run, resume=resume)
-        try:
-            with folder:
-                left = folder.remaining(wanted)
-                with _progress(folder, len(wanted), len(left)) as on_episode:
-                    evaluation.evaluate(env, player, left, on_episode=on_episode)
-        except KeyboardInterrupt:
-            interrupted = True
-    summary = folder.summary
-    _print(summary, f"{chosen.id} by {agent}", out_)
-    if interrupted:
-        err.print("Interrupted; --resume goes on from here.")
-        raise typer.Exit(_INTERRUPTED)
-    if summary.episodes and not summary.scored:
-        raise typer.Exit(1)
+    of_model: dict[str, Any] = {
+        "base_url": base_url,
+        "api_key_variable": api_key_variable,
+        "launch": launch,
+        "engine_arguments": shlex.split(engine_arguments) or None,
+        "tools": tools,
+        "prompt": None if prompt is None else str(prompt),
+        "history": history,
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+        "top_p": top_p,
+        "stop": stop or None,
+        "sampling": json_object(sampling, "--sampling", '{"top_k": 20}') or None,
+        "on_cut_reply": on_cut_reply,
+        "keep_reasoning": keep_reasoning or None,
+        "model_timeout": model_timeout,
+        "retry_seconds": retry_seconds,
+    }
+    of_run, of_environment, of_model = map(_given, (of_run, of_environment, of_model))
+    agents = _agents(agent, model or [], model_path or [], of_model)
+    if name.endswith(".toml"):
+        if agents or of_environment or of_model:
+            named = ", ".join(map(_option, [*of_environment, *of_model, *(["agent"] if agents else [])]))
+            raise BadOption(f"{named}: what a run file says cannot be given as an option too")
+        plan = replace(read_plan(Path(name)), **of_run)
+    else:
+        if not agents:
+            raise BadOption("who plays? Give --agent, --model, or --launch with --model-path")
+        plan = RunPlan(environments=[EnvironmentPlan(id=name, **of_environment)], agents=agents, **of_run)
+    play(plan, headers=headers_of(header), resume=resume, retry_faulted=retry_faulted)
 
 
-def _options(
-    chosen: Chosen, given: Mapping[str, Any], more: Mapping[str, Any], max_turns: int | None
-) -> dict[str, Any]:
-    """Return what the episodes depend on, for the summary: a run is gone on with by the same alone."""
-    public = {name: value for name, value in more.items() if name not in {"headers", "server"}}
-    if chosen.environment is None:
-        return {"max_turns": max_turns, **public}
-    usual = {"action_format": EnvOptions.action_format, "parser": EnvOptions.parser}
-    turns = chosen.environment.max_turns if max_turns is None else max_turns or None
-    shown = {name: usual.get(name) if value is None else value for name, value in given.items()}
-    return {**shown, "max_turns": turns, **public}
-
-
-def _see_that_one_answers(
-    environment: Environment, servers: Sequence[str], headers: Mapping[str, str]
-) -> None:
-    """Tell of a mistyped address now, and not by a folder full of faults.
+def _agents(
+    agent: str | None, models: list[str], paths: list[str], of_model: Mapping[str, Any]
+) -> list[AgentPlan]:
+    """Return the agents that the options name.
 
     Raises:
-        NoServer: No server is there, or it is another environment's.
+        BadOption: They do not go together.
     """
-    probes = [probe(server, environment, headers) for server in servers]
-    if all(found.problem for found in probes):
-        told = "; ".join(f"{found.url}: {found.problem}" for found in probes)
-        raise NoServer(f"there is no {environment.name} to play on: {told}")
+    if agent is not None:
+        if models or paths or of_model:
+            raise BadOption("--agent is for agents without a model: leave out the options of a model")
+        return [AgentPlan(agent=agent)]
+    if "launch" in of_model:
+        if not paths or len(models) > 1:
+            raise BadOption("--launch serves --model-path; --model, at most one, is the name it is served by")
+        served = models[0] if models else None
+        return [AgentPlan(model=served, model_path=path, **of_model) for path in paths]
+    if paths:
+        raise BadOption("--model-path is what --launch serves: give both")
+    if of_model and not models:
+        raise BadOption(f"{', '.join(map(_option, of_model))}: these need --model, or --launch")
+    return [AgentPlan(model=model, **of_model) for model in models]
 
 
-@contextlib.contextmanager
-def _progress(folder: RunFolder, tasks: int, left: int) -> Iterator[Callable[[EpisodeRecord], None]]:
-    """Show a progress bar on standard error where that is a terminal; yield what takes each episode."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
-        bar = progress.add_task("episodes", total=tasks, completed=tasks - left)
-
-        def take(record: EpisodeRecord) -> None:
-            folder.add(record)
-            progress.advance(bar)
-
-        yield take
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def _print(summary: Summary, title: str, folder: Path) -> None:
-    share, interval = summary.parse_error_share, summary.success_interval
-    row = {
-        "episodes": str(summary.episodes),
-        "faulted": str(summary.faulted),
-        "success": _decimal(summary.success_rate),
-        "95 %": "-" if interval is None else "{:.2f} to {:.2f}".format(*interval),
-        "score": _decimal(summary.mean_score),
-        "turns": _decimal(summary.mean_turns),
-        "parse errors": "-" if share is None else f"{share:.1%}",
-        "seconds": f"{summary.seconds:.1f}",
-    }
-    print_table(list(row), [list(row.values())], title=title)
-    for kind, count in summary.faults.items():
-        out.print(f"{count} ended by {kind}; not scored.")
-    if line := _counters(summary.counters):
-        out.print(line, soft_wrap=True)
-    out.print(f"Written to {folder}.", soft_wrap=True)
-
-
-def _counters(counters: Mapping[str, Any]) -> str:
-    """Say in one line what was counted; nothing where nothing was."""
-    if not counters["requests"]:
-        return ""
-    parts = [f"{counters['requests']} requests"]
-    if counters["retries"]:
-        parts.append(f"{counters['retries']} of them tries again")
-    if counters["reconnects"]:
-        parts.append(f"{counters['reconnects']} reconnects")
-    if counters["faults"]:
-        parts.append("faults: " + ", ".join(f"{n} {kind}" for kind, n in sorted(counters["faults"].items())))
-    if counters["queued"]:
-        parts.append(f"{counters['queued']:.1f} seconds queued")
-    if counters["uncounted"]:
-        parts.append(f"{counters['uncounted']} of {counters['episodes']} episodes not counted")
-    return "; ".join(parts) + "."
-
-
-def _decimal(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

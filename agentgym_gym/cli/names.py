@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -14,12 +15,15 @@ import gymnasium
 import typer
 from gymnasium.envs.registration import find_highest_version, parse_env_id
 
+from agentgym_gym._base_env import public_spec
+from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.data.items import Seeds, items_of
 from agentgym_gym.errors import AgentGymError, BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.evaluate.records import TextEnv
 
 __all__ = [
     "OURS",
@@ -83,6 +87,11 @@ class Chosen:
         """
         return [item.task_id for item in items_of(self.source, text, split)]
 
+    def evaluation_split(self) -> str | None:
+        """Return the split that models are measured on: ``test``, else ``dev``, else the first."""
+        splits = [] if self.environment is None else list(self.environment.splits)
+        return next((name for name in ("test", "dev") if name in splits), splits[0] if splits else None)
+
     def make(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
     ) -> gymnasium.Env[str, Any]:
@@ -96,6 +105,47 @@ class Chosen:
         Raises:
             BadOption: It cannot be made with these.
         """
+        arguments = self._arguments(env_kwargs, own, max_turns)
+        try:
+            return gymnasium.make(self.name, **{"disable_env_checker": True, **arguments})
+        except AgentGymError:
+            raise
+        except Exception as error:  # another's constructor may raise anything
+            raise BadOption(f"{self.id} cannot be made: {type(error).__name__}: {error}") from error
+
+    def maker(
+        self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
+    ) -> Callable[[], TextEnv]:
+        """Return what makes it, again and again, for the runner: AgentGym's to be awaited.
+
+        Args:
+            env_kwargs: As for `make`.
+            own: Likewise.
+            max_turns: Likewise.
+
+        Raises:
+            BadOption: It cannot be made with these.
+        """
+        if self.environment is None:
+            return partial(self.make, env_kwargs, own, max_turns)
+        spec = gymnasium.spec(self.id)
+        arguments = {**spec.kwargs, **self._arguments(env_kwargs, own, max_turns)}
+
+        def make() -> TextEnv:
+            env = AsyncAgentGymEnv(**arguments)
+            env.spec = public_spec(spec)
+            return env
+
+        return make
+
+    def _arguments(
+        self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
+    ) -> dict[str, Any]:
+        """Return all arguments that it is made with.
+
+        Raises:
+            BadOption: It does not take one, or one is given twice.
+        """
         given = {name: value for name, value in own.items() if value is not None}
         refuse_twice([*given, *(["max_turns"] if max_turns is not None else [])], env_kwargs)
         if self.environment is None:
@@ -106,12 +156,7 @@ class Chosen:
                 given["max_episode_steps"] = max_turns or -1  # by which gymnasium sets no limit
         elif max_turns is not None:
             given["max_turns"] = max_turns or None
-        try:
-            return gymnasium.make(self.name, **{"disable_env_checker": True, **given, **env_kwargs})
-        except AgentGymError:
-            raise
-        except Exception as error:  # another's constructor may raise anything
-            raise BadOption(f"{self.id} cannot be made: {type(error).__name__}: {error}") from error
+        return {**given, **env_kwargs}
 
 
 def resolve(name: str) -> Chosen:
@@ -177,8 +222,13 @@ def complete_name(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def json_object(text: str) -> dict[str, Any]:
-    """Return what ``--env-kwargs`` gives.
+def json_object(text: str, option: str = "--env-kwargs", example: str = '{"size": 5}') -> dict[str, Any]:
+    """Return what an option gives that takes a JSON object.
+
+    Args:
+        text: Its value.
+        option: Its name.
+        example: What could stand there.
 
     Raises:
         BadOption: It is not a JSON object.
@@ -186,9 +236,9 @@ def json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadOption(f"--env-kwargs {text!r:.80} is not JSON: {error}") from None
+        raise BadOption(f"{option} {text!r:.80} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise BadOption(f"--env-kwargs {text!r:.80} should be a JSON object, such as '{{\"size\": 5}}'")
+        raise BadOption(f"{option} {text!r:.80} should be a JSON object, such as '{example}'")
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import zlib
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import StepAction
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Agent", "AgentReply", "RandomAgent", "ReplayAgent", "agent_from", "load_oracle"]
+__all__ = ["Agent", "AgentReply", "RandomAgent", "ReplayAgent", "agent_from", "load_oracle", "maker_from"]
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Agent(Protocol):
 class RandomAgent:
     """Samples the action space of any text environment.
 
-    Its replies in a task depend only on its seed and the task: the ``task_id`` of the info, or the first
-    observation where there is none.
+    Its replies depend only on its seed, the task (the ``task_id`` of the info, or the first observation where
+    there is none) and the sample.
 
     Args:
         seed: Any whole number from 0.
@@ -117,7 +117,8 @@ class RandomAgent:
         try:
             self._space = copy.deepcopy(space)  # seeding the environment's would meddle with it
             task = info.get("task_id", zlib.crc32(observation.encode("utf-8", "surrogatepass")))
-            self._space.seed(int(np.random.SeedSequence([self.seed, task]).generate_state(1)[0]))
+            drawn_from = [self.seed, task, *([info["sample"]] if info.get("sample") else [])]
+            self._space.seed(int(np.random.SeedSequence(drawn_from).generate_state(1)[0]))
             drawn = copy.deepcopy(self._space).sample()
         except (AttributeError, NotImplementedError):  # None, or no space
             drawn = None
@@ -216,4 +217,30 @@ def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Age
         return RandomAgent(seed)
     if kind == "replay" and file:
         return ReplayAgent(Path(file))
-    raise BadOption(f"agent {spec!r:.80} is not one of 'oracle', 'random' and 'replay:FILE'")
+    raise BadOption(f"agent {spec!r:.80} is not one of 'oracle', 'random', 'replay:FILE' and 'MODULE:NAME'")
+
+
+def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Callable[[], Agent]:
+    """Return what makes an agent by its specification, one for each episode that is played at once.
+
+    Args:
+        spec: As for `agent_from`; or ``MODULE:NAME``, the import path of a class or function of your own,
+            which is called without arguments and returns an agent.
+        environment: As for `agent_from`.
+        seed: Likewise.
+
+    Raises:
+        BadOption: There is no such agent.
+    """
+    module, _, name = spec.partition(":")
+    if module in {"", "oracle", "random", "replay"} or not name:
+        first = agent_from(spec, environment, seed)  # a file is read once
+        return lambda: copy.copy(first) if module == "replay" else agent_from(spec, environment, seed)
+    try:
+        made_by = getattr(importlib.import_module(module), name)
+    except Exception as error:  # a module may raise anything
+        raise BadOption(f"cannot import the agent {spec!r:.80}: {type(error).__name__}: {error}") from error
+    if not callable(made_by):
+        raise BadOption(f"the agent {spec!r:.80} should be a class or a function that returns an agent")
+    own: Callable[[], Agent] = made_by
+    return own

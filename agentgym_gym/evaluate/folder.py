@@ -2,83 +2,109 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import platform
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym import __version__
-from agentgym_gym.errors import BadOption
+from filelock import FileLock, Timeout
+
+from agentgym_gym.errors import BadOption, InUse
+from agentgym_gym.evaluate.facts import git_state, versions
 from agentgym_gym.evaluate.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate.records import EpisodeRecord, read_records
-from agentgym_gym.evaluate.runs import EPISODES, SUMMARY
+from agentgym_gym.evaluate.runs import EPISODES, SUMMARY, counting
 
 if TYPE_CHECKING:
     from typing import TextIO
 
     from typing_extensions import Self
 
-__all__ = ["RunFolder", "versions"]
+__all__ = ["RunFolder"]
 
 # What must be the same for two parts of one run; averages over anything else would mean nothing.
 _SAME = ("env_id", "agent", "seed", "options")
+_SAME_IF_KNOWN = ("agent_settings", "system_prompt")  # summaries of earlier versions lack these
+
+_LOCK = ".lock"
 
 
 class RunFolder:
     """Keeps the episodes of a run: a line each in ``episodes.jsonl``, and ``summary.json`` over all of them.
 
     The summary is written when the run begins and when it ends, also by an error. Its ``run.finished`` says
-    whether all tasks were played.
+    whether all episodes were played. One process at a time writes into a folder.
 
     Args:
         path: The folder; created if it does not exist.
         run: Facts about the run for the summary, as JSON values: environment, agent, options and the like.
             ``headers`` in it are left out, since they may hold tokens.
         resume: Whether to go on with a run that is in the folder.
+        planned: Task and sample of each episode of the run, by which it is known whether it is finished; by
+            default it is where no error ended it.
 
     Attributes:
+        path: The folder.
+        run: The facts about the run.
         records: The episodes so far, including those of a run that was resumed.
 
     Raises:
+        InUse: Another run writes into the folder.
         BadOption: The folder holds a run and ``resume`` is false, or one of something else; or it cannot be
             written to.
     """
 
-    def __init__(self, path: Path, run: Mapping[str, Any], *, resume: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        run: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        planned: Iterable[tuple[int, int]] | None = None,
+    ) -> None:
         self.path = path
         self.records: list[EpisodeRecord] = []
-        self._run = _without_headers(run)
+        self.run = _without_headers(run)
+        self._planned = None if planned is None else list(planned)
         self._began = time.monotonic()
+        self._git = git_state()
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._file = self._continue() if resume and self._episodes.exists() else self._start()
+            self._lock = _locked(path)
+            try:
+                self._file = self._continue() if resume and self._episodes.exists() else self._start()
+            except BaseException:
+                self._lock.release()
+                raise
         except OSError as error:
             raise BadOption(f"cannot write to {path}: {error.strerror or error}") from error
 
     @property
     def summary(self) -> Summary:
-        """The counts so far, without faulted episodes whose task was played again later.
+        """The figures of the episodes that count.
 
-        The counters include those episodes too, since their requests were sent.
+        The counters include the others too, since their requests were sent.
         """
-        last: list[EpisodeRecord] = []
-        seen: set[int] = set()
-        for record in reversed(self.records):
-            if record.fault is None or record.task_id not in seen:
-                last.append(record)
-            seen.add(record.task_id)
-        return replace(summarise(last), counters=counted(self.records))
+        return replace(summarise(counting(self.records)), counters=counted(self.records))
 
-    def remaining(self, tasks: Iterable[int]) -> list[int]:
-        """Return the tasks that were not played, or whose episode a fault ended."""
-        played = {record.task_id for record in self.records if record.fault is None}
-        return [task for task in tasks if task not in played]
+    def remaining(
+        self, episodes: Iterable[tuple[int, int]], *, retry_faulted: bool = False
+    ) -> list[tuple[int, int]]:
+        """Return the episodes that were not played.
+
+        Args:
+            episodes: Task and sample of each.
+            retry_faulted: Whether those that a fault ended, and no later attempt made good, are among them.
+        """
+        played = {
+            (record.task_id, record.sample) for record in self.records if record.scored or not retry_faulted
+        }
+        return [episode for episode in episodes if episode not in played]
 
     def add(self, record: EpisodeRecord) -> None:
         """Record an episode at once."""
@@ -91,10 +117,14 @@ class RunFolder:
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        self._file.close()
-        if error_type is not None and not self.records:
-            self._episodes.unlink()  # nothing was played: another attempt need not be told to resume
-        self._write_summary(finished=error_type is None)
+        try:
+            self._file.close()
+            if error_type is not None and not self.records:
+                self._episodes.unlink()  # nothing was played: another attempt need not be told to resume
+            finished = error_type is None if self._planned is None else not self.remaining(self._planned)
+            self._write_summary(finished=finished)
+        finally:
+            self._lock.release()
 
     @property
     def _episodes(self) -> Path:
@@ -121,36 +151,28 @@ class RunFolder:
             return
         try:
             before = json.loads(summary.read_bytes())["run"]
-            different = [key for key in _SAME if before.get(key) != self._run.get(key)]
+            keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
+            different = [key for key in keys if before.get(key) != self.run.get(key)]
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BadOption(f"{summary} is not the summary of a run") from None
         if different:
             key = different[0]
             raise BadOption(
-                f"{self.path} holds a run with {key} {before.get(key)!r}, not {self._run.get(key)!r}: "
-                "resume with the same, or choose another folder"
+                f"{self.path} holds a run with {key} {before.get(key)!r:.300}, not "
+                f"{self.run.get(key)!r:.300}: resume with the same, or choose another folder"
             )
 
     def _write_summary(self, *, finished: bool) -> None:
         run = {
-            **self._run,
+            **self.run,
             "finished": finished,
             "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "wall_seconds": time.monotonic() - self._began,
             "versions": versions(),
+            "git": self._git,
+            "process": os.getpid(),
         }
         _write_atomically(self.path / SUMMARY, {**self.summary.to_json(), "run": run})
-
-
-def versions(*others: str) -> dict[str, str | None]:
-    """Return the versions of Python, this library, its dependencies and other packages; None if missing."""
-    found: dict[str, str | None] = {"python": platform.python_version(), "agentgym-gym": __version__}
-    for package in ("gymnasium", "httpx", "numpy", *others):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = None
-    return found
 
 
 def _write_atomically(path: Path, value: Any) -> None:
@@ -170,3 +192,22 @@ def _without_headers(run: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in run.items()
         if name != "headers"
     }
+
+
+def _locked(folder: Path) -> FileLock:
+    """Return the lock on a folder, which the system releases when this process ends, however it does.
+
+    Raises:
+        InUse: Another run has it.
+    """
+    lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        by = ""
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            by = f" (process {json.loads((folder / SUMMARY).read_bytes())['run']['process']})"
+        raise InUse(
+            f"another run{by} writes into {folder}: wait for its end, or choose another folder"
+        ) from None
+    return lock

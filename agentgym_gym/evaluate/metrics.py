@@ -24,7 +24,8 @@ class Summary:
     Attributes:
         episodes: How many there are.
         scored: How many of them no fault ended. All averages are over these.
-        faults: How many episodes ended by a fault, by its kind.
+        faults: How many episodes ended by a fault of the environment, by its kind.
+        agent_faults: How many ended by a fault of the agent, by its kind.
         mean_score: Mean final score.
         success_rate: Share of tasks solved, among the episodes of which the environment says it.
         success_interval: Least and greatest rate that the episodes leave likely: Wilson's interval at 95 %.
@@ -37,6 +38,7 @@ class Summary:
     episodes: int
     scored: int
     faults: Mapping[str, int]
+    agent_faults: Mapping[str, int]
     mean_score: float | None
     success_rate: float | None
     success_interval: tuple[float, float] | None
@@ -58,14 +60,15 @@ class Summary:
 def summarise(records: Iterable[EpisodeRecord]) -> Summary:
     """Count and average over episodes."""
     records = list(records)
-    scored = [record for record in records if record.fault is None]
+    scored = [record for record in records if record.scored]
     successes = [float(record.success) for record in scored if record.success is not None]
     turns = sum(record.turns for record in scored)
     unread = sum(sum(record.parse_errors.values()) for record in scored)
     return Summary(
         episodes=len(records),
         scored=len(scored),
-        faults=dict(sorted(Counter(r.fault["kind"] for r in records if r.fault is not None).items())),
+        faults=_kinds(record.fault for record in records),
+        agent_faults=_kinds(record.agent_fault for record in records),
         mean_score=_mean([record.score or 0.0 for record in scored]),
         success_rate=_mean(successes),
         success_interval=wilson(sum(successes), len(successes)),
@@ -74,6 +77,10 @@ def summarise(records: Iterable[EpisodeRecord]) -> Summary:
         seconds=math.fsum(record.seconds for record in records),
         counters=counted(records),
     )
+
+
+def _kinds(faults: Iterable[Mapping[str, str] | None]) -> dict[str, int]:
+    return dict(sorted(Counter(fault["kind"] for fault in faults if fault is not None).items()))
 
 
 def counted(records: Iterable[EpisodeRecord]) -> dict[str, Any]:

@@ -1,63 +1,35 @@
-"""The runner: plays episodes and records them."""
+"""The runner: plays episodes, one after another or many at once, and hands over their records."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http.limits import Stats
-from agentgym_gym._text import scrub
-from agentgym_gym.actions import Action
-from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.errors import AgentGymError, BadOption, Fault
-from agentgym_gym.evaluate.records import EpisodeRecord, env_id_of, goal_of
+from agentgym_gym.errors import AgentFault, BadOption
+from agentgym_gym.evaluate.episode import EpisodeInPlay
+from agentgym_gym.evaluate.sessions import OwnThread, Session, call_here
 
 if TYPE_CHECKING:
     import gymnasium
 
     from agentgym_gym.evaluate.agents import Agent
+    from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
+    from agentgym_gym.evaluate.sessions import Caller
 
-__all__ = ["evaluate", "play_episode"]
+__all__ = ["Part", "evaluate", "evaluate_async", "play_episode", "play_parts"]
 
 T = TypeVar("T")
 
-
-def evaluate(
-    env: gymnasium.Env[str, Any],
-    agent: Agent,
-    tasks: Iterable[int],
-    *,
-    on_episode: Callable[[EpisodeRecord], object] | None = None,
-) -> list[EpisodeRecord]:
-    """Play tasks one after another.
-
-    Args:
-        env: The environment: any of gymnasium whose observations and actions are text.
-        agent: The agent.
-        tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
-        on_episode: Called with each record as soon as its episode is over, so that an interrupted run keeps
-            what was played.
-
-    Returns:
-        A record for each task. An episode that could not be begun or was ended by a fault is among them,
-        with its fault and without a score.
-
-    Raises:
-        SetupError: Nothing can be played without a change of set-up.
-    """
-    records = []
-    for task_id in tasks:
-        record = play_episode(env, agent, task_id)
-        records.append(record)
-        if on_episode is not None:
-            on_episode(record)
-    return records
+_CLOSE_SECONDS = 30.0  # for an environment and an agent that are not needed any more
+_FAULTS_IN_A_ROW = 20  # at least, of the agent: then something is wrong that stays so
 
 
-def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> EpisodeRecord:
+def play_episode(
+    env: gymnasium.Env[str, Any], agent: Agent, task_id: int, *, sample: int = 0
+) -> EpisodeRecord:
     """Play one task.
 
     The score of an environment that is not AgentGym's is the sum of its rewards, and ``success`` is what its
@@ -68,161 +40,273 @@ def play_episode(env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> Ep
         agent: The agent. Its typed actions are rendered in the environment's format, so that the record holds
             what was played.
         task_id: The task, or the seed.
+        sample: Which of several episodes of the task this is.
 
     Raises:
         SetupError: It cannot be played without a change of set-up.
         BadOption: The environment says something that is not text.
     """
-    began = time.monotonic()
-    stats = getattr(env.unwrapped, "stats", None)
-    before = stats.copy() if isinstance(stats, Stats) else None
-    episode = _Episode() if isinstance(env.unwrapped, AgentGymEnv) else _OtherEpisode()
-    try:
-        episode.play(env, agent, task_id)
-    except Fault as fault:
-        episode.fault = fault.as_dict()
-        episode.truncated = True
-    whole = episode.fault is None
-    return EpisodeRecord(
-        env_id=env_id_of(env),
-        agent=agent.name,
-        task_id=task_id,
-        goal=goal_of(episode.info),
-        score=episode.score if whole else None,
-        success=episode.success if whole else None,
-        return_=sum(episode.rewards),
-        turns=len(episode.rewards),
-        terminated=episode.terminated,
-        truncated=episode.truncated,
-        parse_errors=dict(episode.parse_errors),
-        fault=episode.fault,
-        seconds=time.monotonic() - began,
-        rewards=tuple(episode.rewards),
-        messages=tuple(episode.messages),
-        counters=stats.since(before).as_dict() if stats is not None and before is not None else None,
-    )
+    return _completed(EpisodeInPlay(Session(env, call_here), agent, call_here).play(task_id, sample), agent)
 
 
-class _Episode:
-    """What has happened so far."""
+def evaluate(
+    env: gymnasium.Env[str, Any],
+    agent: Agent,
+    tasks: Iterable[int],
+    *,
+    samples: int = 1,
+    on_episode: Callable[[EpisodeRecord], object] | None = None,
+) -> list[EpisodeRecord]:
+    """Play tasks one after another.
 
-    def __init__(self) -> None:
-        self.info: dict[str, Any] = {}
-        self.rewards: list[float] = []
-        self.parse_errors: Counter[str] = Counter()
-        self.messages: list[dict[str, str]] = []
-        self.fault: dict[str, str] | None = None
-        self.terminated = self.truncated = False
+    Args:
+        env: The environment: any of gymnasium whose observations and actions are text.
+        agent: The agent.
+        tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
+        samples: Episodes of each task, from 1.
+        on_episode: Called with each record as soon as its episode is over, so that an interrupted run keeps
+            what was played.
 
-    @property
-    def score(self) -> float:
-        return float(self.info["score"])
-
-    @property
-    def success(self) -> bool | None:
-        return bool(self.info["success"])
-
-    def play(self, env: gymnasium.Env[str, Any], agent: Agent, task_id: int) -> None:
-        observation = self._reset(env, task_id)
-        self._note("user", observation)
-        agent.reset(env, observation, self.info)
-        while not (self.terminated or self.truncated):
-            reply = agent.act(observation, self.info)
-            if reply is None:
-                return
-            if isinstance(reply, Action):
-                reply = _rendered(env, reply)
-            reply = scrub(str(reply))
-            self._note("assistant", reply)
-            observation, reward = self._step(env, reply)
-            self._note("user", observation)
-            self.rewards.append(reward)
-            if isinstance(self.info.get("parse_error"), str):
-                self.parse_errors[self.info["parse_error"]] += 1
-
-    def _reset(self, env: gymnasium.Env[str, Any], task_id: int) -> str:
-        observation, self.info = env.reset(options={"task_id": task_id})
-        return observation
-
-    def _step(self, env: gymnasium.Env[str, Any], reply: str) -> tuple[str, float]:
-        observation, reward, self.terminated, self.truncated, self.info = env.step(reply)
-        self.fault = self.info.get("fault")
-        return observation, float(reward)
-
-    def _note(self, role: str, content: str) -> None:
-        self.messages.append({"role": role, "content": content})
-
-
-class _OtherEpisode(_Episode):
-    """The same in an environment that promises no more than gymnasium's interface."""
-
-    @property
-    def score(self) -> float:
-        return math.fsum(self.rewards)
-
-    @property
-    def success(self) -> bool | None:
-        said = self.info.get("success")
-        return None if said is None else bool(said)
-
-    def _reset(self, env: gymnasium.Env[str, Any], task_id: int) -> str:
-        observation, info = _alone(env.reset, seed=task_id)
-        self.info = {"task_id": task_id, **info}
-        return _text(env, observation)
-
-    def _step(self, env: gymnasium.Env[str, Any], reply: str) -> tuple[str, float]:
-        observation, reward, terminated, truncated, info = _alone(env.step, reply)
-        self.terminated, self.truncated, self.info = bool(terminated), bool(truncated), info
-        fault = info.get("fault")
-        if isinstance(fault, Mapping):
-            self.fault = {key: str(fault.get(key)) for key in ("kind", "message")}
-            self.truncated = True
-        return _text(env, observation), _alone(_finite, reward)
-
-
-class _Failed(Fault):
-    """Another's environment raised an error."""
-
-    @property
-    def kind(self) -> str:
-        return type(self.__cause__).__name__
-
-
-def _alone(call: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """Call another's code.
+    Returns:
+        A record for each episode. An episode that could not be begun or was ended by a fault is among them,
+        with its fault and without a score.
 
     Raises:
-        Fault: It raised something else than one of this library's errors.
+        SetupError: Nothing can be played without a change of set-up.
+        AgentFault: The agent failed in 20 episodes in a row.
     """
+
+    async def play() -> list[EpisodeRecord]:
+        session, records, watch = Session(env, call_here), [], _FaultsInARow(_FAULTS_IN_A_ROW)
+        for task_id, sample in episodes_of(tasks, samples):
+            record = await EpisodeInPlay(session, agent, call_here).play(task_id, sample)
+            records.append(record)
+            if on_episode is not None:
+                on_episode(record)
+            watch.note(record)
+        return records
+
+    return _completed(play(), agent)
+
+
+def episodes_of(tasks: Iterable[int], samples: int) -> list[tuple[int, int]]:
+    """Return task and sample of each episode: all tasks once, then all once more.
+
+    Raises:
+        BadOption: There are no samples.
+    """
+    if samples < 1:
+        raise BadOption(f"samples={samples} should be 1 or more")
+    tasks = list(tasks)
+    return [(task_id, sample) for sample in range(samples) for task_id in tasks]
+
+
+def _completed(work: Coroutine[Any, Any, T], agent: Agent) -> T:
+    """Return the result of a coroutine, without an event loop where the agent is not awaited.
+
+    Raises:
+        BadOption: An event loop is needed, and one runs in this thread already.
+    """
+    if not any(map(inspect.iscoroutinefunction, (agent.reset, agent.act))):
+        try:
+            work.send(None)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        work.close()
+        raise BadOption(f"the agent {agent.name} or its environment awaits something: use evaluate_async()")
+    import asyncio  # noqa: PLC0415 - importing the library must be cheap
+
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        work.close()
+        raise BadOption(
+            f"the agent {agent.name} is awaited, and an event loop runs here: await evaluate_async()"
+        )
+    return asyncio.run(work)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One agent in one environment, as part of what `play_parts` plays.
+
+    Attributes:
+        make_env: Makes the environment, for one episode after another. `AsyncAgentGymEnv` is awaited; any
+            other works in a thread of its own.
+        make_agent: Makes the agent, likewise.
+        episodes: Task and sample of each episode.
+        on_episode: Called with each record as soon as its episode is over.
+    """
+
+    make_env: Callable[[], TextEnv]
+    make_agent: Callable[[], Agent]
+    episodes: Sequence[tuple[int, int]]
+    on_episode: Callable[[EpisodeRecord], object]
+
+
+async def evaluate_async(
+    make_env: Callable[[], TextEnv],
+    make_agent: Callable[[], Agent],
+    tasks: Iterable[int],
+    *,
+    samples: int = 1,
+    concurrency: int = 16,
+    on_episode: Callable[[EpisodeRecord], object] | None = None,
+) -> list[EpisodeRecord]:
+    """Play tasks, many at once.
+
+    Args:
+        make_env: Makes an environment. `AsyncAgentGymEnv` is awaited; any other works in a thread.
+        make_agent: Makes an agent. As many are made as play at once.
+        tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
+        samples: Episodes of each task, from 1.
+        concurrency: Episodes at once, from 1.
+        on_episode: Called with each record as soon as its episode is over.
+
+    Returns:
+        A record for each episode, by sample and then in the order of the tasks.
+
+    Raises:
+        SetupError: Nothing can be played without a change of set-up.
+        AgentFault: The agent failed in many episodes in a row.
+    """
+    episodes = episodes_of(tasks, samples)
+    found: dict[tuple[int, int], EpisodeRecord] = {}
+
+    def take(record: EpisodeRecord) -> None:
+        found[record.task_id, record.sample] = record
+        if on_episode is not None:
+            on_episode(record)
+
+    await play_parts([Part(make_env, make_agent, episodes, take)], concurrency=concurrency)
+    return [found[episode] for episode in episodes]
+
+
+async def play_parts(parts: Iterable[Part], *, concurrency: int = 16) -> None:
+    """Play several agents or environments, one part after another, with no gap between them.
+
+    Args:
+        parts: What to play.
+        concurrency: Episodes at once, from 1.
+
+    Raises:
+        BadOption: ``concurrency`` is less than 1.
+        SetupError: Nothing can be played without a change of set-up.
+        AgentFault: The agent failed in many episodes in a row: 20, or as many as play at once.
+    """
+    import asyncio  # noqa: PLC0415 - importing the library must be cheap
+
+    if concurrency < 1:
+        raise BadOption(f"concurrency={concurrency} should be 1 or more")
+    queue = ((part, episode) for part in parts for episode in part.episodes)
+    watch = _FaultsInARow(max(_FAULTS_IN_A_ROW, concurrency))
+    first = list(_first(queue, concurrency))
+    workers = [asyncio.ensure_future(_work(job, queue, watch)) for job in first]
     try:
-        return call(*arguments, **named)
-    except AgentGymError:
-        raise
-    except Exception as error:
-        raise _Failed(str(error)) from error
+        await asyncio.gather(*workers)
+    except _Stopped as stopped:
+        raise stopped.by from None
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
 
 
-def _finite(reward: Any) -> float:
-    value = float(reward)
-    if not math.isfinite(value):
-        raise ValueError(f"the reward is {value}")
-    return value
+class _Stopped(Exception):
+    """An agent or an environment asked the program to end: an event loop takes that from its main task alone.
+
+    Args:
+        by: What was raised: KeyboardInterrupt or SystemExit.
+    """
+
+    def __init__(self, by: BaseException) -> None:
+        super().__init__(by)
+        self.by = by
 
 
-def _text(env: gymnasium.Env[str, Any], observation: Any) -> str:
-    if not isinstance(observation, str):
-        raise BadOption(
-            f"{env_id_of(env)} is no text environment: its observation is of type "
-            f"{type(observation).__name__}, and should be str"
-        )
-    return scrub(observation)
+_Job = tuple[Part, tuple[int, int]]
 
 
-def _rendered(env: gymnasium.Env[str, Any], action: Action) -> str:
-    written = getattr(env.action_space, "action_format", None)
-    if written is None:
-        raise BadOption(
-            f"{env_id_of(env)} takes text, and the agent replied with a typed action: {action!r:.200}"
-        )
-    text: str = written.render(action)
-    return text
+def _first(queue: Iterator[_Job], most: int) -> Iterator[_Job]:
+    """Yield as many jobs as there are workers: where there are fewer, no worker is in want of one."""
+    for _, job in zip(range(most), queue, strict=False):
+        yield job
+
+
+async def _work(job: _Job | None, queue: Iterator[_Job], watch: _FaultsInARow) -> None:
+    """Play one episode after another, in one environment as long as they are of the same part."""
+    slot: _Slot | None = None
+    try:
+        while job is not None:
+            part, (task_id, sample) = job
+            if slot is None or slot.part is not part:
+                if slot is not None:
+                    await slot.close()
+                slot = _Slot(part)
+            record = await slot.play(task_id, sample)
+            part.on_episode(record)
+            watch.note(record)
+            job = next(queue, None)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        raise _Stopped(stop) from stop
+    finally:
+        if slot is not None:
+            await slot.close()
+
+
+class _Slot:
+    """An environment and an agent, in which one episode at a time is played."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self._thread = OwnThread()
+        self._session: Session | None = None
+        self._agent: Agent | None = None
+
+    async def play(self, task_id: int, sample: int) -> EpisodeRecord:
+        if self._session is None or self._agent is None:
+            self._session = Session(await self._thread(self.part.make_env), self._thread)
+            self._agent = await self._thread(self.part.make_agent)
+            self._thread.stop()  # it may not be needed any more, and starts again where it is
+        call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
+        return await EpisodeInPlay(self._session, self._agent, call).play(task_id, sample)
+
+    async def close(self) -> None:
+        import asyncio  # noqa: PLC0415 - importing the library must be cheap
+
+        closes = [getattr(self._agent, "close", None), None if self._session is None else self._session.close]
+        try:
+            for close in closes:
+                if close is not None:
+                    with contextlib.suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(self._thread(close), _CLOSE_SECONDS)
+        finally:
+            self._thread.stop()
+
+
+class _FaultsInARow:
+    """Ends a run in which the agent fails again and again.
+
+    Args:
+        most: How many episodes in a row may be ended by its faults.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+
+    def note(self, record: EpisodeRecord) -> None:
+        """Count an episode.
+
+        Raises:
+            AgentFault: There were too many in a row.
+        """
+        if record.agent_fault is None:
+            self._count = 0
+            return
+        self._count += 1
+        if self._count >= self._most:
+            raise AgentFault(
+                f"the last {self._count} episodes were ended by faults of the agent {record.agent}; the last "
+                f"one: {record.agent_fault['kind']}: {record.agent_fault['message']}"
+            )

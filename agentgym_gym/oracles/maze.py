@@ -34,6 +34,7 @@ class MazeOracle:
     """Takes the shortest path that may be open: a place counts as open until a wall is observed."""
 
     name = "oracle"
+    blocking = False
 
     def __init__(self) -> None:
         self._walls: set[_Place] = set()

@@ -25,6 +25,7 @@ class TextCraftOracle:
     """Makes a plan with the fewest turns it can find, plays it, and makes another when an action fails."""
 
     name = "oracle"
+    blocking = False
 
     def __init__(self) -> None:
         self._game = _Game("", "")

@@ -22,6 +22,7 @@ class WordleOracle:
     """Guesses the one of the possible words whose answer separates the others best."""
 
     name = "oracle"
+    blocking = False
 
     def __init__(self) -> None:
         self._possible: tuple[str, ...] = WORDS

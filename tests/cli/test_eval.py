@@ -91,7 +91,7 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_gym.oracles.textcraft.TextCraftOracle", Fatal)
         gone = server.start()
-        result = evaluate(run, tmp_path, "--server", gone, tasks="0:2")
+        result = evaluate(run, tmp_path, "--server", gone, "--concurrency", 1, tasks="0:2")
     assert result.exit_code == 1
     assert (table(result)["faulted"], table(result)["success"], table(result)["score"]) == (
         "2",
@@ -103,7 +103,7 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
     assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
     url = server.start()
     try:
-        result = evaluate(run, tmp_path, "--server", url, "--resume", tasks="0:4")
+        result = evaluate(run, tmp_path, "--server", url, "--resume", "--retry-faulted", tasks="0:4")
     finally:
         server.stop()
     assert result.exit_code == 0
@@ -127,7 +127,7 @@ def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
             super().reset(env, observation, info)
 
     monkeypatch.setattr(agents, "load_oracle", lambda _: Impatient())
-    result = evaluate(run, tmp_path, "--server", textcraft_url)
+    result = evaluate(run, tmp_path, "--server", textcraft_url, "--concurrency", 1)
     assert result.exit_code == 130
     assert table(result)["episodes"] == "2"
     assert "--resume goes on from here" in result.stderr

@@ -29,7 +29,7 @@ def test_a_run_is_written_down_as_it_happens(tmp_path, record):
     assert written["run"]["options"] == {"max_turns": 20}
     assert written["run"]["wall_seconds"] > 0
     assert set(written["run"]["versions"]) == {"python", "agentgym-gym", "gymnasium", "httpx", "numpy"}
-    assert sorted(p.name for p in path.iterdir()) == ["episodes.jsonl", "summary.json"]
+    assert sorted(p.name for p in path.iterdir()) == [".lock", "episodes.jsonl", "summary.json"]
 
 
 def test_a_run_is_never_overwritten(tmp_path, record):
@@ -49,7 +49,9 @@ def test_resume_plays_what_is_left_and_counts_all(tmp_path, record):
     with (tmp_path / "episodes.jsonl").open("a") as file:
         file.write('{"env_id": "agentgym/Te')  # killed while writing
     with RunFolder(tmp_path, RUN, resume=True) as folder:
-        assert folder.remaining([0, 1, 2, 3]) == [1, 2, 3]
+        episodes = [(task, 0) for task in range(4)]
+        assert folder.remaining(episodes) == [(3, 0)]
+        assert folder.remaining(episodes, retry_faulted=True) == [(1, 0), (2, 0), (3, 0)]
         folder.add(record(1, score=0.0))
         folder.add(record(2, fault="ServerFull"))
         folder.add(record(3))

@@ -1,0 +1,110 @@
+"""The agents of a run: who they are, what makes them, and the engines that serve their models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentgym_gym.cli.names import find_modules_here
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate.agents import Agent, maker_from
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+    from agentgym_gym.cli.plans import AgentPlan
+    from agentgym_gym.evaluate.engines import Engine
+
+__all__ = ["Player", "players_of"]
+
+
+@dataclass(frozen=True)
+class Player:
+    """One agent of a run.
+
+    Attributes:
+        name: What it is called in records and folders.
+        plan: What was asked for.
+        seed: Seed of what is drawn; None where none was given.
+        engine: The engine that serves its model, or None.
+    """
+
+    name: str
+    plan: AgentPlan
+    seed: int | None
+    engine: Engine | None = None
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a model behind OpenAI's chat protocol."""
+        return self.plan.agent is None
+
+    @property
+    def uses_tools(self) -> bool:
+        """Whether its actions are tool calls."""
+        return self.plan.tools == "native"
+
+    def maker(self, environment: Environment | None) -> Callable[[], Agent]:
+        """Return what makes the agent for an environment, one for each episode that is played at once.
+
+        Raises:
+            BadOption: There is no such agent, or an option of it has a value it cannot have.
+            MissingExtra: A package that it needs is not installed.
+        """
+        if self.plan.agent is not None:
+            find_modules_here()
+            return maker_from(self.plan.agent, environment, self.seed or 0)
+        return self._chat_agent
+
+    def _chat_agent(self) -> Agent:
+        raise NotImplementedError
+
+
+def players_of(plans: Iterable[AgentPlan], seed: int | None) -> list[Player]:
+    """Return the agents of a run; a pattern of model paths stands for several.
+
+    Raises:
+        BadOption: Two have the same name, or a path holds no model.
+    """
+    players: list[Player] = []
+    for plan in plans:
+        players += _players(plan, seed)
+    names = [player.name for player in players]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise BadOption(f"two agents are called {twice[0]!r}: give one of them another name in a run file")
+    return players
+
+
+def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
+    given = [plan.agent is not None, plan.launch is not None, plan.model is not None]
+    if plan.agent is not None:
+        if any(given[1:]):
+            raise BadOption(f"an agent is named by agent or by model: {plan.agent!r:.80} has both")
+        return [Player(plan.name or plan.agent, plan, seed)]
+    if plan.launch is not None:
+        if plan.model_path is None:
+            raise BadOption(f"launch = {plan.launch!r} needs a model_path")
+        from agentgym_gym.evaluate.engines import Engine, checkpoints  # noqa: PLC0415 - not always needed
+
+        paths = checkpoints(plan.model_path)
+        if plan.name and len(paths) > 1:
+            raise BadOption(f"{plan.model_path} are {len(paths)} models, which cannot all be {plan.name!r}")
+        return [
+            Player(
+                plan.name or plan.model or _short(path),
+                plan,
+                seed,
+                Engine(plan.launch, path, arguments=plan.engine_arguments),
+            )
+            for path in paths
+        ]
+    if plan.model is None:
+        raise BadOption("an agent needs one of agent, model and launch")
+    return [Player(plan.name or plan.model, plan, seed)]
+
+
+def _short(path: str) -> str:
+    """Return a name for a model by its path: of a folder, its last part, as that tells most."""
+    return Path(path).name if Path(path).is_dir() else path

@@ -1,0 +1,80 @@
+"""The progress bar of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from agentgym_gym.cli.console import err
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from agentgym_gym.evaluate.folder import RunFolder
+    from agentgym_gym.evaluate.records import EpisodeRecord
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """Shows on standard error, where that is a terminal, how far a run has come.
+
+    Beside the bar stand the success so far, the faults, the tokens that models write in a second, and the
+    time that is left.
+
+    Args:
+        folders: The folders of the run, with what was played before.
+        left: How many episodes are left.
+    """
+
+    def __init__(self, folders: Sequence[RunFolder], left: int) -> None:
+        before = [record for folder in folders for record in folder.records]
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[said]}"),
+            TimeRemainingColumn(),
+            console=err,
+            disable=not err.is_terminal,
+        )
+        played = sum(1 for record in before if record.scored)
+        self._task = self._bar.add_task("episodes", total=left + played, completed=played, said="")
+        self._solved = self._told = self._faults = self._tokens = 0
+        self._began = time.monotonic()
+        for record in before:
+            self._count(record)
+        self._tokens = 0  # of this time alone
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def note(self, record: EpisodeRecord) -> None:
+        """Count an episode."""
+        self._count(record)
+        self._bar.update(self._task, advance=1, said=self._said())
+
+    def _count(self, record: EpisodeRecord) -> None:
+        self._faults += not record.scored
+        if record.success is not None:
+            self._told += 1
+            self._solved += record.success
+        self._tokens += sum(step.get("completion_tokens", 0) for step in record.steps)
+
+    def _said(self) -> str:
+        said: list[Any] = []
+        if self._told:
+            said.append(f"success {self._solved / self._told:.2f}")
+        if self._faults:
+            said.append(f"faults {self._faults}")
+        if self._tokens:
+            said.append(f"{self._tokens / max(1e-9, time.monotonic() - self._began):,.0f} tokens/s")
+        return "  ".join(said)

@@ -1,0 +1,78 @@
+"""What ``agentgym eval`` prints when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.cli.console import out, print_table
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate.folder import RunFolder
+    from agentgym_gym.evaluate.metrics import Summary
+
+__all__ = ["print_results"]
+
+
+def print_results(folders: Sequence[RunFolder], path: Path) -> None:
+    """Print the figures of runs, a row for each.
+
+    Args:
+        folders: Their folders.
+        path: The folder that holds them all.
+    """
+    rows = [_row(folder.summary) for folder in folders]
+    names = [f"{folder.run['env_id']} by {folder.run['agent']}" for folder in folders]
+    if len(folders) == 1:
+        print_table(list(rows[0]), [list(rows[0].values())], title=names[0])
+    else:
+        headings = list(dict.fromkeys(heading for row in rows for heading in row))
+        cells = [
+            [name, *(row.get(heading, "-") for heading in headings)]
+            for name, row in zip(names, rows, strict=True)
+        ]
+        print_table(["run", *headings], cells, left={"run"})
+    for name, folder in zip(names, folders, strict=True):
+        of = "" if len(folders) == 1 else f"{name}: "
+        for kind, count in [*folder.summary.faults.items(), *folder.summary.agent_faults.items()]:
+            out.print(f"{of}{count} ended by {kind}; not scored.", soft_wrap=True)
+        if line := _counters(folder.summary.counters):
+            out.print(f"{of}{line}", soft_wrap=True)
+    out.print(f"Written to {folders[0].path if len(folders) == 1 else path}.", soft_wrap=True)
+
+
+def _row(summary: Summary) -> dict[str, str]:
+    share, interval = summary.parse_error_share, summary.success_interval
+    return {
+        "episodes": str(summary.episodes),
+        "faulted": str(summary.faulted),
+        "success": _decimal(summary.success_rate),
+        "95 %": "-" if interval is None else "{:.2f} to {:.2f}".format(*interval),
+        "score": _decimal(summary.mean_score),
+        "turns": _decimal(summary.mean_turns),
+        "parse errors": "-" if share is None else f"{share:.1%}",
+        "seconds": f"{summary.seconds:.1f}",
+    }
+
+
+def _counters(counters: Mapping[str, Any]) -> str:
+    """Say in one line what was counted; nothing where nothing was."""
+    if not counters["requests"]:
+        return ""
+    parts = [f"{counters['requests']} requests"]
+    if counters["retries"]:
+        parts.append(f"{counters['retries']} of them tries again")
+    if counters["reconnects"]:
+        parts.append(f"{counters['reconnects']} reconnects")
+    if counters["faults"]:
+        parts.append("faults: " + ", ".join(f"{n} {kind}" for kind, n in sorted(counters["faults"].items())))
+    if counters["queued"]:
+        parts.append(f"{counters['queued']:.1f} seconds queued")
+    if counters["uncounted"]:
+        parts.append(f"{counters['uncounted']} of {counters['episodes']} episodes not counted")
+    return "; ".join(parts) + "."
+
+
+def _decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
