@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,8 @@ from typing import Any, TypeVar
 __all__ = ["EventLoopThread", "run_here"]
 
 T = TypeVar("T")
+
+_CANCEL_SECONDS = 2.0  # in which what is cancelled ends
 
 
 class EventLoopThread:
@@ -45,11 +48,21 @@ class EventLoopThread:
         if threading.current_thread() is self._thread:
             work.close()  # called by the garbage collector; each environment releases itself
             raise RuntimeError("a vector environment cannot be used in its own event loop")
-        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        ended = threading.Event()
+
+        async def told() -> T:
+            try:
+                return await work
+            finally:
+                ended.set()
+
+        done = asyncio.run_coroutine_threadsafe(told(), self._loop)
         try:
             return done.result()
         except BaseException:
-            done.cancel()
+            # Else the program could end, and release what is held, while nobody knows in what state that is.
+            if done.cancel() and not ended.wait(_CANCEL_SECONDS) and _is_new(work):
+                work.close()  # it was cancelled before it began
             raise
 
     def stop(self, *, wait: bool = True) -> None:
@@ -70,6 +83,10 @@ class EventLoopThread:
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())  # which closes connections
             self._loop.close()
+
+
+def _is_new(work: Coroutine[Any, Any, Any]) -> bool:
+    return inspect.getcoroutinestate(work) == inspect.CORO_CREATED
 
 
 def run_here(work: Coroutine[Any, Any, T]) -> T:
