@@ -63,6 +63,7 @@ class Comparison:
         left_out: Which tasks were left out of both figures, by the reason.
         success_unknown: Which tasks were left out of success alone: in one run no episode says it.
         warnings: What else differs between the runs, in sentences.
+        names: What the runs are called in these sentences.
     """
 
     env_id: str
@@ -73,13 +74,14 @@ class Comparison:
     left_out: Mapping[str, tuple[int, ...]]
     success_unknown: tuple[int, ...]
     warnings: tuple[str, ...]
+    names: tuple[str, str] = ("A", "B")
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         return {
             "env_id": self.env_id,
-            "a": {"path": str(self.a.path), "agent": self.a.agent},
-            "b": {"path": str(self.b.path), "agent": self.b.agent},
+            "a": {"name": self.names[0], "path": str(self.a.path), "agent": self.a.agent},
+            "b": {"name": self.names[1], "path": str(self.b.path), "agent": self.b.agent},
             "success": asdict(self.success),
             "score": asdict(self.score),
             "left_out": {reason: list(tasks) for reason, tasks in self.left_out.items()},
@@ -88,12 +90,17 @@ class Comparison:
         }
 
 
-def compare_runs(a: Run, b: Run) -> Comparison:
+def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Compare two runs in one environment, paired by task.
 
     A task counts by the mean over its scored episodes, however many there are, and only where it has some in
     both runs. It is left out too where the runs state different goals for it: servers may number the same
     goals differently.
+
+    Args:
+        a: The run that the other is compared with.
+        b: The other.
+        names: What they are called in sentences.
 
     Raises:
         BadOption: They are runs in different environments.
@@ -103,7 +110,7 @@ def compare_runs(a: Run, b: Run) -> Comparison:
             f"{a.path} is a run in {a.env_id}, and {b.path} in {b.env_id}: compare runs in one environment"
         )
     ours, theirs = _by_id(a), _by_id(b)
-    reasons = {task: _reason(ours.get(task), theirs.get(task)) for task in sorted({*ours, *theirs})}
+    reasons = {task: _reason(ours.get(task), theirs.get(task), names) for task in sorted({*ours, *theirs})}
     pairs = [(ours[task], theirs[task]) for task, reason in reasons.items() if reason is None]
     left_out: dict[str, list[int]] = {}
     for task, reason in reasons.items():
@@ -118,7 +125,8 @@ def compare_runs(a: Run, b: Run) -> Comparison:
         score=_paired([(x.score, y.score) for x, y in pairs]),
         left_out={reason: tuple(tasks) for reason, tasks in left_out.items()},
         success_unknown=tuple(x.task_id for x, y in pairs if x.success is None or y.success is None),
-        warnings=tuple(_differences(a, b)),
+        warnings=tuple(_differences(a, b, names)),
+        names=names,
     )
 
 
@@ -126,16 +134,14 @@ def _by_id(run: Run) -> dict[int, TaskResult]:
     return {task.task_id: task for task in by_task(run.records)}
 
 
-def _reason(a: TaskResult | None, b: TaskResult | None) -> str | None:
+def _reason(a: TaskResult | None, b: TaskResult | None, names: tuple[str, str]) -> str | None:
     """Say why a task is left out; None where it is not."""
     if a is None or b is None:
-        return "not in A" if a is None else "not in B"
+        return f"not in {names[0] if a is None else names[1]}"
     if a.goal is not None and b.goal is not None and a.goal != b.goal:
-        return "another goal in A than in B"
-    for task, name in ((a, "A"), (b, "B")):
-        if task.score is None:
-            return f"not scored in {name}"
-    return None
+        return "another goal in {} than in {}".format(*names)
+    unscored = [name for task, name in zip((a, b), names, strict=True) if task.score is None]
+    return f"not scored in {' and '.join(unscored)}" if unscored else None
 
 
 def _paired(pairs: Sequence[tuple[float | None, float | None]]) -> Paired:
@@ -157,26 +163,25 @@ def _paired(pairs: Sequence[tuple[float | None, float | None]]) -> Paired:
     )
 
 
-def _differences(a: Run, b: Run) -> Iterable[str]:
+def _differences(a: Run, b: Run, names: tuple[str, str]) -> Iterable[str]:
     """Say what differs beside the agent, or is not known."""
-    unknown = [run for run in (a, b) if not run.facts]
-    for run in unknown:
-        yield f"{run.path} has no summary.json: whether its options are the other's is not known"
-    for run, name in ((a, "A"), (b, "B")):
+    for run, name in zip((a, b), names, strict=True):
+        if not run.facts:
+            yield f"{name} has no summary.json: whether its options are the other's is not known"
         if run.facts.get("finished") is False:
             yield f"{name} is not finished"
-    if not unknown:
-        yield from _options(a.facts, b.facts)
+    each = "{} differs: {} in " + names[0] + ", {} in " + names[1]
+    if a.facts and b.facts:
+        first, other = (options if isinstance(options, dict) else {} for options in map(_options, (a, b)))
+        for name in sorted({*first, *other}):
+            if first.get(name) != other.get(name):
+                yield each.format(name, shown(first.get(name)), shown(other.get(name)))
+        if a.facts.get("system_prompt") != b.facts.get("system_prompt"):
+            yield "the system prompt differs"
     samples = [max((task.episodes for task in by_task(run.records)), default=0) for run in (a, b)]
     if samples[0] != samples[1]:
-        yield "samples differ: {} in A, {} in B".format(*samples)
+        yield each.format("the number of samples", *samples)
 
 
-def _options(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterable[str]:
-    first, other = (facts.get("options") for facts in (a, b))
-    first, other = (each if isinstance(each, dict) else {} for each in (first, other))
-    for name in sorted({*first, *other}):
-        if first.get(name) != other.get(name):
-            yield f"{name} differs: {shown(first.get(name))} in A, {shown(other.get(name))} in B"
-    if a.get("system_prompt") != b.get("system_prompt"):
-        yield "the system prompt differs"
+def _options(run: Run) -> Any:
+    return run.facts.get("options")

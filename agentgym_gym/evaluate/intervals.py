@@ -103,7 +103,7 @@ def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int 
 
 
 def _adjusted(z: float, bias: float, acceleration: float) -> float:
-    """Return which quantile of the resampled means is a bound (Efron 1987, equation 3.9)."""
+    """Return which quantile of the resampled means is a bound of BCa."""
     shifted = bias + z
     return _NORMAL.cdf(bias + shifted / (1 - acceleration * shifted))
 

@@ -43,7 +43,7 @@ def permutation_test(differences: Sequence[float], *, draws: int = DRAWS, seed: 
     "The design of experiments" (1935), section 21. With up to `ENUMERATED` differences that are not 0 all
     choices are tried. With more of them signs are drawn, and the p-value is (b + 1) / (m + 1), where b of m
     draws are as far: B. Phipson and G. K. Smyth, "Permutation p-values should never be zero", Statistical
-    Applications in Genetics and Molecular Biology 9 (2010), article 39.
+    Applications in Genetics and Molecular Biology 9 (2010), article 39, arXiv:1603.05766.
 
     Where all differences that are not 0 have one size, the sum depends only on how many are positive, and the
     p-value is exact for any number of them. With one episode for each task this is so for success, and the
