@@ -47,21 +47,37 @@ def count_tokens(records: Iterable[EpisodeRecord]) -> Tokens:
     for record in records:
         steps += record.steps
         replies += max(len(record.steps), len(record.replies))
-        counted += sum("prompt_tokens" in step and "completion_tokens" in step for step in record.steps)
+        counted += sum(
+            None not in {_known(step, "prompt_tokens"), _known(step, "completion_tokens")}
+            for step in record.steps
+        )
         if record.ending == "context_overflow" and record.steps and "prompt_tokens" not in record.steps[-1]:
             counted += 1
-    timed = [step for step in steps if "completion_tokens" in step and step.get("agent_seconds", 0.0) > 0]
-    seconds = fsum(step["agent_seconds"] for step in timed)
+    timed = [
+        (tokens, step["agent_seconds"])
+        for step in steps
+        if (tokens := _known(step, "completion_tokens")) is not None and step.get("agent_seconds", 0.0) > 0
+    ]
+    seconds = fsum(each for _, each in timed)
     return Tokens(
         prompt=_sum(steps, "prompt_tokens"),
         completion=_sum(steps, "completion_tokens"),
         reasoning=_sum(steps, "reasoning_tokens"),
         cached=_sum(steps, "cached_tokens"),
         uncounted=replies - counted,
-        per_second=sum(step["completion_tokens"] for step in timed) / seconds if seconds else None,
+        per_second=sum(tokens for tokens, _ in timed) / seconds if seconds else None,
     )
 
 
 def _sum(steps: list[StepRecord], key: _Key) -> int | None:
-    known = [step[key] for step in steps if key in step]
+    known = [tokens for step in steps if (tokens := _known(step, key)) is not None]
     return sum(known) if known else None
+
+
+def _known(step: StepRecord, key: _Key) -> int | None:
+    """Return a number of tokens; None where there is none, or what a server said cannot be one."""
+    tokens = step.get(key)
+    return tokens if isinstance(tokens, int) and 0 <= tokens <= _MOST else None
+
+
+_MOST = 10**12

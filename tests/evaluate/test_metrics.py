@@ -135,6 +135,14 @@ def test_tokens_are_summed_where_they_are_known(record):
     assert summarise([whole]).retries == 2
 
 
+@pytest.mark.parametrize("said", [-5, 10**400, None, "12", 1.5])
+def test_what_cannot_be_a_number_of_tokens_is_not_known(record, said):
+    steps = ({"prompt_tokens": said, "completion_tokens": said, "agent_seconds": 1.0},)
+    tokens = summarise([record(steps=steps)]).tokens
+    assert tokens.prompt is tokens.completion is tokens.per_second is None
+    assert tokens.uncounted == 1
+
+
 def test_a_run_has_a_price_where_all_of_its_tokens_are_known(record):
     price = Price(input=2.0, cached_input=0.5, output=10.0)
     reply = ({"role": "assistant", "content": "x"},)
