@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_gym import Limits
+from agentgym_gym.evaluate import Price, price_of, read_prices
 from agentgym_gym.testing import KINDS, SEEN_AS
 from agentgym_gym.testing.faults import ARRIVES
 
@@ -185,3 +186,33 @@ def test_the_page_on_evaluation_runs(capsys):
     rate, interval = capsys.readouterr().out.split(maxsplit=1)
     assert float(rate) == 0.0
     assert interval.startswith("(0.0, 0.16")
+
+
+@pytest.mark.slow
+def test_the_commands_that_compare_runs_run(tmp_path):
+    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition("## Compare two runs")[2]
+    (code,) = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    run = subprocess.run(
+        ["/usr/bin/env", "bash", "-e"],
+        input=code,
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "120", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    assert "A  runs/chance (random on TextCraft-v0)\nB  runs/known (oracle on TextCraft-v0)\n" in run.stdout
+    assert "two-sided, exact.\n" in run.stdout
+    assert "warning" not in run.stdout
+
+
+def test_the_prices_on_the_page_on_evaluation_can_be_read(tmp_path):
+    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition("### Prices")[2]
+    (tmp_path / "prices.toml").write_text(
+        re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0]
+    )
+    if sys.version_info < (3, 11):
+        pytest.importorskip("tomli")
+    price = price_of("Qwen/Qwen3-8B", read_prices(tmp_path / "prices.toml"))
+    assert price == Price(input=0.2, cached_input=0.02, output=0.6)

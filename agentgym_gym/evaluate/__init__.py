@@ -12,8 +12,10 @@ An episode that a fault ended says nothing about the agent. It is counted, and i
 from __future__ import annotations
 
 from agentgym_gym.evaluate.agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
+from agentgym_gym.evaluate.compare import Comparison, Paired, compare_runs
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.metrics import Summary, summarise
+from agentgym_gym.evaluate.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, read_records
 from agentgym_gym.evaluate.runner import evaluate, play_episode
 from agentgym_gym.evaluate.runs import Run, find_runs, read_run
@@ -22,7 +24,10 @@ from agentgym_gym.evaluate.tasks import parse_tasks
 __all__ = [
     "Agent",
     "AgentReply",
+    "Comparison",
     "EpisodeRecord",
+    "Paired",
+    "Price",
     "RandomAgent",
     "ReplayAgent",
     "Run",
@@ -30,11 +35,14 @@ __all__ = [
     "StepRecord",
     "Summary",
     "agent_from",
+    "compare_runs",
     "evaluate",
     "find_runs",
     "load_oracle",
     "parse_tasks",
     "play_episode",
+    "price_of",
+    "read_prices",
     "read_records",
     "read_run",
     "summarise",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,7 +226,7 @@ def _is(*types: type) -> _Check:
 def _number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return isinstance(value, int) or math.isfinite(value)
+    return abs(value) <= sys.float_info.max  # an int of JSON may be more than any float; and NaN is not
 
 
 def _or_none(check: _Check) -> _Check:

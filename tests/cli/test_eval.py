@@ -46,7 +46,7 @@ def test_eval(run, tmp_path, textcraft_url):
     )
     assert row["parse_errors"] == "0.0%"
     assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
-    counters = json.loads((out / "summary.json").read_text("utf-8"))["counters"]
+    counters = json.loads((out / "summary.json").read_text("utf-8"))["timing"]["counters"]
     assert f"\n{counters['requests']} requests.\n" in result.stdout
     run_ = json.loads((out / "summary.json").read_text("utf-8"))["run"]
     assert run_["server"] == [textcraft_url]

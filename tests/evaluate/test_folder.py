@@ -69,7 +69,7 @@ def test_a_run_that_was_killed_and_resumed_adds_up(tmp_path, record):
     (tmp_path / "summary.json").unlink()
     with RunFolder(tmp_path, RUN, resume=True) as folder:
         folder.add(record(1, counters={"requests": 4, "faults": {}}))
-    counters = summary(tmp_path)["counters"]
+    counters = summary(tmp_path)["timing"]["counters"]
     assert (counters["episodes"], counters["uncounted"], counters["requests"]) == (3, 0, 12)
     assert counters["faults"] == {"ServerTimeout": 1}
     assert summary(tmp_path)["episodes"] == 2

@@ -43,6 +43,7 @@ def test_keys_of_a_later_version_are_passed_over(record):
         ({"task_id": "3"}, "'task_id' cannot be '3'"),
         ({"task_id": True}, "'task_id'"),
         ({"score": float("nan")}, "'score'"),
+        ({"score": 10**400}, "'score'"),
         ({"success": 1}, "'success'"),
         ({"messages": [{"role": "user"}]}, "'messages'"),
         ({"parse_errors": {"NoAction": "many"}}, "'parse_errors'"),

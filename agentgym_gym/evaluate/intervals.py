@@ -1,0 +1,124 @@
+"""Confidence intervals at 95 %: of a share, and of a mean over tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import TypeAlias
+
+import numpy as np
+
+__all__ = ["LEVEL", "RESAMPLES", "Interval", "bootstrap", "share_interval", "wilson"]
+
+Interval: TypeAlias = tuple[float, float] | None
+"""The lower and the upper bound; None where there is nothing to take them from."""
+
+_Floats: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+LEVEL = 0.95
+"""How often such an interval holds the true value."""
+
+RESAMPLES = 10_000
+"""How many samples of the tasks the bootstrap draws."""
+
+_NORMAL = NormalDist()
+_Z = _NORMAL.inv_cdf((1 + LEVEL) / 2)
+_BLOCK = 1_000_000  # numbers drawn at once: 8 MB
+_SAME = 1e-12  # of the largest deviation: means that differ by less are equal but for rounding
+
+
+def wilson(successes: float, trials: int) -> Interval:
+    """Return the interval of a share, None of no trials.
+
+    Unlike a standard error it is not empty where all or none succeed. E. B. Wilson, "Probable inference, the
+    law of succession, and statistical inference", Journal of the American Statistical Association 22 (1927),
+    209-212.
+
+    Args:
+        successes: How many of them succeeded.
+        trials: How many there are.
+    """
+    if not trials:
+        return None
+    share, spread = successes / trials, _Z**2 / trials
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def share_interval(values: Sequence[float]) -> Interval:
+    """Return the interval of the mean of shares, one for each task, None of no tasks.
+
+    Where each is 0 or 1, as with one episode for each task, it is Wilson's. Else it is the bootstrap's over
+    tasks. Where all shares are equal a bootstrap sees no variation and would return an interval without
+    width; then it is Wilson's with each task as one trial. That is too wide rather than too narrow, since
+    values between 0 and 1 with the mean p have a variance of p (1 - p) at most.
+
+    Args:
+        values: For each task a number from 0 to 1.
+    """
+    if all(value in {0.0, 1.0} for value in values) or min(values) == max(values):
+        return wilson(math.fsum(values), len(values))
+    return bootstrap(values)
+
+
+def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
+    """Return the bootstrap interval of a mean, bias-corrected and accelerated (BCa).
+
+    Tasks are drawn with replacement, and a task's value is the mean of its episodes: so episodes of one task
+    need not be independent of each other. The order of the values makes no difference.
+    B. Efron, "Better bootstrap confidence intervals", Journal of the American Statistical Association 82
+    (1987), 171-185.
+
+    Args:
+        values: One value for each task.
+        resamples: How many samples are drawn.
+        seed: Seed of the draws.
+
+    Returns:
+        The bounds; None of fewer than two values or where all are equal, for such values say nothing of how
+        far others may be from them.
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    if ordered.size < 2 or ordered[0] == ordered[-1]:  # noqa: PLR2004
+        return None
+    # A bootstrap of a linear map of the values is the map of theirs. In deviations of at most 1 nothing
+    # overflows or vanishes, whatever the unit of the values.
+    size = float(np.abs(ordered).max())
+    scaled = ordered / size
+    middle = float(scaled.mean())
+    deviations = scaled - middle
+    widest = float(np.abs(deviations).max())
+    deviations /= widest
+    means = np.sort(_resampled_means(deviations, resamples, np.random.default_rng(seed)))
+    below, up_to = np.searchsorted(means, [-_SAME, _SAME])
+    bias = _NORMAL.inv_cdf(float(below + up_to) / 2 / resamples)
+    acceleration = float((deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5))
+    low, high = (
+        float(np.quantile(means, _adjusted(each, bias, acceleration))) * widest + middle for each in (-_Z, _Z)
+    )
+    least, most = float(ordered[0]), float(ordered[-1])
+    return max(least, low * size), min(most, high * size)
+
+
+def _adjusted(z: float, bias: float, acceleration: float) -> float:
+    """Return which quantile of the resampled means is a bound of BCa."""
+    shifted = bias + z
+    return _NORMAL.cdf(bias + shifted / (1 - acceleration * shifted))
+
+
+def _resampled_means(ordered: _Floats, resamples: int, draws: np.random.Generator) -> _Floats:
+    """Return the mean of each of many samples that are drawn of sorted values with replacement."""
+    distinct, times = np.unique(ordered, return_counts=True)
+    if 10 * distinct.size <= ordered.size:  # how often each value is drawn is quicker than which are
+        drawn = draws.multinomial(ordered.size, times / ordered.size, size=resamples)
+        return np.asarray(drawn @ distinct / ordered.size)
+    rows = max(1, _BLOCK // ordered.size)
+    means = [
+        ordered[draws.integers(0, ordered.size, size=(min(rows, resamples - done), ordered.size))].mean(
+            axis=1
+        )
+        for done in range(0, resamples, rows)
+    ]
+    return np.concatenate(means)

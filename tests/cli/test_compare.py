@@ -1,0 +1,140 @@
+"""`agentgym compare`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+OPTIONS = {"action_format": "react", "max_turns": 20}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes the folder of a run."""
+
+    def write(name, scores, *, env="TextCraft", agent="someone", options=None, finished=True):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        with (folder / "episodes.jsonl").open("w", encoding="utf-8") as file:
+            for task, score in scores.items():
+                fields = {"env_id": f"agentgym/{env}-v0", "agent": agent, "task_id": task, "goal": None}
+                fields |= {"score": score, "success": score == 1, "return": score, "turns": 1, "seconds": 0.1}
+                fields |= {"terminated": True, "truncated": False, "parse_errors": {}, "fault": None}
+                file.write(json.dumps({**fields, "rewards": [score], "messages": []}) + "\n")
+        facts = {"env_id": f"agentgym/{env}-v0", "agent": agent, "options": options or OPTIONS}
+        summary = {"run": {**facts, "finished": finished}}
+        (folder / "summary.json").write_text(json.dumps(summary), "utf-8")
+        return folder
+
+    return write
+
+
+def rows(result, title):
+    """Return the rows of a table by their headings."""
+    lines = result.stdout.partition(title)[2].splitlines()[2:]
+    table = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
+    stop = next(i for i, line in enumerate(table) if not line)
+    return [dict(zip(table[0], row, strict=True)) for row in table[2:stop]]
+
+
+A = {i: float(i < 4) for i in range(12)}
+B = {i: float(i >= 4) for i in range(12)}
+
+
+def test_two_runs(run, written):
+    a, b = written("a", A, agent="small"), written("b", {**B, 12: 1.0}, agent="large")
+    result = run("compare", a, b)
+    assert (result.exit_code, result.stderr) == (0, "")
+    (success,), (score,) = rows(result, "Success:"), rows(result, "Score:")
+    assert success == score
+    assert success | {"95 %": ""} == {
+        "runs": "B - A",
+        "tasks": "12",
+        "means": "0.67 - 0.33",
+        "difference": "+0.33",
+        "95 %": "",
+        "p": "0.388",  # 2 (1 + 12 + 66 + 220 + 495) / 2 ** 12
+        "won": "8",
+        "lost": "4",
+        "equal": "0",
+    }
+    assert f"A  {a} (small on TextCraft-v0)\nB  {b} (large on TextCraft-v0)\n" in result.stdout
+    assert "p: paired permutation test over tasks, two-sided, exact.\n" in result.stdout
+    assert "\n1 task (12) left out: not in A.\n" in result.stdout
+
+
+def test_json(run, written):
+    a, b = written("a", A), written("b", B, options={**OPTIONS, "max_turns": 5}, finished=False)
+    value = json.loads(run("compare", a, b, "--json").stdout)
+    (one,) = value["comparisons"]
+    assert value["test"] == "paired permutation test over tasks, two-sided"
+    assert one["success"]["p_value"] == pytest.approx(2 * 794 / 2**12)
+    assert one["success"]["wins"] == 8
+    assert one["warnings"] == ["B is not finished", "max_turns differs: 20 in A, 5 in B"]
+    assert (one["a"]["path"], one["b"]["path"]) == (str(a), str(b))
+
+
+def test_several_runs_in_several_environments(run, written, tmp_path):
+    for name in ("a", "b"):
+        written(f"{name}/craft", A if name == "a" else B)
+        written(f"{name}/maze", A if name == "a" else B, env="Maze")
+    written("b/wordle", A, env="Wordle")
+    written("c", A)
+    result = run("compare", *(tmp_path / name for name in ("a", "b", "c")))
+    assert result.exit_code == 0
+    found = [
+        (row["environment"], row["runs"], row["difference"], row["p"]) for row in rows(result, "Success:")
+    ]
+    assert found == [
+        ("TextCraft-v0", "B - A", "+0.33", "0.388"),
+        ("TextCraft-v0", "C - A", "+0.00", "1.000"),
+        ("Maze-v0", "B - A", "+0.33", "0.388"),
+    ]
+    assert "It is not corrected for the number of comparisons." in result.stdout
+    assert (
+        f"{tmp_path}/b/wordle is not compared: it is the only run in agentgym/Wordle-v0.\n" in result.stdout
+    )
+
+
+def test_several_models_in_one_folder(run, written, tmp_path):
+    written("both/maze/small", A, agent="small", env="Maze")
+    written("both/textcraft/large", B, agent="large")
+    written("both/textcraft/small", A, agent="small")
+    written("maze", B, agent="large", env="Maze")
+    result = run("compare", tmp_path / "both", tmp_path / "maze")
+    found = [(row["environment"], row["runs"], row["difference"]) for row in rows(result, "Success:")]
+    assert found == [("Maze-v0", "C - A", "+0.33"), ("TextCraft-v0", "B - A", "+0.33")]
+
+
+def test_what_differs_is_a_warning(run, written):
+    result = run("compare", written("a", A), written("b", B, options={**OPTIONS, "max_turns": 5}))
+    assert "warning: max_turns differs: 20 in A, 5 in B.\n" in result.stdout
+
+
+def test_many_differing_tasks_are_drawn(run, written):
+    a, b = written("a", dict.fromkeys(range(40), 0.0)), written("b", {i: i / 40 for i in range(40)})
+    result = run("compare", a, b)
+    assert rows(result, "Score:")[0]["p"] == "< 0.001"
+    assert (
+        "two-sided, exact, or by 100,000 draws where more than 20 tasks differ by unequal amounts."
+        in result.stdout
+    )
+
+
+def test_what_a_server_or_model_wrote_does_not_command_the_terminal(run, written):
+    result = run("compare", written("a", A, agent="\x1b[2Jevil"), written("b", B))
+    assert "\x1b" not in result.stdout
+    assert "evil on TextCraft-v0" in result.stdout
+
+
+def test_errors_say_what_was_wrong(run, written, tmp_path):
+    a, b = written("a", A), written("b", B, env="Maze")
+    result = run("compare", a, b)
+    assert result.exit_code == 2
+    for part in ("is of agentgym/TextCraft-v0", "of agentgym/Maze-v0", "compare runs in one environment"):
+        assert part in result.stderr
+    assert f"{a} is given 2 times" in " ".join(run("compare", a, a).stderr.split())
+    assert "holds no run" in run("compare", a, tmp_path / "none").stderr
+    assert run("compare", a).exit_code == 2
+    assert run("compare").exit_code == 2
