@@ -1,0 +1,155 @@
+"""Runs one command and ends all that it started: when told to, and when whoever told it has ended.
+
+``python engine_process.py GRACE COMMAND…`` is run by its path, with the standard library alone. It stops at
+the end of its standard input, which is a pipe that nobody writes to: the system closes it however the other
+process ends. It stops on SIGTERM and SIGINT too, and when the command has ended by itself.
+
+To stop is to send SIGTERM to the process group, to wait for ``GRACE`` seconds, and to send SIGKILL to all
+that is left. On Linux that includes processes in sessions of their own, since orphans below this process
+become its children. Elsewhere it is the process group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+__all__ = ["descendants", "main"]
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+KILL_SECONDS = 5.0
+"""How long to wait for processes to end after SIGKILL, which the system may delay, in seconds."""
+
+NOT_STARTED = 127
+"""The status where the command could not be run, as a shell has it."""
+
+
+def main() -> int:
+    """Run the command of the command line.
+
+    Returns:
+        The status of the command; 128 and the number of the signal where one ended it.
+    """
+    grace, command = float(sys.argv[1]), sys.argv[2:]
+    awake, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    # Handlers, because what is ignored would be ignored by the command too.
+    told: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: told.append(number))
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    child = _run(command)
+    watched = [0, awake]
+    status = None
+    while status is None and not told:
+        ready, _, _ = select.select(watched, [], [])
+        if awake in ready:
+            os.read(awake, 4096)
+        if 0 in ready and not os.read(0, 4096):
+            break
+        status = _reap(child)[1]
+    return _end_all(child, status, awake, grace)
+
+
+def _run(command: list[str]) -> int:
+    """Start the command, which gets SIGKILL should this process be killed; return its id."""
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nothing, 0)
+            os.execvp(command[0], command)  # noqa: S606 - this is what it is for
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be run: {error.strerror}\n".encode())
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def _end_all(child: int, status: int | None, awake: int, grace: float) -> int:
+    """End the process group and all else that is below this process; return the command's status."""
+    with contextlib.suppress(OSError):
+        os.killpg(0, signal.SIGTERM)  # reaches this process too, which notes it
+    now = time.monotonic()
+    for deadline, kill in ((now + grace, False), (now + grace + KILL_SECONDS, True)):
+        left = True
+        while left and time.monotonic() < deadline:
+            if kill:
+                _kill_below()
+            left, ended = _reap(child)
+            status = ended if status is None else status
+            if left and select.select([awake], [], [], 0.02 if kill else 0.2)[0]:
+                os.read(awake, 4096)
+    return NOT_STARTED if status is None else status
+
+
+def _reap(child: int) -> tuple[bool, int | None]:
+    """Take note of what ended: whether others are left, and the status of one if it was among them."""
+    found = None
+    try:
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return True, found
+            if pid == child:
+                code = os.waitstatus_to_exitcode(status)
+                found = code if code >= 0 else 128 - code
+    except ChildProcessError:
+        return False, found
+
+
+def _kill_below() -> None:
+    below = descendants(os.getpid())
+    if below is None:
+        os.killpg(0, signal.SIGKILL)  # this process too, which has nothing else to do
+        return
+    for pid in below:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants(ancestor: int) -> set[int] | None:
+    """Return the ids of the processes below one, at any depth; None where the system does not show them.
+
+    Args:
+        ancestor: The id of a process.
+    """
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # The name of the program stands in parentheses, and may hold some itself.
+            parent = int(entry.read_bytes().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(entry.parent.name))
+    if not children:
+        return None
+    below: set[int] = set()
+    waiting = [ancestor]
+    while waiting:
+        new = [pid for pid in children.get(waiting.pop(), []) if pid not in below]
+        below.update(new)
+        waiting += new
+    return below
+
+
+def _prctl(option: int, value: int) -> None:
+    """Ask Linux for what other systems do not have; nothing where it is refused."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,397 @@
+"""Engines: what they are started by, how they fail, and that nothing of them is left behind."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import fake_engine
+import programs
+from agentgym_gym.errors import BadOption, SetupError
+from agentgym_gym.evaluate import engine_process, engines
+from agentgym_gym.evaluate.engine_commands import command_line
+from agentgym_gym.evaluate.engines import Engine, checkpoints
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the processes in /proc")
+
+KINDS = ["sglang", "vllm", "transformers"]
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs; one that has ended and is not yet waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except FileNotFoundError:
+        return False
+
+
+def within(seconds, condition):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    return str(save_model(tmp_path / "model"))
+
+
+def save_model(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").touch()
+    return folder
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Engines of this Python that run the fake program; at the end, none of their processes is left."""
+    packages, pids = tmp_path / "packages", tmp_path / "pids"
+    pids.touch()
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    monkeypatch.setenv("FAKE_ENGINE_PIDS", str(pids))
+    monkeypatch.setenv("FAKE_ENGINE_SEEN", str(tmp_path / "seen"))
+    monkeypatch.setattr(engines, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(engines, "POLL_SECONDS", 0.02)
+
+    class Fake:
+        started = staticmethod(lambda: [int(line) for line in pids.read_text().split()])
+        seen = staticmethod(lambda: json.loads((tmp_path / "seen").read_text()))
+        install = staticmethod(lambda kind, **given: fake_engine.install(packages, kind, **given))
+
+        @staticmethod
+        def behaves(how, kind="vllm"):
+            monkeypatch.setenv("FAKE_ENGINE", how)
+            fake_engine.install(packages, kind)
+
+    yield Fake
+    assert [pid for pid in Fake.started() if runs(pid)] == []
+
+
+# --- what is started ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "expected"),
+    [
+        (
+            "sglang",
+            None,
+            (
+                "-m sglang.launch_server --x 1 --model-path m:1 "
+                "--served-model-name m_1 --host 127.0.0.1 --port 9"
+            ),
+        ),
+        (
+            "vllm",
+            None,
+            "-m vllm.entrypoints.cli.main serve m:1 --x 1 --host 127.0.0.1 --port 9 --served-model-name m:1",
+        ),
+        ("transformers", None, "-m transformers.cli.transformers serve m:1 --x 1 --host 127.0.0.1 --port 9"),
+        (
+            "transformers",
+            "5.3.0",
+            "-m transformers.cli.transformers serve --force-model m:1 --x 1 --host 127.0.0.1 --port 9",
+        ),
+    ],
+)
+def test_the_command_line_of_each_engine(kind, version, expected):
+    command = command_line(kind, "m:1", 9, ["--x", "1"], python="/py", version=version)
+    assert command == ["/py", *expected.split()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_engine_starts_answers_and_stops(kind, fake, model, monkeypatch):
+    fake.behaves("serve", kind)
+    monkeypatch.setenv("VLLM_API_KEY", "a key that would be asked for")
+    monkeypatch.setenv("MINE", "goes through")
+    with Engine(kind, model, arguments=["--mine", "1"]) as engine:
+        port = int(engine.base_url.removeprefix("http://127.0.0.1:").removesuffix("/v1"))
+        assert port in engines.PORTS
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection.request("GET", "/v1/models")
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert engine.is_alive()
+        assert engine.start() == engine.base_url  # and nothing else
+        version = fake_engine.VERSIONS[kind]
+        assert engine.describe() == {"engine": kind, "version": version, "command": engine.command}
+        assert engine.model == model
+        assert engine.log_tail() == "loading the model"
+    assert not engine.is_alive()
+    assert engine.log_tail() == "loading the model"
+    assert engine.command[0] == sys.executable
+    seen = fake.seen()
+    assert seen["arguments"] == engine.command[3:]
+    assert seen["stdin"] == ""
+    assert seen["variables"]["MINE"] == "goes through"
+    assert "VLLM_API_KEY" not in seen["variables"]
+    assert len(fake.started()) == 1
+    engine.stop()
+
+
+# --- what is refused before anything starts ---
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kind": "ollama"}, "engine 'ollama' is not one of 'sglang', 'vllm', 'transformers'"),
+        ({"model_path": "no/such"}, "there is no 'no/such'.*hf download"),
+        ({"arguments": ["--port", "1"]}, "option '--port' is not passed on to vllm: a free port is taken"),
+        ({"arguments": ["--served_model_name=x"]}, "option '--served-model-name' is not passed on"),
+        ({"arguments": ["--api-key=abc"]}, r"option '--api-key' is not passed on to vllm: .* no key"),
+        ({"arguments": ["--hf-t", "abc"]}, r"option '--hf-t' is not passed on to vllm: .*HF_TOKEN"),
+        ({"arguments": "--dtype float16"}, "a list of texts"),
+        ({"start_seconds": 0}, "start_seconds=0 should be above 0"),
+        ({"python": "/no/such/python"}, "no Python that can be run at '/no/such/python'"),
+        ({"kind": "transformers", "model_path": "a@b"}, "'@' in 'a@b' as a revision"),
+    ],
+)
+def test_what_cannot_be_started_is_said_at_once(given, message, fake, model):
+    with pytest.raises(BadOption, match=message):
+        Engine(**{"kind": "vllm", "model_path": model, **given})
+    assert fake.started() == []
+
+
+def test_an_engine_that_is_not_installed_is_named_with_what_to_install(fake, model):
+    engine = Engine("transformers", model)
+    with pytest.raises(
+        SetupError, match=r"transformers cannot be started.* lacks: transformers, .*\[serving\]'"
+    ):
+        engine.start()
+    with pytest.raises(SetupError, match="has not been started"):
+        engine.base_url  # noqa: B018
+    fake.install("transformers", version="4.57.6")
+    with pytest.raises(SetupError, match=r"transformers 4\.57\.6 is installed .* 5\.0 or newer"):
+        engine.start()
+    with pytest.raises(SetupError, match=r"/bin/true does not run as a Python"):
+        Engine("vllm", model, python="/bin/true").start()
+    assert fake.started() == []
+
+
+# --- what fails ---
+
+
+def test_an_engine_that_ends_shows_the_end_of_its_log_without_secrets(fake, model, tmp_path, monkeypatch):
+    fake.behaves("fail")
+    monkeypatch.setenv("MINE_API_KEY", "sk-12345678")
+    log = tmp_path / "logs" / "engine.log"
+    log.parent.mkdir()
+    log.write_text("of an earlier start\n")
+    engine = Engine("vllm", model, log=log)
+    with pytest.raises(SetupError) as raised:
+        engine.start()
+    head, *said = str(raised.value).splitlines()
+    assert (
+        head == f"the engine vllm ended with status 3 before it answered. The last lines of its log ({log}):"
+    )
+    assert said == ["loading the model", "boom at http://***@there, key ***"]
+    assert "boom" in log.read_text()
+    assert not engine.is_alive()
+
+
+@pytest.mark.parametrize("behaviour", ["hang", "loading", "drip"])
+def test_an_engine_that_does_not_answer_in_time_is_stopped(behaviour, fake, model):
+    fake.behaves(behaviour)
+    begun = time.monotonic()
+    with pytest.raises(SetupError, match=r"vllm did not answer within 0\.4 s\. .*\nloading the model"):
+        Engine("vllm", model, start_seconds=0.4).start()
+    assert time.monotonic() - begun < 5
+    assert len(fake.started()) == 1
+
+
+def test_an_engine_that_was_killed_leaves_none_of_its_processes(fake, model):
+    fake.behaves("killed")
+    with pytest.raises(SetupError, match="ended with status 137 before it answered"):
+        Engine("vllm", model).start()
+    assert len(fake.started()) == 3
+
+
+def test_a_port_that_was_taken_meanwhile_is_replaced(fake, model):
+    fake.behaves("taken once")
+    with Engine("vllm", model) as engine:
+        assert engine.is_alive()
+    assert len(fake.started()) == 2
+
+
+def answer_once(listener):
+    with listener.accept()[0] as connection:
+        fake_engine.ready(connection)
+
+
+def test_another_program_on_the_port_is_not_taken_for_the_engine(fake, model, monkeypatch):
+    fake.behaves("serve")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        other = listener.getsockname()[1]
+        answer = threading.Thread(target=lambda: answer_once(listener))
+        answer.start()
+        free = engines._free_port()
+        ports = iter([other, free])
+        monkeypatch.setattr(engines, "_free_port", lambda: next(ports))
+        with Engine("vllm", model) as engine:
+            assert engine.base_url == f"http://127.0.0.1:{free}/v1"
+        answer.join()
+
+
+def test_a_log_that_cannot_be_written_is_named(fake, model, tmp_path):
+    fake.behaves("serve")
+    with pytest.raises(BadOption, match=r"the log '.*/model/config.json/log' cannot be written"):
+        Engine("vllm", model, log=Path(model, "config.json", "log")).start()
+    assert fake.started() == []
+
+
+# --- how it ends ---
+
+
+def test_all_that_it_started_ends_with_it(fake, model):
+    """What ignores SIGTERM, too, and what has a session of its own."""
+    fake.behaves("stubborn")
+    with Engine("vllm", model):
+        assert within(2, lambda: len(fake.started()) == 3)
+        assert all(runs(pid) for pid in fake.started())
+
+
+def test_ctrl_c_while_it_loads_stops_it(fake, model, monkeypatch):
+    fake.behaves("hang")
+
+    def interrupt(*_):
+        if fake.started():
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(engines, "_is_ready", interrupt)
+    engine = Engine("vllm", model)
+    with pytest.raises(KeyboardInterrupt):
+        engine.start()
+    assert not engine.is_alive()
+
+
+def test_it_ends_if_the_process_between_is_killed(fake, model):
+    fake.behaves("stubborn")
+    with Engine("vllm", model) as engine:
+        assert within(2, lambda: len(fake.started()) == 3)
+        between = engine._process.pid
+        in_group = [pid for pid in fake.started() if os.getpgid(pid) == between]
+        assert len(in_group) == 2
+        os.kill(between, signal.SIGKILL)
+        assert within(2, lambda: not engine.is_alive())
+        engine.stop()
+        assert within(2, lambda: not any(map(runs, in_group)))
+        for pid in set(fake.started()) - set(in_group):  # orphans in sessions of their own are out of reach
+            os.kill(pid, signal.SIGKILL)
+            assert within(2, lambda pid=pid: not runs(pid))
+
+
+PARENT = """
+import os, sys, time
+from agentgym_gym.evaluate import engines
+engines.GRACE_SECONDS = 0.3
+engine = engines.Engine("vllm", sys.argv[1])
+engine.start()
+if os.fork() == 0:  # lives on, and holds copies of all that its parent had open
+    assert not engine.is_alive()
+    engine.stop()
+    os.close(1)
+    os.close(2)
+    time.sleep(4)
+    os._exit(0)
+print("started", flush=True)
+exec(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "status"),
+    [
+        ("os.kill(os.getpid(), 9)", -9),
+        pytest.param("pass", 0, marks=pytest.mark.slow),
+        pytest.param("os.kill(os.getpid(), 15)", -15, marks=pytest.mark.slow),
+    ],
+)
+def test_it_ends_with_the_process_that_started_it(then, status, fake, model):
+    fake.behaves("stubborn")
+    variables = programs.environment()
+    variables["PYTHONPATH"] = os.pathsep.join([os.environ["PYTHONPATH"], variables["PYTHONPATH"]])
+    run = programs.run(
+        [sys.executable, "-c", PARENT, model, then], env=variables, capture_output=True, text=True, timeout=30
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (status, "started\n", "")
+    assert len(fake.started()) == 3
+    assert within(5, lambda: not any(map(runs, fake.started())))
+
+
+def test_the_processes_below_one_are_found():
+    assert engine_process.descendants(os.getpid()) is not None
+    assert os.getpid() in engine_process.descendants(os.getppid())
+    assert os.getppid() not in engine_process.descendants(os.getpid())
+
+
+# --- checkpoints ---
+
+
+def test_checkpoints_come_in_natural_order(tmp_path, monkeypatch):
+    for step in (10, 2, 1):
+        save_model(tmp_path / f"ckpts/step_{step}")
+    (tmp_path / "ckpts/latest.txt").write_text("10")
+    (tmp_path / "ckpts/latest").symlink_to(tmp_path / "ckpts/step_10")
+    monkeypatch.chdir(tmp_path)
+    assert checkpoints("ckpts/*") == ["ckpts/step_1", "ckpts/step_2", "ckpts/step_10"]
+    assert checkpoints("ckpts/step_1") == ["ckpts/step_1"]
+    save_model(tmp_path / "ckpts [1]")
+    assert checkpoints("ckpts [1]") == ["ckpts [1]"]
+
+
+@pytest.mark.parametrize("below", ["actor/huggingface", "actor/model/huggingface", "huggingface"])
+def test_a_model_that_verl_saved_is_found(below, tmp_path):
+    for step in (100, 20):
+        save_model(tmp_path / f"global_step_{step}" / below)
+        (tmp_path / f"global_step_{step}/data.pt").touch()
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("100")
+    found = [str(tmp_path / f"global_step_{step}" / below) for step in (20, 100)]
+    assert checkpoints(f"{tmp_path}/*") == found
+    assert Engine("vllm", str(tmp_path / "global_step_20")).model == found[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], r"holds no model that can be loaded: no config\.json, and it is empty"),
+        (["a.txt", "b/c"], r"no config\.json, and it holds a\.txt, b/"),
+        ([f"shard_{i}" for i in range(12)], "shard_1, .*shard_7 and 4 more"),
+        (["config.json"], r"has a config\.json, but no weights"),
+        (["adapter_config.json", "adapter_model.safetensors"], "it is an adapter"),
+        (
+            ["actor/huggingface/config.json", "actor/model_world_size_1_rank_0.pt"],
+            "model_merger merge .*--target_dir .*/actor/huggingface.*hf_model",
+        ),
+    ],
+)
+def test_what_is_no_checkpoint_is_named_with_what_is_there(files, message, tmp_path):
+    save_model(tmp_path / "ckpts/step_1")
+    folder = tmp_path / "ckpts/step_2"
+    folder.mkdir()
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    with pytest.raises(BadOption, match=message):
+        checkpoints(str(tmp_path / "ckpts/*"))
+
+
+def test_a_pattern_that_matches_nothing_says_what_is_there(tmp_path):
+    (tmp_path / "ckpts").mkdir()
+    (tmp_path / "ckpts/notes.txt").touch()
+    with pytest.raises(BadOption, match=r"matches no folder of a model.*/ckpts', it holds notes\.txt"):
+        checkpoints(str(tmp_path / "ckpts/step_*"))
+    with pytest.raises(BadOption, match=r"matches files alone, such as .*notes\.txt"):
+        checkpoints(str(tmp_path / "ckpts/*"))
