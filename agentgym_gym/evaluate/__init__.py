@@ -12,6 +12,9 @@ An episode that a fault ended says nothing about the agent. It is counted, and i
 from __future__ import annotations
 
 from agentgym_gym.evaluate.agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
+from agentgym_gym.evaluate.chat_agent import ChatAgent
+from agentgym_gym.evaluate.chat_history import History
+from agentgym_gym.evaluate.chat_prompt import ChatPrompt
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.metrics import Summary, summarise
 from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, read_records
@@ -22,7 +25,10 @@ from agentgym_gym.evaluate.tasks import parse_tasks
 __all__ = [
     "Agent",
     "AgentReply",
+    "ChatAgent",
+    "ChatPrompt",
     "EpisodeRecord",
+    "History",
     "RandomAgent",
     "ReplayAgent",
     "Run",
