@@ -115,6 +115,9 @@ class ChatAgent:
         self._keep_reasoning = keep_reasoning
         self._conversation: Conversation | None = None
         self._tools: list[Any] = []
+        self._task = (0, 0)
+        self._turn = 0
+        self._calls: tuple[Call, ...] = ()  # of the last turn, which the next observation answers
 
     def __repr__(self) -> str:
         """Return the model and its server."""
@@ -122,9 +125,11 @@ class ChatAgent:
 
     def clone(self) -> ChatAgent:
         """Return another agent of the same settings, which plays beside this one."""
-        other = copy.copy(self)
-        other._client, other._conversation = self._client.clone(), None  # noqa: SLF001 - our own
-        return other
+        return copy.copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the episode, of which each agent has its own, as it has a connection."""
+        return {**self.__dict__, "_client": self._client.clone(), "_conversation": None}
 
     def describe(self) -> dict[str, Any]:
         """Return all that shapes the replies, as JSON: the model, its server, every setting, but no key."""
@@ -158,8 +163,7 @@ class ChatAgent:
         if self._native and not self._tools:
             raise BadOption(f"{env_id_of(env)} has no tools for tools='native'; use tools='none'")
         self._task = (info.get("task_id", 0), info.get("sample", 0))
-        self._turn = 0
-        self._calls: tuple[Call, ...] = ()
+        self._turn, self._calls = 0, ()
         head: list[Message] = list(self._prompt.messages(own if isinstance(own, str) else None))
         overhead = estimate([{"role": "system", "content": json.dumps(self._tools)}]) if self._tools else 0
         self._conversation = Conversation(self._history, head, overhead)

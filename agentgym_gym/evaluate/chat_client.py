@@ -301,7 +301,7 @@ class ChatClient:
 
 
 def _pause(retries: int) -> float:
-    longest = min(FIRST_PAUSE_SECONDS * 2 ** min(retries, 10), MAX_PAUSE_SECONDS)
+    longest = min(FIRST_PAUSE_SECONDS * 2.0 ** min(retries, 10), MAX_PAUSE_SECONDS)
     return longest * random.uniform(0.5, 1)  # noqa: S311 - so that many do not come back at once
 
 
