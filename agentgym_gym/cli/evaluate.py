@@ -157,7 +157,7 @@ def evaluate(
     history: Annotated[
         str | None,
         typer.Option(
-            help="What is sent of the conversation: all, last:K turns, or tokens:N; by default all.",
+            help="What is sent of the conversation: all, turns:K, or tokens:N; by default all.",
             rich_help_panel=_MODEL,
         ),
     ] = None,

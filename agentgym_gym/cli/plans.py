@@ -56,7 +56,7 @@ class AgentPlan:
     engine_arguments: Sequence[str] = _key(list, "more arguments of the engine", [])
     tools: str | None = _key(str, "native: actions are tool calls; none: they are text")
     prompt: str | None = _key(str, "a file with a prompt of your own")
-    history: str | None = _key(str, "what is sent of the conversation: all, last:K turns, or tokens:N")
+    history: str | None = _key(str, "what is sent of the conversation: all, turns:K, or tokens:N")
     max_tokens: int | None = _key(int, "most tokens of a reply")
     temperature: float | None = _key((int, float), "temperature of the sampling")
     top_p: float | None = _key((int, float), "share of the probability that is sampled from")

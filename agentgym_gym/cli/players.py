@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.cli.names import find_modules_here
 from agentgym_gym.errors import BadOption
@@ -14,6 +14,7 @@ from agentgym_gym.evaluate.agents import Agent, maker_from
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.cli.plans import AgentPlan
+    from agentgym_gym.evaluate.chat_agent import ChatAgent
     from agentgym_gym.evaluate.engines import Engine
 
 __all__ = ["Player", "players_of"]
@@ -55,10 +56,56 @@ class Player:
         if self.plan.agent is not None:
             find_modules_here()
             return maker_from(self.plan.agent, environment, self.seed or 0)
-        return self._chat_agent
+        return self._chat_agent(self.plan.base_url if self.engine is None else self.engine.base_url).clone
 
-    def _chat_agent(self) -> Agent:
-        raise NotImplementedError
+    def settings(self, environment: Environment | None) -> dict[str, Any] | None:
+        """Return what shapes its replies, as JSON values; None where it does not say.
+
+        Raises:
+            BadOption: As for `maker`.
+            MissingExtra: Likewise.
+        """
+        if self.engine is None:
+            describe = getattr(self.maker(environment)(), "describe", None)
+            return describe() if callable(describe) else None
+        return {
+            **self._chat_agent("http://127.0.0.1/v1").describe(),
+            "base_url": None,  # not known before it is started
+            "model_path": self.engine.model_path,
+            "engine": self.plan.launch,
+            "engine_arguments": list(self.plan.engine_arguments),
+        }
+
+    def _chat_agent(self, base_url: str | None) -> ChatAgent:
+        from agentgym_gym.evaluate.chat_agent import ChatAgent  # noqa: PLC0415 - not always needed
+        from agentgym_gym.evaluate.chat_prompt import ChatPrompt  # noqa: PLC0415 - likewise
+
+        plan = self.plan
+        given: dict[str, Any] = {
+            "api_key_variable": plan.api_key_variable,
+            "tools": plan.tools,
+            "prompt": None if plan.prompt is None else ChatPrompt.read(plan.prompt),
+            "history": plan.history,
+            "seed": self.seed,
+            "max_tokens": plan.max_tokens,
+            "stop": list(plan.stop) or None,
+            "on_cut_reply": plan.on_cut_reply,
+            "keep_reasoning": plan.keep_reasoning,
+            "timeout": plan.model_timeout,
+            "retry_seconds": plan.retry_seconds,
+        }
+        drawn = {"temperature": plan.temperature, "top_p": plan.top_p}
+        twice = sorted(name for name, value in drawn.items() if value is not None and name in plan.sampling)
+        if twice:
+            raise BadOption(f"{', '.join(twice)}: given by sampling and by a key or an option of its own")
+        agent = ChatAgent(
+            self.engine.model if self.engine is not None else str(plan.model),
+            base_url=base_url,
+            sampling={**{name: value for name, value in drawn.items() if value is not None}, **plan.sampling},
+            **{name: value for name, value in given.items() if value is not None},
+        )
+        agent.name = self.name
+        return agent
 
 
 def players_of(plans: Iterable[AgentPlan], seed: int | None) -> list[Player]:
@@ -88,6 +135,7 @@ def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
             raise BadOption(f"launch = {plan.launch!r} needs a model_path")
         from agentgym_gym.evaluate.engines import Engine, checkpoints  # noqa: PLC0415 - not always needed
 
+        kind: Any = plan.launch  # which it checks
         paths = checkpoints(plan.model_path)
         if plan.name and len(paths) > 1:
             raise BadOption(f"{plan.model_path} are {len(paths)} models, which cannot all be {plan.name!r}")
@@ -96,7 +144,7 @@ def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
                 plan.name or plan.model or _short(path),
                 plan,
                 seed,
-                Engine(plan.launch, path, arguments=plan.engine_arguments),
+                Engine(kind, path, arguments=plan.engine_arguments),
             )
             for path in paths
         ]

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["print_results"]
 
 
+_USUAL = frozenset({"terminated", "truncated", "fault", "agent_fault"})
+
+
 def print_results(folders: Sequence[RunFolder], path: Path) -> None:
     """Print the figures of runs, a row for each.
 
@@ -35,25 +38,48 @@ def print_results(folders: Sequence[RunFolder], path: Path) -> None:
         print_table(["run", *headings], cells, left={"run"})
     for name, folder in zip(names, folders, strict=True):
         of = "" if len(folders) == 1 else f"{name}: "
-        for kind, count in [*folder.summary.faults.items(), *folder.summary.agent_faults.items()]:
+        summary = folder.summary
+        for kind, count in [*summary.faults.items(), *summary.agent_faults.items()]:
             out.print(f"{of}{count} ended by {kind}; not scored.", soft_wrap=True)
-        if line := _counters(folder.summary.counters):
+        for ending, count in summary.endings.items():
+            if ending not in _USUAL:
+                out.print(f"{of}{count} ended by {ending}.", soft_wrap=True)
+        if summary.samples > 1:
+            solved = summary.solved
+            out.print(
+                f"{of}Tasks solved never {len(solved.never)}, sometimes {len(solved.sometimes)}, always "
+                f"{len(solved.always)}.",
+                soft_wrap=True,
+            )
+        if line := _counters(summary.counters):
             out.print(f"{of}{line}", soft_wrap=True)
     out.print(f"Written to {folders[0].path if len(folders) == 1 else path}.", soft_wrap=True)
 
 
 def _row(summary: Summary) -> dict[str, str]:
-    share, interval = summary.parse_error_share, summary.success_interval
-    return {
+    share, k = summary.parse_error_share, summary.samples
+    row = {
         "episodes": str(summary.episodes),
         "faulted": str(summary.faulted),
         "success": _decimal(summary.success_rate),
-        "95 %": "-" if interval is None else "{:.2f} to {:.2f}".format(*interval),
+        "95 %": _interval(summary.success_interval),
         "score": _decimal(summary.mean_score),
+    }
+    if k > 1:
+        row |= {f"pass@{k}": _decimal(summary.pass_at[k]), f"pass^{k}": _decimal(summary.pass_hat[k])}
+    row |= {
         "turns": _decimal(summary.mean_turns),
         "parse errors": "-" if share is None else f"{share:.1%}",
-        "seconds": f"{summary.seconds:.1f}",
     }
+    if summary.tokens.completion is not None:
+        row["tokens"] = f"{(summary.tokens.prompt or 0) + summary.tokens.completion:,}"
+    if summary.cost is not None:
+        row["cost"] = _decimal(summary.cost)
+    return row | {"seconds": f"{summary.seconds:.1f}"}
+
+
+def _interval(interval: tuple[float, float] | None) -> str:
+    return "-" if interval is None else "{:.2f} to {:.2f}".format(*interval)
 
 
 def _counters(counters: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ from agentgym_gym.cli.results import print_results
 from agentgym_gym.cli.sources import probe
 from agentgym_gym.errors import AgentFault, NoServer
 from agentgym_gym.evaluate.folder import RunFolder
+from agentgym_gym.evaluate.prices import price_of, read_prices
 from agentgym_gym.evaluate.runner import Part, episodes_of, play_parts
 from agentgym_gym.evaluate.tasks import is_tasks
 
@@ -242,18 +243,23 @@ def _opened(
     """Open the folder of an agent in an environment, and yield both with what is left to be played."""
     name = _slug(f"{place.chosen.id.rpartition('/')[2]}-{player.name}")
     out = Path(plan.out or f"runs/{'run' if several else name}")
-    agent = player.maker(place.chosen.environment)()
-    describe = getattr(agent, "describe", None)
     run = {
         "agent": player.name,
-        "agent_settings": describe() if callable(describe) else None,
+        "agent_settings": player.settings(place.chosen.environment),
         "seed": plan.seed if player.is_model else plan.seed or 0,
         "samples": plan.samples,
         "concurrency": plan.concurrency,
         **place.facts(tools=player.uses_tools),
     }
     episodes = episodes_of(place.tasks, plan.samples)
-    with RunFolder(out / name if several else out, run, resume=resume, planned=episodes) as folder:
+    prices = {} if plan.prices is None else read_prices(Path(plan.prices))
+    with RunFolder(
+        out / name if several else out,
+        run,
+        resume=resume,
+        planned=episodes,
+        price=price_of(player.name, prices) if player.is_model else None,
+    ) as folder:
         yield Entry(player, place, folder, folder.remaining(episodes, retry_faulted=retry_faulted))
 
 

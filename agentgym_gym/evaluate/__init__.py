@@ -12,20 +12,28 @@ An episode that a fault ended says nothing about the agent. It is counted, and i
 from __future__ import annotations
 
 from agentgym_gym.evaluate.agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
+from agentgym_gym.evaluate.chat_agent import ChatAgent
+from agentgym_gym.evaluate.chat_history import History
+from agentgym_gym.evaluate.chat_prompt import ChatPrompt
 from agentgym_gym.evaluate.compare import Comparison, Paired, compare_runs
+from agentgym_gym.evaluate.engines import Engine, checkpoints
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.metrics import Summary, summarise
 from agentgym_gym.evaluate.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, read_records
-from agentgym_gym.evaluate.runner import evaluate, play_episode
+from agentgym_gym.evaluate.runner import evaluate, evaluate_async, play_episode
 from agentgym_gym.evaluate.runs import Run, find_runs, read_run
 from agentgym_gym.evaluate.tasks import parse_tasks
 
 __all__ = [
     "Agent",
     "AgentReply",
+    "ChatAgent",
+    "ChatPrompt",
     "Comparison",
+    "Engine",
     "EpisodeRecord",
+    "History",
     "Paired",
     "Price",
     "RandomAgent",
@@ -35,8 +43,10 @@ __all__ = [
     "StepRecord",
     "Summary",
     "agent_from",
+    "checkpoints",
     "compare_runs",
     "evaluate",
+    "evaluate_async",
     "find_runs",
     "load_oracle",
     "parse_tasks",

@@ -25,11 +25,16 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from agentgym_gym.evaluate.prices import Price
+
 __all__ = ["RunFolder"]
 
 # What must be the same for two parts of one run; averages over anything else would mean nothing.
 _SAME = ("env_id", "agent", "seed", "options")
 _SAME_IF_KNOWN = ("agent_settings", "system_prompt")  # summaries of earlier versions lack these
+
+# Settings of an agent that do not shape its replies.
+_MAY_DIFFER = frozenset({"base_url", "api_key_variable", "timeout", "retry_seconds", "openai"})
 
 _LOCK = ".lock"
 
@@ -47,6 +52,7 @@ class RunFolder:
         resume: Whether to go on with a run that is in the folder.
         planned: Task and sample of each episode of the run, by which it is known whether it is finished; by
             default it is where no error ended it.
+        price: What the tokens of its model cost, for the summary.
 
     Attributes:
         path: The folder.
@@ -66,10 +72,12 @@ class RunFolder:
         *,
         resume: bool = False,
         planned: Iterable[tuple[int, int]] | None = None,
+        price: Price | None = None,
     ) -> None:
         self.path = path
         self.records: list[EpisodeRecord] = []
         self.run = _without_headers(run)
+        self._price = price
         self._planned = None if planned is None else list(planned)
         self._began = time.monotonic()
         self._git = git_state()
@@ -90,7 +98,7 @@ class RunFolder:
 
         The counters include the others too, since their requests were sent.
         """
-        return replace(summarise(counting(self.records)), counters=counted(self.records))
+        return replace(summarise(counting(self.records), self._price), counters=counted(self.records))
 
     def remaining(
         self, episodes: Iterable[tuple[int, int]], *, retry_faulted: bool = False
@@ -152,7 +160,7 @@ class RunFolder:
         try:
             before = json.loads(summary.read_bytes())["run"]
             keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
-            different = [key for key in keys if before.get(key) != self.run.get(key)]
+            different = [key for key in keys if _shaping(before.get(key)) != _shaping(self.run.get(key))]
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BadOption(f"{summary} is not the summary of a run") from None
         if different:
@@ -192,6 +200,13 @@ def _without_headers(run: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in run.items()
         if name != "headers"
     }
+
+
+def _shaping(value: Any) -> Any:
+    """Return what of a fact shapes the episodes."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: each for key, each in value.items() if key not in _MAY_DIFFER}
 
 
 def _locked(folder: Path) -> FileLock:

@@ -1,0 +1,143 @@
+"""What of a conversation is sent to a model: all of it, its last turns, or what a budget holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agentgym_gym.errors import BadOption
+
+__all__ = ["Conversation", "History", "Message"]
+
+Message: TypeAlias = Mapping[str, Any]
+"""A message of OpenAI's chat protocol, as it is sent."""
+
+_BYTES_PER_TOKEN = 3
+_TOKENS_PER_MESSAGE = 8
+
+
+@dataclass(frozen=True)
+class History:
+    """How much of the conversation is sent. Without limits, all of it is.
+
+    What stands before the first reply is always sent: the system prompt, the examples and the first
+    observation, which holds the task. A turn is a reply with what the environment answered to it, and is sent
+    whole or not at all. The last one is always sent, since its answer is the current observation. Where both
+    limits are given, both hold.
+
+    Attributes:
+        turns: The most turns that are sent, from 1; None for no limit.
+        tokens: The most tokens of all messages that are sent, the tools included, from 1; None for no limit.
+            What the server counted is used where its replies say it. The size of the last turn, which it has
+            not counted yet, is estimated: a token for each three bytes of UTF-8, and eight for each message.
+
+    Raises:
+        BadOption: A limit is less than 1.
+    """
+
+    turns: int | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, limit in (("turns", self.turns), ("tokens", self.tokens)):
+            if limit is not None and (type(limit) is not int or limit < 1):
+                raise BadOption(f"history: {name}={limit!r:.80} should be a whole number from 1, or None")
+
+    @classmethod
+    def parse(cls, text: str) -> History:
+        """Read a policy from text: ``all``, ``turns:4``, ``tokens:8000``, or both with a comma between.
+
+        Raises:
+            BadOption: It is none of these.
+        """
+        limits: dict[str, int] = {}
+        if text.strip() == "all":
+            return cls()
+        for part in text.split(","):
+            name, _, number = part.strip().partition(":")
+            if (
+                name not in {"turns", "tokens"}
+                or name in limits
+                or not (number.isascii() and number.isdigit())
+            ):
+                raise BadOption(f"history {text!r:.80} is not one of 'all', 'turns:K' and 'tokens:N'")
+            limits[name] = int(number[:12])
+        return cls(**limits)
+
+    def as_dict(self) -> dict[str, int | None]:
+        """Return the limits, as JSON."""
+        return {"turns": self.turns, "tokens": self.tokens}
+
+
+@dataclass
+class _Turn:
+    messages: list[Message]
+    tokens: int | None = None  # None until all of it is there and was counted or estimated
+
+    def size(self) -> int:
+        return estimate(self.messages) if self.tokens is None else self.tokens
+
+
+@dataclass
+class Conversation:
+    """The messages of one episode.
+
+    Attributes:
+        history: How much of it is sent.
+        head: What stands before the first reply.
+        overhead: Estimated tokens of what is sent beside the messages, which are the tools.
+    """
+
+    history: History
+    head: list[Message]
+    overhead: int = 0
+    _turns: list[_Turn] = field(default_factory=list)
+    _first: int = 0  # the first turn that is sent; what was left out once is not sent again
+    _head_tokens: int | None = None
+
+    def add_reply(self, reply: Message, answers: Iterable[Message] = ()) -> None:
+        """Begin a turn with what the model replied."""
+        self._turns.append(_Turn([reply, *answers]))
+
+    def add_answer(self, answers: Iterable[Message]) -> None:
+        """Complete the last turn with what the environment answered."""
+        self._turns[-1].messages.extend(answers)
+
+    def to_send(self) -> list[Message]:
+        """Return the messages of the next request."""
+        last = len(self._turns) - 1
+        if self.history.turns is not None:
+            self._first = max(self._first, last + 1 - self.history.turns)
+        if self.history.tokens is not None:
+            size = self._head_size() + sum(turn.size() for turn in self._turns[self._first :])
+            while size > self.history.tokens and self._first < last:
+                size -= self._turns[self._first].size()
+                self._first += 1
+        return [*self.head, *(message for turn in self._turns[self._first :] for message in turn.messages)]
+
+    def counted(self, tokens: int) -> None:
+        """Take note of how many tokens the server counted in the messages that were just sent."""
+        if not self._turns:
+            self._head_tokens = tokens
+            return
+        sent = self._turns[self._first :]
+        before = self._head_size() + sum(turn.size() for turn in sent[:-1])
+        for turn in sent[:-1]:
+            turn.tokens = turn.size()
+        sent[-1].tokens = max(tokens - before, 1)
+
+    def _head_size(self) -> int:
+        return estimate(self.head) + self.overhead if self._head_tokens is None else self._head_tokens
+
+
+def estimate(messages: Sequence[Message]) -> int:
+    """Return about how many tokens messages have, from their size in UTF-8."""
+    return sum(_TOKENS_PER_MESSAGE + _bytes(message) // _BYTES_PER_TOKEN for message in messages)
+
+
+def _bytes(message: Message) -> int:
+    said = message.get("content") or ""
+    more = {key: value for key, value in message.items() if key not in {"role", "content"}}
+    return len(str(said).encode("utf-8", "replace")) + (len(json.dumps(more)) if more else 0)

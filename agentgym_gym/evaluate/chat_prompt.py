@@ -1,0 +1,142 @@
+"""A prompt of the user's own: a system prompt in the place of the environment's, and examples of turns."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym_gym._text import scrub, shown
+from agentgym_gym.errors import BadOption, MissingExtra
+
+__all__ = ["ENVIRONMENT_PROMPT", "ChatPrompt"]
+
+ENVIRONMENT_PROMPT = "{{system_prompt}}"
+"""What stands in a prompt for the environment's own system prompt."""
+
+
+@dataclass(frozen=True)
+class ChatPrompt:
+    """What a model is told before the first observation.
+
+    Attributes:
+        system: The system prompt, in which each ``{{system_prompt}}`` stands for the environment's own;
+            nothing else in it is replaced. None for the environment's own alone. Empty for none at all.
+        examples: Messages that follow it: by turns of the role ``user`` and ``assistant``, each with ``role``
+            and ``content``.
+        source: The file it was read from.
+
+    Raises:
+        BadOption: The examples do not alternate, or hold something else.
+    """
+
+    system: str | None = None
+    examples: tuple[dict[str, str], ...] = ()
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        expected = ["user", "assistant"] * (len(self.examples) // 2 + 1)
+        for number, (example, role) in enumerate(zip(self.examples, expected, strict=False), 1):
+            if example["role"] != role:
+                raise BadOption(
+                    f"{self._where}: example {number} has the role {example['role']!r:.40} and should have "
+                    f"{role!r}: the examples are turns, each of a 'user' message and an 'assistant' message"
+                )
+        if len(self.examples) % 2:
+            raise BadOption(
+                f"{self._where}: the last example has no reply: a message of 'assistant' is missing"
+            )
+
+    @classmethod
+    def read(cls, path: Path | str) -> ChatPrompt:
+        """Read a file.
+
+        ``.json`` holds a list of messages, or an object with the list as ``messages``; ``.jsonl`` a message
+        in each line; ``.toml`` an array of tables ``[[messages]]``. Each has ``role`` and ``content``. The
+        first may have the role ``system``. Any other file is text, and all of it the system prompt.
+
+        Raises:
+            BadOption: The file cannot be read, or holds something else.
+            MissingExtra: It is TOML, and Python 3.10 has no package to read it.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text("utf-8-sig")
+            messages = _messages(path, text)
+        except OSError as error:
+            raise BadOption(f"the prompt {path} cannot be read: {error.strerror or error}") from None
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, BadOption):
+                raise
+            raise BadOption(f"the prompt {path} cannot be read: {error}") from None
+        if messages is None:
+            return cls(scrub(text), source=str(path))
+        checked = [_checked(path, number, message) for number, message in enumerate(messages, 1)]
+        system = checked.pop(0)["content"] if checked and checked[0]["role"] == "system" else None
+        return cls(system, tuple(checked), source=str(path))
+
+    def messages(self, environment_prompt: str | None) -> list[dict[str, str]]:
+        """Return the messages that stand before the first observation.
+
+        Args:
+            environment_prompt: The environment's own system prompt, None where it has none.
+        """
+        own = environment_prompt or ""
+        system = own if self.system is None else self.system.replace(ENVIRONMENT_PROMPT, own)
+        return [*([{"role": "system", "content": system}] if system else []), *map(dict, self.examples)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what it says, as JSON, with the SHA-256 of that."""
+        said = {"system": self.system, "examples": list(self.examples)}
+        written = json.dumps(said, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
+        return {"source": self.source, "sha256": hashlib.sha256(written).hexdigest(), **said}
+
+    @property
+    def _where(self) -> str:
+        return f"the prompt {self.source}" if self.source else "the prompt"
+
+
+def _messages(path: Path, text: str) -> Sequence[Any] | None:
+    """Return the messages that a file holds, None where it is text."""
+    match path.suffix.lower():
+        case ".json":
+            found = json.loads(text)
+        case ".jsonl":
+            found = [json.loads(line) for line in text.split("\n") if line.strip()]
+        case ".toml":
+            found = _toml().loads(text)
+        case _:
+            return None
+    if isinstance(found, dict):
+        found = found.get("messages")
+    if not isinstance(found, list):
+        raise BadOption(f"the prompt {path} should hold a list of messages, under 'messages' if in an object")
+    return found
+
+
+def _checked(path: Path, number: int, message: Any) -> dict[str, str]:
+    roles = ("user", "assistant", "system") if number == 1 else ("user", "assistant")
+    if not isinstance(message, dict) or set(message) != {"role", "content"}:
+        raise BadOption(
+            f"the prompt {path}: message {number} should have 'role' and 'content' and no more, unlike "
+            f"{shown(message)}"
+        )
+    if message["role"] not in roles or not isinstance(message["content"], str):
+        raise BadOption(
+            f"the prompt {path}: message {number} should be text of the role {' or '.join(roles)}, not "
+            f"{shown(message)}"
+        )
+    return {"role": message["role"], "content": scrub(message["content"])}
+
+
+def _toml() -> Any:
+    for name in ("tomllib", "tomli"):  # the first is Python's own, from 3.11 on
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise MissingExtra("a prompt in TOML", extra="eval", module="tomli")
