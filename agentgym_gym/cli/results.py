@@ -18,6 +18,10 @@ __all__ = ["print_results"]
 _USUAL = frozenset({"terminated", "truncated", "fault", "agent_fault"})
 
 
+_OF_SEVERAL = frozenset({"episodes", "faulted", "success", "95 %", "score", "turns"})
+"""What of each run stands in a table of several, so that it is not too wide."""
+
+
 def print_results(folders: Sequence[RunFolder], path: Path) -> None:
     """Print the figures of runs, a row for each.
 
@@ -26,11 +30,11 @@ def print_results(folders: Sequence[RunFolder], path: Path) -> None:
         path: The folder that holds them all.
     """
     rows = [_row(folder.summary) for folder in folders]
-    names = [f"{folder.run['env_id']} by {folder.run['agent']}" for folder in folders]
+    names = [f"{folder.run['env_id'].rpartition('/')[2]} by {folder.run['agent']}" for folder in folders]
     if len(folders) == 1:
         print_table(list(rows[0]), [list(rows[0].values())], title=names[0])
     else:
-        headings = list(dict.fromkeys(heading for row in rows for heading in row))
+        headings = [heading for heading in rows[0] if heading in _OF_SEVERAL or heading.startswith("pass")]
         cells = [
             [name, *(row.get(heading, "-") for heading in headings)]
             for name, row in zip(names, rows, strict=True)

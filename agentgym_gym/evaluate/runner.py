@@ -121,7 +121,7 @@ def _completed(work: Coroutine[Any, Any, T], agent: Agent) -> T:
         asyncio.get_running_loop()
         work.close()
         raise BadOption(
-            f"the agent {agent.name} is awaited, and an event loop runs here: await evaluate_async()"
+            f"the agent {agent.name} is awaited, and an event loop runs here: use evaluate_async()"
         )
     return asyncio.run(work)
 
@@ -202,14 +202,18 @@ async def play_parts(parts: Iterable[Part], *, concurrency: int = 16) -> None:
     watch = _FaultsInARow(max(_FAULTS_IN_A_ROW, concurrency))
     first = list(_first(queue, concurrency))
     workers = [asyncio.ensure_future(_work(job, queue, watch)) for job in first]
+    if not workers:
+        return
     try:
-        await asyncio.gather(*workers)
-    except _Stopped as stopped:
-        raise stopped.by from None
+        done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        for worker in workers:
+        for worker in workers:  # once, as they then close what they hold
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+    for worker in done:
+        error = worker.exception()
+        if error is not None:
+            raise error.by if isinstance(error, _Stopped) else error
 
 
 class _Stopped(Exception):

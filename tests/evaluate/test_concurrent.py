@@ -1,0 +1,248 @@
+"""Many episodes at once: over the awaited environment, in threads, with agents that are awaited or not."""
+
+import asyncio
+import threading
+import time
+
+import gymnasium
+import pytest
+
+from agentgym_gym.aio import AsyncAgentGymEnv
+from agentgym_gym.errors import AgentFault, BadOption, ModelBusy, WrongServer
+from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
+from agentgym_gym.evaluate.runner import Part, play_parts
+from agentgym_gym.testing import ScriptedAgent
+
+
+class Waiting:
+    """Replies when all who play at once wait; an agent of the tests' own, awaited."""
+
+    name = "waiting"
+
+    def __init__(self, barrier):
+        self.barrier, self.turn = barrier, 0
+
+    async def reset(self, env, observation, info):
+        self.turn = 0
+
+    async def act(self, observation, info):
+        self.turn += 1
+        if self.turn > 1:
+            return None
+        await self.barrier()
+        return AgentReply("Action: inventory", step={"completion_tokens": 3, "finish_reason": "stop"})
+
+
+def barrier_of(number):
+    waiting, everyone = [], asyncio.Event()
+
+    async def wait():
+        waiting.append(1)
+        if len(waiting) == number:
+            everyone.set()
+        await asyncio.wait_for(everyone.wait(), 10)
+
+    return wait
+
+
+class Slow(gymnasium.Env):
+    """Another library's environment, which blocks and wants to stay in one thread."""
+
+    observation_space = action_space = gymnasium.spaces.Text(5)
+    made = 0
+
+    def __init__(self):
+        type(self).made += 1
+        self.thread = threading.current_thread()
+        self.closed = False
+
+    def reset(self, *, seed=None, options=None):
+        return "Go.", {}
+
+    def step(self, action):
+        assert threading.current_thread() is not threading.main_thread()
+        time.sleep(0.2)
+        return "Done.", 1.0, True, False, {"success": True}
+
+
+def test_as_many_play_at_once_as_are_allowed(textcraft_url):
+    async def play():
+        barrier = barrier_of(8)
+        return await evaluate_async(
+            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
+            lambda: Waiting(barrier),
+            range(8),
+            concurrency=8,
+        )
+
+    records = asyncio.run(play())
+    assert [record.task_id for record in records] == list(range(8))
+    assert [record.ending for record in records] == ["gave_up"] * 8
+    for record in records:
+        (step,) = record.steps
+        assert (step["completion_tokens"], step["finish_reason"], step["action"]) == (3, "stop", "inventory")
+        assert step["agent_seconds"] >= 0 < step["env_seconds"]
+        assert record.env_seconds > step["env_seconds"]
+
+
+def test_at_once_is_as_one_after_another(env, textcraft_url):
+    told = []
+    records = asyncio.run(
+        evaluate_async(
+            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
+            lambda: load_oracle(env.environment),
+            range(30),
+            samples=2,
+            concurrency=7,
+            on_episode=told.append,
+        )
+    )
+    assert [(r.sample, r.task_id) for r in records] == [(s, t) for s in range(2) for t in range(30)]
+    assert sorted(map(id, told)) == sorted(map(id, records))
+    alone = evaluate(env, load_oracle(env.environment), range(30), samples=2)
+    same = ("env_id", "task_id", "sample", "score", "rewards", "messages", "ending", "parse_errors")
+    for one, other in zip(records, alone, strict=True):
+        assert [getattr(one, name) for name in same] == [getattr(other, name) for name in same]
+
+
+def test_each_sample_of_the_random_agent_differs(env, textcraft_url):
+    records = asyncio.run(
+        evaluate_async(
+            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url, max_turns=2),
+            lambda: RandomAgent(3),
+            [5, 6],
+            samples=3,
+        )
+    )
+    assert len({record.replies for record in records}) == 6
+    first = evaluate(AsyncToSync(textcraft_url), RandomAgent(3), [5])
+    assert first[0].replies == records[0].replies
+
+
+def AsyncToSync(url):  # noqa: N802
+    from agentgym_gym.env import AgentGymEnv
+
+    return AgentGymEnv("TextCraft", server=url, max_turns=2)
+
+
+def test_what_blocks_has_a_thread_of_its_own():
+    Slow.made = 0
+    before = time.monotonic()
+    records = asyncio.run(evaluate_async(Slow, lambda: ScriptedAgent("go"), range(8), concurrency=8))
+    assert time.monotonic() - before < 8 * 0.2
+    assert [record.score for record in records] == [1.0] * 8
+    assert Slow.made == 8
+    deadline = time.monotonic() + 5
+    while any(thread.name == "agentgym-evaluate" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_several_parts_follow_each_other(textcraft_url, env):
+    found = []
+
+    def part(tasks):
+        return Part(
+            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
+            lambda: load_oracle(env.environment),
+            [(task, 0) for task in tasks],
+            found.append,
+        )
+
+    asyncio.run(play_parts([part([1, 2]), part([]), part([3])], concurrency=5))
+    assert sorted(record.task_id for record in found) == [1, 2, 3]
+
+
+class Failing:
+    """An agent whose model fails, or whose own code does."""
+
+    name = "failing"
+
+    def __init__(self, error):
+        self.error = error
+
+    async def reset(self, env, observation, info):
+        pass
+
+    async def act(self, observation, info):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(ModelBusy("full"), "ModelBusy"), (ZeroDivisionError("oops"), "AgentCrashed")]
+)
+def test_a_fault_of_the_agent_is_no_zero(textcraft_url, error, kind):
+    records = asyncio.run(
+        evaluate_async(
+            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url), lambda: Failing(error), range(3)
+        )
+    )
+    for record in records:
+        assert (record.score, record.success, record.scored, record.fault) == (None, None, False, None)
+        assert (record.agent_fault["kind"], record.ending) == (kind, "agent_fault")
+        assert record.from_json(record.to_json()) == record
+
+
+def test_an_agent_that_always_fails_ends_the_run(textcraft_url):
+    told = []
+    with pytest.raises(AgentFault, match=r"last 20 episodes .* ModelBusy: full"):
+        asyncio.run(
+            evaluate_async(
+                lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
+                lambda: Failing(ModelBusy("full")),
+                range(100),
+                on_episode=told.append,
+            )
+        )
+    assert 20 <= len(told) < 60
+
+
+def test_a_mistake_in_the_set_up_ends_all(textcraft_url):
+    with pytest.raises(WrongServer):
+        asyncio.run(
+            evaluate_async(
+                lambda: AsyncAgentGymEnv("TextCraft", server=f"{textcraft_url}/elsewhere"),
+                RandomAgent,
+                range(5),
+            )
+        )
+    for wrong in ({"concurrency": 0}, {"samples": 0}):
+        with pytest.raises(BadOption, match="should be 1 or more"):
+            asyncio.run(evaluate_async(Slow, RandomAgent, range(5), **wrong))
+
+
+def test_what_is_cancelled_closes_what_it_holds(counted):
+    server = counted()
+    server.held_up.add("/step")
+
+    async def play():
+        work = asyncio.ensure_future(
+            evaluate_async(
+                lambda: AsyncAgentGymEnv("TextCraft", server=server.url),
+                lambda: ScriptedAgent("Action: inventory"),
+                range(20),
+                concurrency=4,
+            )
+        )
+        while server.asked["/step"] < 4:  # noqa: ASYNC110 - it is counted in another thread
+            await asyncio.sleep(0.01)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(play())
+    assert (server.most, server.open) == (4, set())
+
+
+def test_an_agent_that_is_awaited_plays_without_an_event_loop_of_the_user_s(env):
+    async def now():
+        pass
+
+    (record,) = evaluate(env, Waiting(now), [3])
+    assert record.replies == ("Action: inventory",)
+
+    async def within():
+        return evaluate(env, Waiting(now), [3])
+
+    with pytest.raises(BadOption, match="use evaluate_async"):
+        asyncio.run(within())
