@@ -144,6 +144,14 @@ def evaluate(
             rich_help_panel=_MODEL,
         ),
     ] = "",
+    engine_python: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="The Python that the engine is installed for; by default this one.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     tools: Annotated[
         Literal["none", "native"] | None,
         typer.Option(help="native: actions are tool calls; by default text.", rich_help_panel=_MODEL),
@@ -228,6 +236,7 @@ def evaluate(
         "api_key_variable": api_key_variable,
         "launch": launch,
         "engine_arguments": shlex.split(engine_arguments) or None,
+        "engine_python": engine_python,
         "tools": tools,
         "prompt": None if prompt is None else str(prompt),
         "history": history,

@@ -54,6 +54,7 @@ class AgentPlan:
     launch: str | None = _key(str, "an engine to start: sglang, vllm or transformers")
     model_path: str | None = _key(str, "the model it serves, or several by a pattern such as 'ckpts/*'")
     engine_arguments: Sequence[str] = _key(list, "more arguments of the engine", [])
+    engine_python: str | None = _key(str, "the Python that the engine is installed for")
     tools: str | None = _key(str, "native: actions are tool calls; none: they are text")
     prompt: str | None = _key(str, "a file with a prompt of your own")
     history: str | None = _key(str, "what is sent of the conversation: all, turns:K, or tokens:N")

@@ -144,7 +144,7 @@ def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
                 plan.name or plan.model or _short(path),
                 plan,
                 seed,
-                Engine(kind, path, arguments=plan.engine_arguments),
+                Engine(kind, path, arguments=plan.engine_arguments, python=plan.engine_python),
             )
             for path in paths
         ]

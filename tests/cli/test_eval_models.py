@@ -1,0 +1,260 @@
+"""`agentgym eval` of models behind a fake server, of several agents and environments, resumed and killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import programs
+from fake_model import asked, completion, refused
+from fake_server import FakeServer, in_turn
+
+KEY = "sk-secret-of-mine"
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text("utf-8"))
+
+
+def lasting(folder):
+    """Return what a summary says, without what depends on the clock and on how the run was begun."""
+    value = summary(folder)
+    del value["timing"]
+    run = value.pop("run")
+    return value, {name: run[name] for name in ("env_id", "agent", "options", "samples", "finished")}
+
+
+@pytest.fixture
+def model(started, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return lambda *answers: started(FakeServer(in_turn(*answers)))
+
+
+def test_a_model_is_evaluated_in_one_command(run, tmp_path, textcraft_url, model):
+    usage = {"prompt_tokens": 100, "completion_tokens": 7}
+    server = model(completion("Thought:\nLet me see.\n\nAction:\ninventory", usage=usage))
+    options = ("--server", textcraft_url, "--max-turns", 2, "--temperature", 0, "--tasks", "0:3")
+    url = server.url.replace("http://", "http://me:hidden@")
+    result = run(
+        "eval", "TextCraft", "--model", "tiny", "--base-url", f"{url}/v1", *options, "--out", tmp_path
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "TextCraft-v0 by tiny" in result.stdout
+    written = summary(tmp_path)
+    assert (written["episodes"], written["success_rate"], written["endings"]) == (3, 0.0, {"truncated": 3})
+    assert written["tokens"]["completion"] == 3 * 2 * 7
+    assert written["run"]["agent_settings"]["sampling"] == {"temperature": 0.0}
+    assert "craft" in written["run"]["system_prompt"]
+    assert written["run"]["server_says"] == ["This is environment TextCraft."]
+    first = asked(server)[0]
+    assert first["messages"][0]["content"] == written["run"]["system_prompt"]
+    everything = "".join(path.read_text("utf-8") for path in tmp_path.iterdir()) + result.output
+    assert KEY not in everything
+    assert "hidden" not in everything
+
+
+def test_native_tools(run, tmp_path, textcraft_url, model):
+    from fake_model import call
+
+    server = model(completion(None, call("inventory", {})))
+    result = run(
+        *("eval", "TextCraft", "--model", "tiny", "--base-url", f"{server.url}/v1", "--tools", "native"),
+        *("--server", textcraft_url, "--max-turns", 1, "--tasks", "0", "--out", tmp_path),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert summary(tmp_path)["run"]["options"]["action_format"] == "tool_calls"
+    assert summary(tmp_path)["parse_errors"] == {}
+    assert {tool["function"]["name"] for tool in asked(server)[0]["tools"]} == {"craft", "get", "inventory"}
+
+
+def test_faults_of_the_model_are_no_zeros_and_are_played_anew_on_request(run, tmp_path, textcraft_url, model):
+    say = completion("Action:\ninventory")
+    server = model(refused("500 Oops"), say)
+    more = ("--server", textcraft_url, "--max-turns", 1, "--tasks", "0:4", "--concurrency", 1)
+    command = (
+        "eval",
+        "TextCraft",
+        "--model",
+        "m",
+        "--base-url",
+        f"{server.url}/v1",
+        "--out",
+        tmp_path,
+        *more,
+    )
+    result = run(*command, "--retry-seconds", 0)
+    assert result.exit_code == 0, result.stderr
+    assert "1 ended by ModelError; not scored." in result.stdout
+    assert (summary(tmp_path)["scored"], summary(tmp_path)["agent_faults"]) == (3, {"ModelError": 1})
+    assert run(*command, "--resume").exit_code == 0
+    assert summary(tmp_path)["scored"] == 3
+    result = run(*command, "--resume", "--retry-faulted")
+    assert (summary(tmp_path)["episodes"], summary(tmp_path)["scored"]) == (4, 4)
+
+
+def test_a_run_file_plays_each_agent_in_each_environment(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_agents.py").write_text(
+        "class Silent:\n"
+        "    name = 'silent'\n"
+        "    def reset(self, env, observation, info): pass\n"
+        "    def act(self, observation, info): return None\n"
+    )
+    (tmp_path / "run.toml").write_text(
+        'out = "both"\ntasks = "0:5"\nsamples = 2\nconcurrency = 4\n'
+        '[[environments]]\nid = "TextCraft"\n'
+        '[[environments]]\nid = "Maze"\ntasks = "1:3"\nmax_turns = 3\n'
+        '[[agents]]\nagent = "oracle"\n'
+        '[[agents]]\nagent = "own_agents:Silent"\nname = "nothing"\n'
+    )
+    result = run("eval", "run.toml")
+    assert result.exit_code == 0, result.stderr
+    names = ["Maze-v0-nothing", "Maze-v0-oracle", "TextCraft-v0-nothing", "TextCraft-v0-oracle"]
+    assert sorted(path.name for path in (tmp_path / "both").iterdir()) == names
+    assert [summary(tmp_path / "both" / name)["episodes"] for name in names] == [4, 4, 10, 10]
+    assert summary(tmp_path / "both" / "TextCraft-v0-oracle")["pass_hat"]["2"] == 1.0
+    assert "TextCraft-v0 by oracle" in result.stdout
+    again = run("eval", "run.toml")
+    assert (again.exit_code, "--resume" in again.stderr) == (2, True)
+    assert run("eval", "run.toml", "--resume").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('out = "x"', r"one or more tables \[\[environments\]\]"),
+        ('out = "x"\n[[environments]]\nid = "TextCraft"\n[[agents]]\nagnt = "oracle"', "no key 'agnt'"),
+        ('out = 3\n[[environments]]\nid = "TextCraft"\n[[agents]]\nagent = "oracle"', "out should be text"),
+        ('[[environments]]\nid = "TextCraft"\n[[agents]]\nagent = "oracle"', "should say where the run goes"),
+        ('out = "x"\n[[environments]]\n[[agents]]\nagent = "oracle"', "needs an id"),
+        (
+            'out = "x"\n[[environments]]\nid = "TextCraft"\n[[agents]]\nname = "x"',
+            "one of agent, model and launch",
+        ),
+        ("out = ", "is not TOML"),
+        (
+            'out = "x"\n[[environments]]\nid = "Maze"\n' + '[[agents]]\nagent = "random"\n' * 2,
+            "two agents are called 'random'",
+        ),
+    ],
+)
+def test_a_run_file_that_cannot_be_played_says_why(run, tmp_path, text, told):
+    import re
+
+    (tmp_path / "run.toml").write_text(text)
+    result = run("eval", tmp_path / "run.toml")
+    assert result.exit_code == 2
+    assert re.search(told, " ".join(result.stderr.split()))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "who plays?"),
+        (("--agent", "oracle", "--model", "m"), "--agent is for agents without a model"),
+        (("--temperature", 0), "these need --model"),
+        (("--model-path", "x"), "--model-path is what --launch serves"),
+        (("--launch", "vllm"), "--launch serves --model-path"),
+        (("--launch", "vllm", "--model-path", "nowhere/*"), "nowhere"),
+        (("--model", "m", "--sampling", "[1]"), "--sampling '[1]' should be a JSON object"),
+        (("--model", "m", "--history", "few"), "history"),
+        (("--model", "m", "--prompt", "none.txt"), "none.txt cannot be read"),
+        (("--agent", "nowhere:Agent"), "cannot import the agent"),
+        (("--agent", "json:__doc__"), "should be a class or a function"),
+        (("--agent", "oracle", "--split", "test"), "--split='test'"),
+    ],
+)
+def test_options_that_do_not_go_together(run, tmp_path, textcraft_url, options, told):
+    result = run("eval", "TextCraft", "--server", textcraft_url, "--out", tmp_path / "run", *options)
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+    assert not (tmp_path / "run" / "episodes.jsonl").exists()
+
+
+SLOW_ORACLE = """
+import asyncio, random
+from agentgym_gym import find
+from agentgym_gym.evaluate import load_oracle
+
+class Slow:
+    name = "slow"
+    def __init__(self):
+        self.oracle = load_oracle(find("TextCraft"))
+    async def reset(self, env, observation, info):
+        self.oracle.reset(env, observation, info)
+    async def act(self, observation, info):
+        await asyncio.sleep(random.random() / 20)
+        return self.oracle.act(observation, info)
+"""
+
+
+@pytest.fixture
+def slow_run(tmp_path, textcraft_url):
+    (tmp_path / "slow_oracle.py").write_text(SLOW_ORACLE)
+
+    def command(out, *more):
+        words = [sys.executable, "-m", "agentgym_gym", "eval", "TextCraft", "--agent", "slow_oracle:Slow"]
+        words += ["--tasks", "0:60", "--samples", "2", "--concurrency", "8", "--server", textcraft_url]
+        return [*words, "--out", str(out), *more]
+
+    def begin(out, *more):
+        return programs.start(
+            command(out, *more),
+            cwd=tmp_path,
+            env=programs.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return begin
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_and_resumed_it_is_as_one_that_was_not(slow_run, tmp_path):
+    with slow_run(tmp_path / "whole") as whole:
+        assert whole.wait(120) == 0, whole.stderr.read()
+    draw, kills = random.Random(1), 0  # noqa: S311 - not for secrets
+    while kills < 20:
+        kept = 0
+        out = tmp_path / f"run{kills}"
+        while True:
+            with slow_run(out, "--resume") as process:
+                episodes = out / "episodes.jsonl"
+                while process.poll() is None and not episodes.exists():
+                    time.sleep(0.005)
+                time.sleep(draw.random() * 0.8)
+                if process.poll() is None and kills < 20:
+                    os.kill(process.pid, signal.SIGKILL)
+                    kills += 1
+                    process.wait(60)
+                    lines = episodes.read_bytes().count(b"\n")
+                    assert lines >= kept, "an episode was lost"
+                    kept = lines
+                    continue
+                assert process.wait(120) == 0, process.stderr.read()
+                break
+        assert lasting(out) == lasting(tmp_path / "whole")
+        lines = [json.loads(line) for line in (out / "episodes.jsonl").read_bytes().splitlines()]
+        assert len({(line["task_id"], line["sample"]) for line in lines}) == len(lines) == 120
+
+
+def test_two_runs_in_one_folder(slow_run, run, tmp_path, textcraft_url):
+    out = tmp_path / "run"
+    with slow_run(out) as process:
+        while not (out / "summary.json").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        for more in ((), ("--resume",)):
+            result = run(
+                "eval", "TextCraft", "--agent", "oracle", "--server", textcraft_url, "--out", out, *more
+            )
+            assert result.exit_code == 2
+            said = " ".join(result.stderr.split())
+            assert f"another run (process {process.pid}) writes into {out}" in said.replace(" /", " /")
+        process.kill()
