@@ -1,4 +1,4 @@
-"""Runs what needs verl in environments of its own: ``nox -s verl-0.9 verl-0.8 verl-0.7`` for the tests.
+"""Runs what needs verl, or an engine that serves models, in environments of its own: ``nox`` for all tests.
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
 and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
@@ -13,20 +13,20 @@ import nox
 
 TORCH = "torch==2.13.0"
 
-nox.options.sessions = ["verl-0.9", "verl-0.8", "verl-0.7"]
+nox.options.sessions = ["engines", "verl-0.9", "verl-0.8", "verl-0.7"]
+
+
+def _install_pinned(session: nox.Session, name: str, *packages: str) -> None:
+    if not (3, 11) <= sys.version_info[:2] <= (3, 12):
+        session.skip(f"the pins of {name} are for Python 3.11 and 3.12: start make with PYTHON=python3.12")
+    pins = f"constraints/{name}.txt"
+    # By itself and first: what is built against torch finds it, and one that is there already is kept.
+    session.install(TORCH)
+    session.install("--constraint", pins, "--requirement", pins, *packages)
 
 
 def _install(session: nox.Session, version: str) -> None:
-    if not (3, 11) <= sys.version_info[:2] <= (3, 12):
-        session.skip(
-            f"the pins of verl {version} are for Python 3.11 and 3.12: start make with PYTHON=python3.12"
-        )
-    pins = f"constraints/verl-{version}.txt"
-    # By itself and first: what is built against torch finds it, and one that is there already is kept.
-    session.install(TORCH)
-    session.install(
-        "--constraint", pins, "--requirement", pins, "ray[default]", "--editable", ".[cli,data,servers]"
-    )
+    _install_pinned(session, f"verl-{version}", "ray[default]", "--editable", ".[cli,data,servers]")
 
 
 def _test(session: nox.Session, version: str) -> None:
@@ -58,3 +58,18 @@ def train_demo(session: nox.Session) -> None:
     """Let a tiny model learn Maze: ``nox -s train-demo -- --seed 0``."""
     _install(session, "0.9")
     session.run("python", "examples/maze_training/train.py", *session.posargs)
+
+
+@nox.session
+def engines(session: nox.Session) -> None:
+    """Run the tests with the real `transformers serve`."""
+    _install_pinned(session, "engines", "--editable", ".")
+    session.run("pytest", "-n0", "--durations=5", "tests/engines", *session.posargs)
+
+
+@nox.session(name="engine-parsers")
+def engine_parsers(session: nox.Session) -> None:
+    """Have sglang and vLLM read their command lines: 1 GB to fetch, and no GPU is needed."""
+    _install_pinned(session, "engines", "--editable", ".")
+    session.install("--no-deps", "--requirement", "constraints/engine-parsers.txt")
+    session.run("pytest", "-n0", "tests/engines/test_command_lines.py", *session.posargs)

@@ -1,0 +1,90 @@
+"""The real ``transformers serve`` with a tiny model of random weights, on the CPU: see noxfile.py."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agentgym_gym.errors import SetupError
+from agentgym_gym.evaluate import engine_process
+from agentgym_gym.evaluate.engines import Engine
+
+for needed in ("torch", "transformers", "openai", "uvicorn", "fastapi"):
+    if importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed: nox -s engines", allow_module_level=True)
+
+MESSAGES = [{"role": "system", "content": "Find the goal."}, {"role": "user", "content": "You are at 5, 6."}]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    from verl_bridge.cpu.tiny import make_tiny
+
+    folder = make_tiny(tmp_path_factory.mktemp("tiny"), ["Find the goal. You are at 5, 6. move up"] * 20)
+    file = folder / "generation_config.json"
+    # Else transformers answers greedily at any temperature.
+    file.write_text(json.dumps({**json.loads(file.read_text()), "do_sample": True}))
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def engine(model, tmp_path_factory):
+    log = tmp_path_factory.mktemp("logs") / "transformers.log"
+    before = engine_process.descendants(os.getpid())
+    with Engine("transformers", model, arguments=["--device", "cpu"], log=log, start_seconds=240) as engine:
+        yield engine
+    assert not engine.is_alive()
+    assert engine_process.descendants(os.getpid()) == before
+
+
+def complete(engine: Engine, **given) -> dict:
+    host = engine.base_url.removeprefix("http://").removesuffix("/v1")
+    connection = http.client.HTTPConnection(host, timeout=120)
+    body = {"model": engine.model, "messages": MESSAGES, "max_tokens": 12, "temperature": 0, **given}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+    reply = connection.getresponse()
+    said = reply.read()
+    connection.close()
+    assert reply.status == 200, (said, engine.log_tail())
+    return json.loads(said)
+
+
+def test_it_completes_a_chat_and_greedily_the_same_again(engine):
+    first = complete(engine)
+    (choice,) = first["choices"]
+    assert choice["message"]["role"] == "assistant"
+    assert choice["message"]["content"]
+    assert choice["finish_reason"] in {"stop", "length"}
+    assert 0 < first["usage"]["completion_tokens"] <= 12
+    assert first["usage"]["prompt_tokens"] > 10
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda _: complete(engine), range(16)))
+    assert {reply["choices"][0]["message"]["content"] for reply in replies} == {choice["message"]["content"]}
+
+
+def test_it_samples_where_the_model_says_so_by_the_seed_of_a_request_alone(engine):
+    def sample(**given):
+        return complete(engine, temperature=1, **given)["choices"][0]["message"]["content"]
+
+    assert sample(seed=1) == sample(seed=1)
+    assert len({sample() for _ in range(5)}) > 1
+
+
+def test_what_was_started_is_described(engine, model):
+    from transformers import __version__
+
+    said = engine.describe()
+    assert (said["engine"], said["version"]) == ("transformers", __version__)
+    assert said["command"][1:5] == ["-m", "transformers.cli.transformers", "serve", model]
+    assert engine.model == model
+
+
+def test_a_model_that_cannot_be_loaded_is_told_by_its_log(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "of another world"}')
+    with pytest.raises(SetupError, match=r"ended with status 1 before it answered(.|\n)*Unrecognized processing class"):
+        Engine("transformers", str(tmp_path), start_seconds=240).start()
