@@ -100,7 +100,7 @@ def test_it_has_the_unit_of_the_values(scale, shift):
 def test_it_holds_the_true_rate_about_95_times_in_100(tasks, samples, chances):
     """Each task has its own chance to be solved, of a beta distribution; the true rate is that one's mean."""
     draws = np.random.default_rng(11)
-    true, times, held = chances[0] / sum(chances), 1000, 0
+    true, times, held = chances[0] / sum(chances), 500, 0
     for _ in range(times):
         solved = draws.binomial(samples, draws.beta(*chances, tasks)) / samples
         low, high = share_interval(solved.tolist())

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_gym.evaluate import Price, price_of, read_prices
 
 if sys.version_info < (3, 11):
@@ -75,3 +75,12 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadOption, match="cannot be read as a table of prices"):
         read_prices(tmp_path / "a.toml")
+
+
+def test_where_toml_cannot_be_read_it_is_said_what_to_install(tmp_path, monkeypatch):
+    file = tmp_path / "prices.toml"
+    file.write_text(TOML, "utf-8")
+    for module in ("tomllib", "tomli"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match="tomli"):
+        read_prices(file)
