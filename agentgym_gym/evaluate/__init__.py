@@ -15,27 +15,36 @@ from agentgym_gym.evaluate.agents import Agent, AgentReply, RandomAgent, ReplayA
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.metrics import Summary, summarise
 from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, read_records
+from agentgym_gym.evaluate.reference_agent import ReferenceAgent
+from agentgym_gym.evaluate.rescore import DIVERGED, Difference, Rescored, ScoreRule, load_rule, rescore
 from agentgym_gym.evaluate.runner import evaluate, play_episode
 from agentgym_gym.evaluate.runs import Run, find_runs, read_run
 from agentgym_gym.evaluate.tasks import parse_tasks
 
 __all__ = [
+    "DIVERGED",
     "Agent",
     "AgentReply",
+    "Difference",
     "EpisodeRecord",
     "RandomAgent",
+    "ReferenceAgent",
     "ReplayAgent",
+    "Rescored",
     "Run",
     "RunFolder",
+    "ScoreRule",
     "StepRecord",
     "Summary",
     "agent_from",
     "evaluate",
     "find_runs",
     "load_oracle",
+    "load_rule",
     "parse_tasks",
     "play_episode",
     "read_records",
     "read_run",
+    "rescore",
     "summarise",
 ]

@@ -58,7 +58,7 @@ class Summary:
 def summarise(records: Iterable[EpisodeRecord]) -> Summary:
     """Count and average over episodes."""
     records = list(records)
-    scored = [record for record in records if record.fault is None]
+    scored = [record for record in records if record.scored]
     successes = [float(record.success) for record in scored if record.success is not None]
     turns = sum(record.turns for record in scored)
     unread = sum(sum(record.parse_errors.values()) for record in scored)
