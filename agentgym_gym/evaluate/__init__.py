@@ -20,6 +20,7 @@ from agentgym_gym.evaluate.rescore import DIVERGED, Difference, Rescored, ScoreR
 from agentgym_gym.evaluate.runner import evaluate, play_episode
 from agentgym_gym.evaluate.runs import Run, find_runs, read_run
 from agentgym_gym.evaluate.tasks import parse_tasks
+from agentgym_gym.evaluate.validate import NullAgent, Validation, validate
 
 __all__ = [
     "DIVERGED",
@@ -27,6 +28,7 @@ __all__ = [
     "AgentReply",
     "Difference",
     "EpisodeRecord",
+    "NullAgent",
     "RandomAgent",
     "ReferenceAgent",
     "ReplayAgent",
@@ -36,6 +38,7 @@ __all__ = [
     "ScoreRule",
     "StepRecord",
     "Summary",
+    "Validation",
     "agent_from",
     "evaluate",
     "find_runs",
@@ -47,4 +50,5 @@ __all__ = [
     "read_run",
     "rescore",
     "summarise",
+    "validate",
 ]
