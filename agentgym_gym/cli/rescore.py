@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import evaluate as evaluation
+from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.cli.console import clean, out, print_table
 from agentgym_gym.cli.names import Own, find_modules_here, know
 from agentgym_gym.cli.options import (
-    ActionFormat,  # noqa: TC001 - typer reads it at run time
-    OnUnknown,  # noqa: TC001 - likewise
+    OnUnknown,  # noqa: TC001 - typer reads it at run time
     Parser,  # noqa: TC001 - likewise
 )
 from agentgym_gym.errors import BadOption
@@ -37,7 +37,13 @@ def rescore(
     *,
     out_: Annotated[Path, typer.Option("--out", help="A new folder for the rescored run.")],
     parser: Parser = None,
-    action_format: ActionFormat = None,
+    action_format: Annotated[
+        FormatName | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="How a reply wraps its action, as of agentgym eval; by default as in the run.",
+        ),
+    ] = None,
     on_unknown: OnUnknown = None,
     score: Annotated[
         str | None,
@@ -49,10 +55,11 @@ def rescore(
     ] = None,
     environments: Own = None,
 ) -> None:
-    """Read the kept replies of a run again, or score it by another rule, without playing.
+    """Score the kept replies of a run again, without playing.
 
-    What is not given is as it was in the run. An episode in which another action is read than was played has
-    no score any more, because what would have followed is not known.
+    They are read by another parser, or scored by another rule, or both. What is not given is as it was in the
+    run. An episode in which another action is read than was played has no score any more, because what would
+    have followed is not known.
     """
     know(environments)
     folders = evaluation.find_runs(run)

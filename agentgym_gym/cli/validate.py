@@ -63,10 +63,10 @@ def validate(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in that folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find tasks that cannot be won, and tasks that are won by doing nothing. No model is needed.
+    """Find tasks that cannot be won, or are won by doing nothing.
 
-    Each task is played by its known solution and by an agent that replies with nothing. Exits with 1 if a
-    known solution does not win, if the other agent does, or if a fault has left that open.
+    No model is needed. Each task is played by its known solution and by an agent that replies with nothing.
+    Exits with 1 if a known solution does not win, if the other agent does, or if a fault has left that open.
     """
     if resume and out_ is None:
         raise BadOption("--resume goes on with a folder: name it by --out")
