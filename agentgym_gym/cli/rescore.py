@@ -29,7 +29,7 @@ __all__ = ["rescore"]
 _EXAMPLES = 5
 
 # What is true of the playing alone, and is written anew.
-_OF_PLAYING = {"finished", "written", "wall_seconds", "versions"}
+_OF_PLAYING = {"finished", "written", "wall_seconds", "versions", "git", "process"}
 
 
 def rescore(
@@ -93,7 +93,7 @@ def _write(kept: Run, rescored: Rescored, path: Path, score: str | None) -> None
         "episodes_sha256": hashlib.sha256((kept.path / EPISODES).read_bytes()).hexdigest(),
         "options_played": kept.facts.get("options"),
         "score": score,
-        **{f"{key}_played": kept.facts.get(key) for key in sorted(_OF_PLAYING)},
+        **{f"{key}_played": kept.facts[key] for key in sorted(_OF_PLAYING) if key in kept.facts},
         **rescored.to_json(),
     }
     with evaluation.RunFolder(path, facts) as folder:

@@ -22,6 +22,7 @@ from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord
 
 if TYPE_CHECKING:
     from agentgym_gym._options import FormatName
+    from agentgym_gym.actions import StepAction
     from agentgym_gym.catalogue import OnUnknown
     from agentgym_gym.evaluate.runs import Run
     from agentgym_gym.formats import Format
@@ -208,9 +209,9 @@ def _read_again(run: Run, before: Mapping[str, Any], after: Mapping[str, Any]) -
         for record in run.records:
             if record.turns > len(record.replies):
                 raise BadOption(f"{run.path}: task {record.task_id} has fewer replies than turns")
-            kept = [_reading(old, record, turn) for turn in range(record.turns)]
+            kept = _readings(old, record)
             was = [_played(record, turn, reading) for turn, reading in enumerate(kept)]
-            now = kept if new is old else [_reading(new, record, turn) for turn in range(record.turns)]
+            now = kept if new is old else _readings(new, record)
             replies += len(now)
             strange += sum(a.words != b.words for a, b in zip(kept, was, strict=True))
             old_errors.update(each.error for each in was if each.error)
@@ -254,10 +255,21 @@ def _reader(env_id: str, options: Mapping[str, Any]) -> Iterator[AgentGymEnv]:
         yield env
 
 
-def _reading(env: AgentGymEnv, record: EpisodeRecord, turn: int) -> _Reading:
-    calls = record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
+def _readings(env: AgentGymEnv, record: EpisodeRecord) -> list[_Reading]:
+    """Read the replies that were played."""
+    return [
+        _reading(env, _tool_calls(record, turn) or reply)
+        for turn, reply in enumerate(record.replies[: record.turns])
+    ]
+
+
+def _tool_calls(record: EpisodeRecord, turn: int) -> list[dict[str, str]] | None:
+    return record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
+
+
+def _reading(env: AgentGymEnv, reply: StepAction) -> _Reading:
     try:
-        return _Reading(env.read(calls or record.replies[turn]), None)
+        return _Reading(env.read(reply), None)
     except ActionError as error:
         return _Reading(None, error.kind)
 
@@ -299,7 +311,7 @@ def _diverged(record: EpisodeRecord, first: Difference, now: list[_Reading]) -> 
         return_=math.fsum(rewards),
         turns=turns,
         terminated=False,
-        truncated=True,
+        truncated=False,  # as where an agent failed
         parse_errors=dict(Counter(reading.error for reading in now[:turns] if reading.error)),
         rewards=rewards,
         messages=record.messages[: replies[turns] + 1],

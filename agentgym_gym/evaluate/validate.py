@@ -175,8 +175,9 @@ def _kept(
         if on_episode is not None:
             on_episode(record)
 
+    played = {record.task_id for record in folder.records if record.scored}
     with folder:
-        evaluate(env, agent, folder.remaining(tasks), on_episode=keep)
+        evaluate(env, agent, [task for task in tasks if task not in played], on_episode=keep)
     return folder.records
 
 

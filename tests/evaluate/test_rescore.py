@@ -123,7 +123,7 @@ def test_a_diverged_episode_ends_before_the_turn_that_differs(record):
     (now,) = again.records
     assert (now.score, now.success, now.scored, now.ending) == (None, None, False, "diverged")
     assert (now.turns, now.rewards, now.return_) == (1, (0.25,), 0.25)
-    assert (now.terminated, now.truncated) == (False, True)
+    assert (now.terminated, now.truncated) == (False, False)
     assert now.messages == messages[:4]
     assert now.steps == (
         {"action": "inventory"},
