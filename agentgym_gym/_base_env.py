@@ -21,6 +21,8 @@ from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
 from agentgym_gym._logging import logger
 from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
 from agentgym_gym._threads import drain_background
+from agentgym_gym._tool_calls import given
+from agentgym_gym.actions import Thought
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats import AgentGymFormat, ReAct, get_format
 from agentgym_gym.formats.text_formats import ReActOnOneLine
@@ -156,6 +158,22 @@ class BaseTextEnv:
                 "makes the client, or its import path"
             )
         return partial(type(self), self.environment.name, **self._options.given), ()
+
+    def read(self, action: StepAction) -> str | None:
+        """Return the words that ``step`` would send to the server, and play nothing.
+
+        Args:
+            action: Whatever ``step`` takes.
+
+        Returns:
+            The words; None where nothing would be sent, as the reply only thinks.
+
+        Raises:
+            ActionError: The reply holds no action that would be sent.
+            BadOption: It is nothing that ``step`` takes.
+        """
+        meant = self._episode.read(given(action, self.environment.grammar))
+        return None if isinstance(meant, Thought) else str(meant)
 
     @property
     def system_prompt(self) -> str:

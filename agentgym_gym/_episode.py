@@ -182,7 +182,7 @@ class Episode:
         self._turn += 1
         self.transcript.append(Message("agent", shown_reply(reply)))
         try:
-            meant = self._read(reply)
+            meant = self.read(reply)
         except ActionError as error:
             return self._answer(self._advice(error, reply), parse_error=error.kind)
         if isinstance(meant, Thought):
@@ -192,6 +192,28 @@ class Episode:
         except Fault as fault:
             return self._end_by(fault, str(meant))
         return self._judge(outcome, str(meant))
+
+    def read(self, reply: Given) -> ParsedReply:
+        """Return what a reply means, without playing it.
+
+        Raises:
+            ActionError: It holds no action that would be played.
+        """
+        if isinstance(reply, tuple):
+            return called_action(reply, self.environment.grammar)
+        try:
+            action = reply if not isinstance(reply, str) else self._parse(reply)
+        except UnknownAction as error:
+            if self.on_unknown == "refuse" or error.text is None:
+                raise
+            action = Verbatim(error.text)
+        if isinstance(action, Verbatim) and self.on_unknown == "refuse":
+            action = self.environment.grammar.parse(action.text)
+        if isinstance(action, Verbatim):
+            if len(action.text) > MAX_ACTION_CHARS:
+                raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
+            self.wire.check(action.text)
+        return action
 
     def abort_episode(self) -> None:
         """End an episode of which nobody has the last turn: what is played next must begin anew."""
@@ -294,23 +316,6 @@ class Episode:
                 break  # what does not answer is not asked again and again
             done = (yield from lease.pool.release(lease, self.stats)) and done
         return done
-
-    def _read(self, reply: Given) -> ParsedReply:
-        if isinstance(reply, tuple):
-            return called_action(reply, self.environment.grammar)
-        try:
-            action = reply if not isinstance(reply, str) else self._parse(reply)
-        except UnknownAction as error:
-            if self.on_unknown == "refuse" or error.text is None:
-                raise
-            action = Verbatim(error.text)
-        if isinstance(action, Verbatim) and self.on_unknown == "refuse":
-            action = self.environment.grammar.parse(action.text)
-        if isinstance(action, Verbatim):
-            if len(action.text) > MAX_ACTION_CHARS:
-                raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
-            self.wire.check(action.text)
-        return action
 
     def _parse(self, reply: str) -> ParsedReply:
         return self.action_format.parse(reply, self.environment.grammar)

@@ -19,8 +19,8 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
 DOCS = Path(__file__).resolve().parent
 COMMANDS = (
-    *("", "envs", "doctor", "leases", "serve", "play", "eval", "compare", "data", "data rl"),
-    *("verl", "verl init", "verl check"),
+    *("", "envs", "doctor", "leases", "serve", "play", "eval", "compare", "rescore", "validate"),
+    *("data", "data rl", "verl", "verl init", "verl check"),
 )
 
 WAYS: dict[str, type[ActionError] | None] = {

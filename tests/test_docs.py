@@ -146,6 +146,34 @@ def test_the_commands_on_evaluation_run(tmp_path):
     assert (summary["scored"], summary["faults"]) == (10, {})
 
 
+@pytest.mark.slow
+def test_the_pages_on_rescoring_and_validation_run(tmp_path):
+    pages = [(ROOT / "docs" / name).read_text("utf-8") for name in ("rescoring.md", "validate.md")]
+    (rules,) = re.findall(r"^```python\n(.*?)^```", pages[0], re.DOTALL | re.MULTILINE)
+    (tmp_path / "my_rules.py").write_text(rules, "utf-8")
+    run = subprocess.run(
+        ["/usr/bin/env", "bash", "-e"],
+        input="".join(
+            "".join(re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)) for page in pages
+        ),
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    scored = json.loads((tmp_path / "runs/random-short/summary.json").read_text("utf-8"))
+    assert scored["run"]["rescored"]["score"] == "my_rules:short"
+    read = json.loads((tmp_path / "runs/random-agentgym/summary.json").read_text("utf-8"))
+    assert read["run"]["rescored"]["replies"] > 0
+    assert run.stdout.count("Doing nothing wins no task.") == 1
+    assert '"passed": true' in run.stdout
+    assert (
+        json.loads(re.findall(r"^```json\n(.*?)^```", pages[1], re.DOTALL | re.MULTILINE)[0])["task_id"] == 3
+    )
+
+
 def test_generated_pages_are_up_to_date(generated):
     for path, text in generated.items():
         assert path.read_text("utf-8") == text, "run `make docs`"

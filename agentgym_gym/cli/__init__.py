@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 import agentgym_gym
-from agentgym_gym.cli import compare, data, doctor, envs, evaluate, leases, play, serve, verl
+from agentgym_gym.cli import (
+    compare,
+    data,
+    doctor,
+    envs,
+    evaluate,
+    leases,
+    play,
+    rescore,
+    serve,
+    validate,
+    verl,
+)
 from agentgym_gym.cli.console import Command
 
 __all__ = ["app"]
@@ -25,6 +37,8 @@ app.command("serve", cls=Command)(serve.serve)
 app.command("play", cls=Command)(play.play)
 app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("compare", cls=Command)(compare.compare)
+app.command("rescore", cls=Command)(rescore.rescore)
+app.command("validate", cls=Command)(validate.validate)
 app.add_typer(data.data, name="data")
 app.add_typer(verl.verl, name="verl")
 

@@ -24,8 +24,8 @@ from agentgym_gym.cli.names import Chosen, resolve
 from agentgym_gym.cli.players import Player, players_of
 from agentgym_gym.cli.progress import Progress
 from agentgym_gym.cli.results import print_results
-from agentgym_gym.cli.sources import probe
-from agentgym_gym.errors import AgentFault, NoServer
+from agentgym_gym.cli.sources import require_server
+from agentgym_gym.errors import AgentFault
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.prices import price_of, read_prices
 from agentgym_gym.evaluate.runner import Part, episodes_of, play_parts
@@ -76,10 +76,7 @@ class Place:
         environment, own = self.chosen.environment, self._look(tools=False)
         if environment is None or not isinstance(own, BaseTextEnv):
             return {}
-        probes = [probe(server, environment, self._headers) for server in own.servers]
-        if all(found.problem for found in probes):
-            told = "; ".join(f"{found.url}: {found.problem}" for found in probes)
-            raise NoServer(f"there is no {environment.name} to play on: {told}")
+        probes = require_server(environment, own.servers, self._headers)
         return {
             "server": [redact(url) for url in own.servers],
             "server_says": [found.answers for found in probes],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
@@ -16,14 +16,14 @@ from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
-from agentgym_gym.errors import AgentGymError, BadOption, WrongServer
+from agentgym_gym.errors import AgentGymError, BadOption, NoServer, WrongServer
 from agentgym_gym.servers import local
 from agentgym_gym.wire import greeting_of
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Probe", "Source", "headers_for", "probe", "source_of"]
+__all__ = ["Probe", "Source", "headers_for", "probe", "require_server", "source_of"]
 
 PING_SECONDS = 10.0
 """Seconds allowed for each reply."""
@@ -116,6 +116,26 @@ def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str
     elif not found:
         problem = f"none of the environments known here: it says {said}"
     return Probe(redact(url), said, found, round(median(times) * 1000, 3), problem)
+
+
+def require_server(
+    environment: Environment, servers: Sequence[str], headers: Mapping[str, str]
+) -> list[Probe]:
+    """Return what answers; tell of a mistyped address now, and not by a folder full of faults.
+
+    Args:
+        environment: What is to be played.
+        servers: Base URLs, of which one must answer.
+        headers: HTTP headers to send.
+
+    Raises:
+        NoServer: No server is there, or it is another environment's.
+    """
+    probes = [probe(server, environment, headers) for server in servers]
+    if all(found.problem for found in probes):
+        told = "; ".join(f"{found.url}: {found.problem}" for found in probes)
+        raise NoServer(f"there is no {environment.name} to play on: {told}")
+    return probes
 
 
 def headers_for(

@@ -21,27 +21,37 @@ from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.metrics import Summary, summarise
 from agentgym_gym.evaluate.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, read_records
+from agentgym_gym.evaluate.reference_agent import ReferenceAgent
+from agentgym_gym.evaluate.rescore import DIVERGED, Difference, Rescored, ScoreRule, load_rule, rescore
 from agentgym_gym.evaluate.runner import evaluate, evaluate_async, play_episode
 from agentgym_gym.evaluate.runs import Run, find_runs, read_run
 from agentgym_gym.evaluate.tasks import parse_tasks
+from agentgym_gym.evaluate.validate import NullAgent, Validation, validate
 
 __all__ = [
+    "DIVERGED",
     "Agent",
     "AgentReply",
     "ChatAgent",
     "ChatPrompt",
     "Comparison",
+    "Difference",
     "Engine",
     "EpisodeRecord",
     "History",
+    "NullAgent",
     "Paired",
     "Price",
     "RandomAgent",
+    "ReferenceAgent",
     "ReplayAgent",
+    "Rescored",
     "Run",
     "RunFolder",
+    "ScoreRule",
     "StepRecord",
     "Summary",
+    "Validation",
     "agent_from",
     "checkpoints",
     "compare_runs",
@@ -49,11 +59,14 @@ __all__ = [
     "evaluate_async",
     "find_runs",
     "load_oracle",
+    "load_rule",
     "parse_tasks",
     "play_episode",
     "price_of",
     "read_prices",
     "read_records",
     "read_run",
+    "rescore",
     "summarise",
+    "validate",
 ]

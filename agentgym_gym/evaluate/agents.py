@@ -15,6 +15,8 @@ import numpy as np
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, TextEnv, env_id_of, goal_of, read_records
+from agentgym_gym.evaluate.reference_agent import ReferenceAgent, holds_references
+from agentgym_gym.evaluate.runs import EPISODES, find_runs
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import StepAction
@@ -135,50 +137,97 @@ class RandomAgent:
 
 
 class ReplayAgent:
-    """Repeats the replies of an earlier run, and gives up where that run ended.
+    """Repeats the replies of a kept run, and ends each episode where that run ended it.
 
     A task is looked up by its goal if it has one, since two servers may number the same goals differently;
-    else by its id. Episodes that a fault ended are skipped, because they are not whole.
+    else by its id; and by its sample. Episodes that a fault ended are skipped, because they are not whole.
+    Tool calls are given as calls.
 
     Args:
-        path: The ``episodes.jsonl`` of the earlier run.
+        path: The ``episodes.jsonl`` of the run, or its folder.
 
     Raises:
-        BadOption: The file cannot be read; the message names the line.
+        BadOption: The file cannot be read; the message names the line. Or the folder holds no run, or
+            several.
     """
 
     name = "replay"
     blocking = False
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        records, _ = read_records(path)
-        self._by_goal: dict[tuple[str, str], EpisodeRecord] = {}
-        self._by_task: dict[tuple[str, int], EpisodeRecord] = {}
-        for record in records:
-            if record.fault is not None:
+        self.path = path / EPISODES if path.is_dir() else path
+        if path.is_dir() and find_runs(path) != [path]:
+            found = ", ".join(str(each) for each in find_runs(path))
+            raise BadOption(f"{path} is no run: name one of those below it: {found:.400}")
+        self._samples: dict[tuple[str, int], dict[int, EpisodeRecord]] = {}
+        self._by_goal: dict[tuple[str, str], set[int]] = {}
+        for record in read_records(self.path)[0]:
+            if not record.scored:
                 continue
-            self._by_task[record.env_id, record.task_id] = record
+            self._samples.setdefault((record.env_id, record.task_id), {})[record.sample] = record
             if record.goal is not None:
-                self._by_goal[record.env_id, record.goal] = record
-        self._replies: Iterator[str] = iter(())
+                self._by_goal.setdefault((record.env_id, record.goal), set()).add(record.task_id)
+        self._left: Iterator[AgentReply] = iter(())
+        self._end: AgentReply | None = None
+
+    def refusal(self, env: TextEnv, task_id: int) -> str | None:
+        """Return why there is nothing to play in a task, None where there is, as far as its id tells."""
+        if (env_id_of(env), task_id) in self._samples:
+            return None
+        return f"{self.path} holds no whole episode of {env_id_of(env)} with task {task_id}"
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
         """Look the task up.
 
         Raises:
-            BadOption: The file holds no whole episode of it.
+            BadOption: The file holds no whole episode of it, or none of its sample.
         """
         where, task_id, goal = env_id_of(env), info.get("task_id", -1), goal_of(info)
-        record = self._by_task.get((where, task_id)) if goal is None else self._by_goal.get((where, goal))
-        if record is None:
+        kept, sample = self._task(where, task_id, goal), int(info.get("sample", 0))
+        if kept is None:
             task = f"task {task_id}" if goal is None else f"the goal {goal!r:.80} (task {task_id})"
             raise BadOption(f"{self.path} holds no whole episode of {where} with {task}")
-        self._replies = iter(record.replies)
+        samples = self._samples[where, kept]
+        if sample not in samples:
+            raise BadOption(
+                f"{self.path} holds task {kept} of {where} whole in the samples {sorted(samples)}, and not "
+                f"in sample {sample}: play as many samples as it has"
+            )
+        record = samples[sample]
+        self._left = iter(_played(record))
+        self._end = _end(record)
 
-    def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
-        """Return the next reply, None when there is none."""
-        return next(self._replies, None)
+    def act(self, observation: str, info: dict[str, Any]) -> AgentReply | str | None:
+        """Return the next reply; when there is none, how the run ended the episode."""
+        reply = next(self._left, None)
+        if reply is None:
+            return self._end
+        return reply if reply.step else str(reply.action)
+
+    def _task(self, where: str, task_id: int, goal: str | None) -> int | None:
+        """Return the id under which the file has a task."""
+        if goal is None:
+            return task_id if (where, task_id) in self._samples else None
+        tasks = self._by_goal.get((where, goal), set())
+        return task_id if task_id in tasks else min(tasks, default=None)
+
+
+def _played(record: EpisodeRecord) -> Iterator[AgentReply]:
+    """Yield the replies that were played: calls as calls, anything else as text."""
+    for turn, text in enumerate(record.replies[: record.turns]):
+        calls = record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
+        if calls:
+            yield AgentReply(calls, text, step=StepRecord(tool_calls=calls))
+        else:
+            yield AgentReply(text)
+
+
+def _end(record: EpisodeRecord) -> AgentReply | None:
+    """Return how the agent ended an episode: with the reply that was not played, if there is one."""
+    unplayed = record.replies[record.turns :]
+    if record.ending in {"gave_up", "terminated", "truncated"} and not unplayed:
+        return None
+    return AgentReply(None, unplayed[0] if unplayed else None, ending=record.ending)
 
 
 def load_oracle(environment: Environment) -> Agent:
@@ -201,7 +250,8 @@ def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Age
     """Return an agent by its specification.
 
     Args:
-        spec: ``oracle``, ``random`` or ``replay:FILE``.
+        spec: ``oracle``, ``random`` or ``replay:PATH``, which is a kept run, as `ReplayAgent` takes it, or
+            task files of WebArena, as `ReferenceAgent` does.
         environment: What it is to play; None for an environment that is not in the catalogue.
         seed: Seed of an agent that draws.
 
@@ -216,8 +266,8 @@ def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Age
     if spec == "random":
         return RandomAgent(seed)
     if kind == "replay" and file:
-        return ReplayAgent(Path(file))
-    raise BadOption(f"agent {spec!r:.80} is not one of 'oracle', 'random', 'replay:FILE' and 'MODULE:NAME'")
+        return ReferenceAgent(Path(file)) if holds_references(Path(file)) else ReplayAgent(Path(file))
+    raise BadOption(f"agent {spec!r:.80} is not one of 'oracle', 'random', 'replay:PATH' and 'MODULE:NAME'")
 
 
 def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Callable[[], Agent]:

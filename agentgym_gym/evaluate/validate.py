@@ -1,0 +1,204 @@
+"""Whether the tasks of an environment can be won, and not by doing nothing: no model is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.actions import Verbatim
+from agentgym_gym.evaluate.folder import RunFolder
+from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv, env_id_of
+from agentgym_gym.evaluate.runner import evaluate
+from agentgym_gym.evaluate.runs import counting
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from agentgym_gym.evaluate.agents import Agent
+
+__all__ = ["NullAgent", "Validation", "validate"]
+
+MOST_REPLIES = 100
+"""Replies after which the null agent gives up, where an environment has no turn limit."""
+
+
+class NullAgent:
+    """Replies with nothing in each turn.
+
+    In AgentGym's environments that is an action without words. It goes to the server where the environment
+    forwards what its grammar does not know. Elsewhere it is a parse error, and only costs a turn.
+    """
+
+    name = "null"
+    blocking = False
+
+    def __init__(self) -> None:
+        self._reply: Verbatim | str = ""
+        self._left = 0
+
+    def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
+        """Look whether the environment has actions of its own."""
+        self._reply = "" if getattr(env.unwrapped, "grammar", None) is None else Verbatim("")
+        self._left = MOST_REPLIES
+
+    def act(self, observation: str, info: dict[str, Any]) -> Any:
+        """Return nothing useful."""
+        self._left -= 1
+        return None if self._left < 0 else self._reply
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What became of the tasks.
+
+    Attributes:
+        env_id: The environment's gymnasium id.
+        gold_agent: Who plays the known solutions; None where none are known.
+        gold: Its episodes, by task.
+        null: The episodes of the null agent, by task.
+        no_solution: The tasks of which no solution is known, each with the reason.
+    """
+
+    env_id: str
+    gold_agent: str | None
+    gold: tuple[EpisodeRecord, ...]
+    null: tuple[EpisodeRecord, ...]
+    no_solution: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def not_won(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes in which the known solution does not win."""
+        return tuple(record for record in self.gold if record.scored and record.success is False)
+
+    @property
+    def won_by_null(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes that are won by doing nothing."""
+        return tuple(record for record in self.null if record.scored and record.success)
+
+    @property
+    def faulted(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes that a fault ended, of which nothing is known."""
+        return tuple(record for record in (*self.gold, *self.null) if not record.scored)
+
+    @property
+    def undecided(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes of which the environment does not say whether they were won."""
+        return tuple(
+            record for record in (*self.gold, *self.null) if record.scored and record.success is None
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong, and no fault has left a task open."""
+        return not (self.not_won or self.won_by_null or self.faulted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "env_id": self.env_id,
+            "passed": self.passed,
+            "gold_agent": self.gold_agent,
+            "gold": _counts(self.gold),
+            "null": _counts(self.null),
+            "not_won": [_named(record) for record in self.not_won],
+            "won_by_null": [_named(record) for record in self.won_by_null],
+            "faulted": [_named(record) for record in self.faulted],
+            "undecided": [_named(record) for record in self.undecided],
+            "no_solution": [{"task_id": task, "why": why} for task, why in self.no_solution.items()],
+        }
+
+
+def validate(
+    env: gymnasium.Env[str, Any],
+    gold: Agent | None,
+    tasks: Iterable[int],
+    *,
+    folder: Path | None = None,
+    facts: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    on_episode: Callable[[EpisodeRecord], object] | None = None,
+) -> Validation:
+    """Have a known solution and an agent that does nothing play tasks.
+
+    Args:
+        env: The environment, as for `evaluate`.
+        gold: Plays the known solutions, such as an oracle, a `ReplayAgent` or a `ReferenceAgent`; None where
+            there is none. What its method ``refusal`` refuses, if it has one, is not played.
+        tasks: Task ids.
+        folder: Where the episodes are kept, in the runs ``gold`` and ``null``; by default they are not.
+        facts: What their summaries say of the runs.
+        resume: Whether to go on with what is in the folder.
+        on_episode: Called with each record as soon as its episode is over.
+
+    Raises:
+        SetupError: It cannot be played without a change of set-up.
+    """
+    tasks = list(tasks)
+    refused = _refused(env, gold, tasks)
+    played: dict[str, tuple[EpisodeRecord, ...]] = {"gold": (), "null": ()}
+    for name, agent, chosen in (
+        ("gold", gold, [task for task in tasks if task not in refused]),
+        ("null", NullAgent(), tasks),
+    ):
+        if agent is None:
+            continue
+        if folder is None:
+            records = evaluate(env, agent, chosen, on_episode=on_episode)
+        else:
+            run = {"env_id": env_id_of(env), "agent": agent.name, **(facts or {})}
+            records = _kept(RunFolder(folder / name, run, resume=resume), env, agent, chosen, on_episode)
+        wanted = set(chosen)
+        played[name] = tuple(record for record in counting(records) if record.task_id in wanted)
+    return Validation(
+        env_id_of(env), None if gold is None else gold.name, played["gold"], played["null"], refused
+    )
+
+
+def _refused(env: gymnasium.Env[str, Any], gold: Agent | None, tasks: Iterable[int]) -> dict[int, str]:
+    if gold is None:
+        return dict.fromkeys(tasks, "there is no agent that knows a solution")
+    refusal: Callable[[Any, int], str | None] = getattr(gold, "refusal", lambda *_: None)
+    return {task: why for task in tasks if (why := refusal(env, task)) is not None}
+
+
+def _kept(
+    folder: RunFolder,
+    env: gymnasium.Env[str, Any],
+    agent: Agent,
+    tasks: Iterable[int],
+    on_episode: Callable[[EpisodeRecord], object] | None,
+) -> list[EpisodeRecord]:
+    def keep(record: EpisodeRecord) -> None:
+        folder.add(record)
+        if on_episode is not None:
+            on_episode(record)
+
+    played = {record.task_id for record in folder.records if record.scored}
+    with folder:
+        evaluate(env, agent, [task for task in tasks if task not in played], on_episode=keep)
+    return folder.records
+
+
+def _counts(records: Iterable[EpisodeRecord]) -> dict[str, int]:
+    records = list(records)
+    return {
+        "played": len(records),
+        "won": sum(bool(record.scored and record.success) for record in records),
+        "not_won": sum(record.scored and record.success is False for record in records),
+        "undecided": sum(record.scored and record.success is None for record in records),
+        "faulted": sum(not record.scored for record in records),
+    }
+
+
+def _named(record: EpisodeRecord) -> dict[str, Any]:
+    fault = record.fault or record.agent_fault
+    return {
+        "agent": record.agent,
+        "task_id": record.task_id,
+        "score": record.score,
+        "turns": record.turns,
+        "ending": record.ending,
+        **({} if fault is None else {"fault": dict(fault)}),
+    }

@@ -1,0 +1,92 @@
+"""`agentgym validate`."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium
+import pytest
+
+from agentgym_gym.servers.local import LocalServer
+
+
+@pytest.fixture(scope="module")
+def maze_url():
+    server = LocalServer("maze")
+    yield server.start()
+    server.stop()
+
+
+def test_every_task_of_maze_can_be_won(run, maze_url):
+    result = run("validate", "Maze", "--server", maze_url, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = json.loads(result.stdout)
+    assert (found["passed"], found["gold_agent"]) == (True, "oracle")
+    assert found["gold"] == {"played": 25, "won": 25, "not_won": 0, "undecided": 0, "faulted": 0}
+    assert found["null"] == {"played": 25, "won": 0, "not_won": 25, "undecided": 0, "faulted": 0}
+
+
+def test_what_cannot_be_won_is_told(run, maze_url, tmp_path):
+    arguments = ("validate", "Maze", "--server", maze_url, "--max-turns", 6, "--out", tmp_path / "v")
+    result = run(*arguments, "--tasks", "0:12")
+    assert result.exit_code == 1
+    assert "The known solution does not win: tasks " in result.stdout
+    assert ", oracle, 6 turns: score 0, truncated\n" in result.stdout
+    assert result.stdout.endswith(f"Written to {tmp_path / 'v'}.\n")
+    again = run(*arguments, "--tasks", "0:12", "--resume")
+    assert (again.exit_code, again.stdout) == (1, result.stdout)
+    assert "is not overwritten" in run(*arguments, "--tasks", "0:12").stderr
+
+
+class Door(gymnasium.Env):
+    """Another library's environment: the door of an even seed is open."""
+
+    observation_space = action_space = gymnasium.spaces.Text(5)
+
+    def reset(self, *, seed=None, options=None):
+        self.opened = seed % 2 == 0
+        return "A \x1b[31mdoor.", {}
+
+    def step(self, action):
+        return "Oh.", float(self.opened), True, False, {"success": self.opened}
+
+
+@pytest.fixture
+def door():
+    gymnasium.register("doors/Door-v0", Door)
+    yield "doors/Door-v0"
+    del gymnasium.registry["doors/Door-v0"]
+
+
+def test_an_environment_without_a_known_solution_says_so(run, door):
+    result = run("validate", door, "--tasks", "1,3")
+    assert result.exit_code == 0
+    assert "No solution of doors/Door-v0 is known here" in result.stdout
+    assert "There are oracles of TextCraft, Maze, Wordle;" in " ".join(result.stdout.split())
+    assert "\nDoing nothing wins no task.\n" in result.stdout
+    result = run("validate", door, "--tasks", "0:5")
+    assert result.exit_code == 1
+    assert (
+        "Won by doing nothing: tasks 0,2,4.\n  task 0, null, 1 turn: score 1, terminated\n" in result.stdout
+    )
+
+
+def test_a_kept_run_may_be_the_known_solution_of_some_tasks(run, door, tmp_path):
+    kept = tmp_path / "kept"
+    assert run("eval", door, "--agent", "random", "--tasks", "0:2,5", "--out", kept).exit_code == 0
+    result = run("validate", door, "--tasks", "0:4", "--gold", f"replay:{kept}")
+    assert result.exit_code == 1
+    assert "No known solution: tasks 2:4.\n" in result.stdout
+    assert "holds no whole episode of doors/Door-v0 with task 2\n" in result.stdout
+    assert "The known solution does not win: tasks 1.\n" in result.stdout
+
+
+def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url):
+    for arguments, said in (
+        (("Maze", "--resume"), "--resume goes on with a folder: name it by --out"),
+        (("Maze", "--gold", "random"), "--gold random knows no solution"),
+        (("Maze", "--server", textcraft_url), "there is no Maze to play on"),
+        (("WebShop", "--gold", "oracle", "--server", maze_url), "there is no oracle that plays WebShop"),
+    ):
+        result = run("validate", *arguments)
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr

@@ -1,0 +1,137 @@
+"""Known solutions, and an agent that does nothing, on real servers."""
+
+from __future__ import annotations
+
+import gymnasium
+
+from agentgym_gym.env import AgentGymEnv
+from agentgym_gym.evaluate import (
+    NullAgent,
+    ReplayAgent,
+    RunFolder,
+    evaluate,
+    load_oracle,
+    read_run,
+    validate,
+)
+from agentgym_gym.testing import ScriptedAgent
+from fake_server import FakeServer, http
+
+
+class Paying(gymnasium.Env):
+    """Another library's environment: odd seeds are won by anything, and seed 4 breaks."""
+
+    observation_space = action_space = gymnasium.spaces.Text(5)
+
+    def reset(self, *, seed=None, options=None):
+        self.seed = seed
+        return "Go.", {}
+
+    def step(self, action):
+        if self.seed == 4:
+            raise RuntimeError("it broke")
+        won = bool(action) or self.seed % 2 == 1
+        return "Over.", float(won), True, False, {} if self.seed == 6 else {"success": won}
+
+
+class Gullible(FakeServer):
+    """A TextCraft server that pays for an action without words."""
+
+    def __init__(self):
+        self.actions = []
+        super().__init__(self._answer)
+
+    def _answer(self, request):
+        if request.path == "/":
+            return "This is environment TextCraft."
+        if request.path == "/create":
+            return {"id": 0}
+        if request.path == "/reset":
+            return {"id": 0, "observation": "Goal: craft stick.", "reward": 0, "done": False}
+        if request.path == "/step":
+            self.actions.append(request.json["action"])
+            won = not self.actions[-1]
+            return {"observation": "Said.", "reward": int(won), "done": won}
+        return http(b"true")
+
+
+def ids(records):
+    return [record.task_id for record in records]
+
+
+def test_every_task_that_the_oracle_wins_passes(env):
+    found = validate(env, load_oracle(env.environment), range(3))
+    assert found.passed
+    assert (ids(found.gold), ids(found.null)) == ([0, 1, 2], [0, 1, 2])
+    assert (found.not_won, found.won_by_null, found.faulted, dict(found.no_solution)) == ((), (), (), {})
+    assert {record.success for record in found.gold} == {True}
+    assert {record.success for record in found.null} == {False}
+    assert found.to_json()["null"] == {"played": 3, "won": 0, "not_won": 3, "undecided": 0, "faulted": 0}
+
+
+def test_a_task_that_cannot_be_won_in_its_turns_is_named(textcraft_url):
+    with AgentGymEnv("TextCraft", server=textcraft_url, max_turns=2) as short:
+        found = validate(short, load_oracle(short.environment), range(6))
+    by_hand = [record.task_id for record in found.gold if record.score == 0.0]
+    assert 0 < len(by_hand) < 6
+    assert ids(found.not_won) == by_hand
+    assert not found.passed
+    told = found.to_json()["not_won"][0]
+    assert (told["agent"], told["turns"], told["ending"]) == ("oracle", 2, "truncated")
+
+
+def test_what_doing_nothing_wins_is_named_and_faults_are_apart():
+    found = validate(Paying(), ScriptedAgent("yes"), [0, 1, 2, 3, 4, 6])
+    assert ids(found.won_by_null) == [1, 3]
+    assert found.not_won == ()
+    assert [(each.agent, each.task_id) for each in found.faulted] == [("scripted", 4), ("null", 4)]
+    assert ids(found.undecided) == [6, 6]
+    assert not found.passed
+    assert found.to_json()["faulted"][0]["fault"] == {"kind": "RuntimeError", "message": "it broke"}
+    assert validate(Paying(), ScriptedAgent("yes"), [0, 2, 6]).passed
+    assert not validate(Paying(), ScriptedAgent("yes"), [4]).passed
+    assert not validate(Paying(), ScriptedAgent(""), [0]).passed
+
+
+def test_an_action_without_words_reaches_a_server_that_takes_any(started):
+    server = started(Gullible())
+    agent = NullAgent()
+    with AgentGymEnv("TextCraft", server=server.url) as env:
+        observation, info = env.reset(options={"task_id": 0})
+        agent.reset(env, observation, info)
+        assert env.step(agent.act(observation, info))[-1]["success"]
+    assert server.actions == [""]
+
+
+def test_the_null_agent_gives_up_where_turns_have_no_limit(textcraft_url):
+    with AgentGymEnv("TextCraft", server=textcraft_url, max_turns=None) as endless:
+        (record,) = evaluate(endless, NullAgent(), [0])
+    assert (record.turns, record.ending, record.score) == (100, "gave_up", 0.0)
+
+
+def test_tasks_without_a_known_solution_are_said_and_played_by_nobody_else(tmp_path, env):
+    with RunFolder(tmp_path / "kept", {}) as kept:
+        evaluate(env, load_oracle(env.environment), [1, 2], on_episode=kept.add)
+    found = validate(env, ReplayAgent(tmp_path / "kept"), range(4))
+    assert ids(found.gold) == [1, 2]
+    assert ids(found.null) == [0, 1, 2, 3]
+    assert list(found.no_solution) == [0, 3]
+    assert found.passed
+    nobody = validate(env, None, range(2))
+    assert (nobody.gold_agent, nobody.gold, list(nobody.no_solution)) == (None, (), [0, 1])
+    assert ids(nobody.null) == [0, 1]
+    assert nobody.passed
+
+
+def test_what_was_kept_is_not_played_again(tmp_path, env):
+    played = []
+    gold = load_oracle(env.environment)
+    validate(env, gold, range(2), folder=tmp_path, on_episode=played.append)
+    assert len(played) == 4
+    found = validate(env, gold, range(3), folder=tmp_path, resume=True, on_episode=played.append)
+    assert [(each.agent, each.task_id) for each in played[4:]] == [("oracle", 2), ("null", 2)]
+    assert (ids(found.gold), ids(found.null)) == ([0, 1, 2], [0, 1, 2])
+    assert read_run(tmp_path / "gold").facts["agent"] == "oracle"
+    assert [each.success for each in read_run(tmp_path / "null").records] == [False] * 3
+    fewer = validate(env, gold, [1], folder=tmp_path, resume=True)
+    assert (ids(fewer.gold), ids(fewer.null)) == ([1], [1])
