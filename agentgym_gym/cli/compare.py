@@ -32,9 +32,9 @@ def compare(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
 ) -> None:
-    """Compare runs, task by task, with the first in the same environment.
+    """Compare runs task by task.
 
-    A difference has a 95 % interval, by the bootstrap over tasks; p is of the paired permutation test.
+    Each is compared with the first one in the same environment. A difference has a 95 % interval, by the bootstrap over tasks; p is of the paired permutation test.
     """
     given = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
     _check(given)

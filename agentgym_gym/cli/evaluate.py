@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, json_object
+from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, complete_name, json_object
 from agentgym_gym.cli.options import (
     ActionFormat,
     Header,
@@ -37,6 +37,7 @@ def evaluate(
         typer.Argument(
             metavar="ID",
             help="Which environment: its id or its name, or MODULE:ID; or a TOML file of several runs.",
+            autocompletion=complete_name,
         ),
     ],
     *,

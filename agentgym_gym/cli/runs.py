@@ -41,7 +41,7 @@ _INTERRUPTED = 130  # the status a shell gives a command that Ctrl-C ended
 _FILES = 256  # that are open beside the connections
 
 
-class Place:
+class _Environment:
     """One environment of a run.
 
     Args:
@@ -136,11 +136,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Entry:
+class _Entry:
     """One agent in one environment, with the folder of their run."""
 
     player: Player
-    place: Place
+    environment: _Environment
     folder: RunFolder
     left: Sequence[tuple[int, int]]
 
@@ -152,8 +152,8 @@ class Entry:
             on_episode(record)
 
         return Part(
-            self.place.maker(tools=self.player.uses_tools),
-            self.player.maker(self.place.chosen.environment),
+            self.environment.maker(tools=self.player.uses_tools),
+            self.player.maker(self.environment.chosen.environment),
             self.left,
             take,
         )
@@ -168,16 +168,16 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
         resume: Whether runs that are in the folders are gone on with.
         retry_faulted: Whether their episodes that a fault ended are played anew.
     """
-    places = [Place(each, headers) for each in plan.environments]
+    environments = [_Environment(each, headers) for each in plan.environments]
     players = players_of(plan.agents, plan.seed)
     problem: AgentFault | None = None
     interrupted = False
     with contextlib.ExitStack() as stack:
         entries = [
-            stack.enter_context(_opened(plan, player, place, several=len(places) * len(players) > 1, **how))
+            stack.enter_context(_opened(plan, player, environment, several=len(environments) * len(players) > 1, **how))
             for how in [{"resume": resume, "retry_faulted": retry_faulted}]
             for player in players
-            for place in places
+            for environment in environments
         ]
         _allow_connections(plan.concurrency)
         try:
@@ -235,20 +235,20 @@ async def _interruptible(work: Coroutine[Any, Any, None]) -> None:
 
 @contextlib.contextmanager
 def _opened(
-    plan: RunPlan, player: Player, place: Place, *, several: bool, resume: bool, retry_faulted: bool
-) -> Iterator[Entry]:
+    plan: RunPlan, player: Player, environment: _Environment, *, several: bool, resume: bool, retry_faulted: bool
+) -> Iterator[_Entry]:
     """Open the folder of an agent in an environment, and yield both with what is left to be played."""
-    name = _slug(f"{place.chosen.id.rpartition('/')[2]}-{player.name}")
+    name = _slug(f"{environment.chosen.id.rpartition('/')[2]}-{player.name}")
     out = Path(plan.out or f"runs/{'run' if several else name}")
     run = {
         "agent": player.name,
-        "agent_settings": player.settings(place.chosen.environment),
+        "agent_settings": player.settings(environment.chosen.environment),
         "seed": plan.seed if player.is_model else plan.seed or 0,
         "samples": plan.samples,
         "concurrency": plan.concurrency,
-        **place.facts(tools=player.uses_tools),
+        **environment.facts(tools=player.uses_tools),
     }
-    episodes = episodes_of(place.tasks, plan.samples)
+    episodes = episodes_of(environment.tasks, plan.samples)
     prices = {} if plan.prices is None else read_prices(Path(plan.prices))
     with RunFolder(
         out / name if several else out,
@@ -257,7 +257,7 @@ def _opened(
         planned=episodes,
         price=price_of(player.name, prices) if player.is_model else None,
     ) as folder:
-        yield Entry(player, place, folder, folder.remaining(episodes, retry_faulted=retry_faulted))
+        yield _Entry(player, environment, folder, folder.remaining(episodes, retry_faulted=retry_faulted))
 
 
 def _slug(name: str) -> str:

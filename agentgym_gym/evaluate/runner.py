@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
     from agentgym_gym.evaluate.sessions import Caller
 
-__all__ = ["Part", "evaluate", "evaluate_async", "play_episode", "play_parts"]
+__all__ = ["Part", "episodes_of", "evaluate", "evaluate_async", "play_episode", "play_parts"]
 
 T = TypeVar("T")
 

@@ -269,7 +269,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
         ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
         ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
-        (["Maze", "--env-kwargs", '{"id": 1}'], "agentgym/Maze-v0 cannot be made: TypeError"),
+        (["Maze", "--env-kwargs", '{"id": 1}'], "Maze has no option id"),
         (["Maze", "--env-kwargs", '{"walls": 1}'], "Maze has no option walls"),
         (
             ["Maze", "--parser", "agentgym", "--env-kwargs", '{"parser": "default"}'],
