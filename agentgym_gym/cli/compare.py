@@ -34,7 +34,8 @@ def compare(
 ) -> None:
     """Compare runs task by task.
 
-    Each is compared with the first one in the same environment. A difference has a 95 % interval, by the bootstrap over tasks; p is of the paired permutation test.
+    Each is compared with the first one in the same environment. A difference has a 95 % interval, by the
+    bootstrap over tasks; p is of the paired permutation test.
     """
     given = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
     _check(given)

@@ -44,7 +44,7 @@ def evaluate(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="Who plays: oracle, random, replay:FILE, an earlier episodes.jsonl, or MODULE:NAME of your "
+            help="Who plays: oracle, random, replay:PATH, an earlier run, or MODULE:NAME of your "
             "own; --model for a model."
         ),
     ] = None,

@@ -46,7 +46,7 @@ class EnvironmentPlan:
 class AgentPlan:
     """An agent, as a table ``[[agents]]`` names it: by ``agent``, by ``model``, or by ``launch``."""
 
-    agent: str | None = _key(str, "oracle, random, replay:FILE, or MODULE:NAME of your own")
+    agent: str | None = _key(str, "oracle, random, replay:PATH, or MODULE:NAME of your own")
     name: str | None = _key(str, "what to call it, in place of its usual name")
     model: str | None = _key(str, "name of a model behind OpenAI's chat protocol")
     base_url: str | None = _key(str, "where that is served, such as http://127.0.0.1:8000/v1")

@@ -170,12 +170,16 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
     """
     environments = [_Environment(each, headers) for each in plan.environments]
     players = players_of(plan.agents, plan.seed)
+    how = {
+        "several": len(environments) * len(players) > 1,
+        "resume": resume,
+        "retry_faulted": retry_faulted,
+    }
     problem: AgentFault | None = None
     interrupted = False
     with contextlib.ExitStack() as stack:
         entries = [
-            stack.enter_context(_opened(plan, player, environment, several=len(environments) * len(players) > 1, **how))
-            for how in [{"resume": resume, "retry_faulted": retry_faulted}]
+            stack.enter_context(_opened(plan, player, environment, **how))
             for player in players
             for environment in environments
         ]
@@ -235,7 +239,13 @@ async def _interruptible(work: Coroutine[Any, Any, None]) -> None:
 
 @contextlib.contextmanager
 def _opened(
-    plan: RunPlan, player: Player, environment: _Environment, *, several: bool, resume: bool, retry_faulted: bool
+    plan: RunPlan,
+    player: Player,
+    environment: _Environment,
+    *,
+    several: bool,
+    resume: bool,
+    retry_faulted: bool,
 ) -> Iterator[_Entry]:
     """Open the folder of an agent in an environment, and yield both with what is left to be played."""
     name = _slug(f"{environment.chosen.id.rpartition('/')[2]}-{player.name}")

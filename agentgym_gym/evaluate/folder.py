@@ -31,7 +31,7 @@ __all__ = ["RunFolder"]
 
 # What must be the same for two parts of one run; averages over anything else would mean nothing.
 _SAME = ("env_id", "agent", "seed", "options")
-_SAME_IF_KNOWN = ("agent_settings", "system_prompt")  # summaries of earlier versions lack these
+_SAME_IF_KNOWN = ("agent_settings", "system_prompt", "rescored")  # summaries of earlier versions lack these
 
 # Settings of an agent that do not shape its replies.
 _MAY_DIFFER = frozenset({"base_url", "api_key_variable", "timeout", "retry_seconds", "openai"})

@@ -81,7 +81,8 @@ def guessing():
 
 
 def episodes(folder):
-    return [json.loads(line) for line in Path(folder, "episodes.jsonl").read_text("utf-8").splitlines()]
+    lines = Path(folder, "episodes.jsonl").read_text("utf-8").splitlines()
+    return sorted(map(json.loads, lines), key=lambda episode: episode["task_id"])
 
 
 def rows(file):
