@@ -8,6 +8,7 @@ noted here, so that it is not made twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from agentgym_gym.envs.textcraft import Craft
@@ -54,13 +55,7 @@ class Knowledge:
     @classmethod
     def of(cls, observation: str) -> Knowledge:
         """Read the first observation of a task; lines without a recipe are ignored."""
-        recipes = []
-        for line in observation.splitlines():
-            try:
-                recipes.append(Craft.parse(line))
-            except ActionError:
-                continue
-        return cls(recipes)
+        return cls(recipe for line in observation.splitlines() if (recipe := _recipe(line)) is not None)
 
     @property
     def names(self) -> set[str]:
@@ -114,6 +109,14 @@ class Knowledge:
                 found |= new
                 names += new
         return found
+
+
+@lru_cache(maxsize=4096)  # the same recipes are shown in many tasks
+def _recipe(line: str) -> Craft | None:
+    try:
+        return Craft.parse(line)
+    except ActionError:
+        return None
 
 
 def _stem(word: str) -> str:

@@ -367,7 +367,7 @@ def test_tasks_are_read_from_a_file_of_item_ids(run, textcraft_url):
         "eval", "TextCraft", "--agent", "oracle", "--tasks", file, "--server", textcraft_url, "--out", "e"
     )
     assert done.exit_code == 0, done.stderr
-    assert [e["task_id"] for e in episodes("e")] == [7, 3]
+    assert [e["task_id"] for e in episodes("e")] == [3, 7]
     assert run("data", "rl", "TextCraft", "--tasks", file, "--val", 0, "--out", "rl").exit_code == 0
     assert sorted(kwargs(row)["reset_options"] for row in rows("rl/train.parquet")) == [
         '{"task_id": 3}',
