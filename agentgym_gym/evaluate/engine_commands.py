@@ -78,19 +78,13 @@ _ENGINES: dict[Kind, _Engine] = {
     "transformers": _Engine(
         ("transformers", "torch", "accelerate", "fastapi", "uvicorn", "openai", "pydantic"),
         "transformers[serving]",
-        (5, 0),
+        (5, 5),  # the first to take the model as an argument
     ),
 }
 
 
 def command_line(
-    kind: Kind,
-    model: str,
-    port: int,
-    arguments: Sequence[str] = (),
-    *,
-    python: str = "python",
-    version: str | None = None,
+    kind: Kind, model: str, port: int, arguments: Sequence[str] = (), *, python: str = "python"
 ) -> list[str]:
     """Return the command that starts an engine's server, which speaks OpenAI's chat protocol at ``/v1``.
 
@@ -102,7 +96,6 @@ def command_line(
         port: Where to listen, on 127.0.0.1.
         arguments: Options of the engine itself.
         python: The Python that the engine is installed for.
-        version: The engine's version; None for the newest.
     """
     listen = ["--host", "127.0.0.1", "--port", str(port)]
     name = served_name(kind, model)
@@ -112,10 +105,7 @@ def command_line(
     if kind == "sglang":
         served = ["--model-path", model, "--served-model-name", name]
         return [python, "-m", "sglang.launch_server", *arguments, *served, *listen]
-    # Until 5.5 the model was an option; then it became an argument.
-    by_option = version is not None and _numbers(version) < (5, 5)
-    served = ["--force-model", model] if by_option else [model]
-    return [python, "-m", "transformers.cli.transformers", "serve", *served, *arguments, *listen]
+    return [python, "-m", "transformers.cli.transformers", "serve", model, *arguments, *listen]
 
 
 def served_name(kind: Kind, model: str) -> str:

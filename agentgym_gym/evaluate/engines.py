@@ -216,12 +216,7 @@ class Engine:
     def _start_and_wait(self, deadline: float) -> str | None:
         """Start the processes; return None when the engine answers, else what went wrong."""
         self.command = command_line(
-            self.kind,
-            self.model_path,
-            self._port,
-            self._arguments,
-            python=self._python,
-            version=self.version,
+            self.kind, self.model_path, self._port, self._arguments, python=self._python
         )
         self._output = output = _open_log(self._log)
         self._output_begins = os.fstat(output.fileno()).st_size

@@ -87,6 +87,6 @@ def test_what_was_started_is_described(engine, model):
 def test_a_model_that_cannot_be_loaded_is_told_by_its_log(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "of another world"}')
     with pytest.raises(
-        SetupError, match=r"ended with status 1 before it answered(.|\n)*Unrecognized processing"
+        SetupError, match=r"ended with status 1 before it answered(.|\n)*Unrecognized processing class"
     ):
         Engine("transformers", str(tmp_path), start_seconds=240).start()

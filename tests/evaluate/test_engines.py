@@ -82,11 +82,10 @@ def fake(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "version", "expected"),
+    ("kind", "expected"),
     [
         (
             "sglang",
-            None,
             (
                 "-m sglang.launch_server --x 1 --model-path m:1 "
                 "--served-model-name m_1 --host 127.0.0.1 --port 9"
@@ -94,19 +93,13 @@ def fake(tmp_path, monkeypatch):
         ),
         (
             "vllm",
-            None,
             "-m vllm.entrypoints.cli.main serve m:1 --x 1 --host 127.0.0.1 --port 9 --served-model-name m:1",
         ),
-        ("transformers", None, "-m transformers.cli.transformers serve m:1 --x 1 --host 127.0.0.1 --port 9"),
-        (
-            "transformers",
-            "5.3.0",
-            "-m transformers.cli.transformers serve --force-model m:1 --x 1 --host 127.0.0.1 --port 9",
-        ),
+        ("transformers", "-m transformers.cli.transformers serve m:1 --x 1 --host 127.0.0.1 --port 9"),
     ],
 )
-def test_the_command_line_of_each_engine(kind, version, expected):
-    command = command_line(kind, "m:1", 9, ["--x", "1"], python="/py", version=version)
+def test_the_command_line_of_each_engine(kind, expected):
+    command = command_line(kind, "m:1", 9, ["--x", "1"], python="/py")
     assert command == ["/py", *expected.split()]
 
 
@@ -172,8 +165,8 @@ def test_an_engine_that_is_not_installed_is_named_with_what_to_install(fake, mod
         engine.start()
     with pytest.raises(SetupError, match="has not been started"):
         engine.base_url  # noqa: B018
-    fake.install("transformers", version="4.57.6")
-    with pytest.raises(SetupError, match=r"transformers 4\.57\.6 is installed .* 5\.0 or newer"):
+    fake.install("transformers", version="5.4.1")
+    with pytest.raises(SetupError, match=r"transformers 5\.4\.1 is installed .* 5\.5 or newer"):
         engine.start()
     with pytest.raises(SetupError, match=r"/bin/true does not run as a Python"):
         Engine("vllm", model, python="/bin/true").start()
