@@ -1,7 +1,7 @@
 """The environments as tasks of inspect_ai: ``inspect eval agentgym_gym/WebShop --model openai/gpt-5``.
 
-inspect_ai imports this module by its entry point, because a task is found by being registered. Nothing else of
-this library imports it, and it imports inspect_ai at once.
+inspect_ai imports this module by its entry point, because a task is found by being registered. Nothing else
+of this library imports it, and it imports inspect_ai at once.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def environment_task(
         raise BadOption(f"tools={tools!r:.80} should be 'text' or 'native'")
     if server is not None and redact(server) != server:
         raise BadOption(
-            f"inspect_ai keeps a task's arguments in its log, and server={redact(server)!r} holds a password: "
-            f"give it by the environment variable {known.variable}"
+            f"server={redact(server)!r} holds a password, and inspect_ai keeps arguments of tasks in its "
+            f"log: give it by the environment variable {known.variable}"
         )
     if split is None and "test" in known.splits:
         split = "test"
@@ -212,7 +212,7 @@ def _told(info: dict[str, Any], ending: str) -> dict[str, Any]:
 
 
 def _tools(env: AsyncAgentGymEnv) -> list[Any]:
-    """Return the actions as tools that a model is shown; the environment carries them out, inspect_ai does not."""
+    """Return the actions as tools to be shown to a model; the environment carries them out."""
 
     async def carried_out_by_the_environment() -> str:
         raise NotImplementedError
@@ -241,7 +241,7 @@ def score() -> Scorer:
 
 
 def _scorer(name: str) -> Scorer:
-    async def judge(state: TaskState, target: Target) -> Score:
+    async def judge(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - inspect_ai names them
         episode = state.store.get(EPISODE, {})
         fault = episode.get("fault")
         if fault is not None:
@@ -270,6 +270,7 @@ def _chosen(tasks: str | int | Sequence[str | int], environment: Environment, sp
 
 def _registered(name: str) -> Any:
     def made(
+        *,
         tasks: str | int | Sequence[str | int] = "all",
         split: str | None = None,
         action_format: str = "react",
@@ -278,7 +279,7 @@ def _registered(name: str) -> Any:
         max_turns: int | None = None,
         parser: Literal["default", "agentgym"] = "default",
         on_unknown: OnUnknown | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - as the environment has it
+        timeout: float | None = None,
     ) -> Task:
         return environment_task(
             name,
