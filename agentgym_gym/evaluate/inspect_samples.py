@@ -171,6 +171,9 @@ class _Conversation:
                 awaited = ""
             else:
                 self._messages.append(ChatMessageUser(content=text, id=name))
+        if reply and record.messages[-1]["role"] == "user":  # which no model was given
+            last = scrub(record.messages[-1]["content"])
+            self._add(InfoEvent, self._seconds, source="environment", data={"last_observation": last})
 
     def _reply(self, text: str, step: StepRecord, name: str) -> ChatMessageAssistant:
         calls = [

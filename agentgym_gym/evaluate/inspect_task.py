@@ -25,6 +25,7 @@ try:
     from inspect_ai.scorer import Score, accuracy, mean, scorer, stderr
     from inspect_ai.solver import solver
     from inspect_ai.tool import ToolDef, ToolParams
+    from inspect_ai.viewer import ViewerConfig
 except ImportError as error:
     raise MissingExtra("a task of inspect_ai", extra="inspect", module="inspect_ai") from error
 
@@ -108,6 +109,7 @@ def environment_task(
         solver=play(known.name, native_tools=tools == "native", **options),
         scorer=[success(), score()],
         version=known.version,
+        viewer=ViewerConfig(trust_content=False),  # shown as it is, and neither rendered nor linked
     )
 
 
@@ -160,7 +162,7 @@ class _Game:
             ChatMessageUser(content=observation),
         ]
         if self._native:
-            state.tools = _tools(self._env)
+            state.tools = [*map(_tool, self._env.tools)]
         ending = "limit"  # what it is if generate or a message that is appended raises
         self._note(_told(info, ending))
         while ending == "limit":
@@ -211,21 +213,23 @@ def _told(info: dict[str, Any], ending: str) -> dict[str, Any]:
     return {"ending": ending, **{name: info[name] for name in kept if name in info}}
 
 
-def _tools(env: AsyncAgentGymEnv) -> list[Any]:
-    """Return the actions as tools to be shown to a model; the environment carries them out."""
+def _tool(made: dict[str, Any]) -> Any:
+    """Return an action as a tool to be shown to a model; the environment carries it out.
 
-    async def carried_out_by_the_environment() -> str:
+    Args:
+        made: A function tool, as OpenAI's chat protocol describes it.
+    """
+
+    async def carried_out_by_the_environment() -> str:  # one for each tool, since inspect_ai marks it
         raise NotImplementedError
 
-    return [
-        ToolDef(
-            carried_out_by_the_environment,
-            name=made["function"]["name"],
-            description=made["function"]["description"],
-            parameters=ToolParams.model_validate(made["function"]["parameters"]),
-        ).as_tool()
-        for made in env.tools
-    ]
+    described = made["function"]
+    return ToolDef(
+        carried_out_by_the_environment,
+        name=described["name"],
+        description=described["description"],
+        parameters=ToolParams.model_validate(described["parameters"]),
+    ).as_tool()
 
 
 @scorer(metrics=[accuracy(), stderr()])
