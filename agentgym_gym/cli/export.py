@@ -15,7 +15,7 @@ __all__ = ["export"]
 
 def export(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of several runs.")
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or of several runs.")
     ],
     *,
     to: Annotated[Literal["inspect"], typer.Option(help="For which tool: inspect, of inspect_ai.")],

@@ -23,6 +23,7 @@ __all__ = ["MOST_EPISODES", "export_to_inspect"]
 MOST_EPISODES = 1_000
 """Episodes in a log: inspect_ai builds a log in memory."""
 
+_PYTHON_3_11 = 0x030B0000
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -43,7 +44,7 @@ def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False
             the disk fails half-way, nothing is written then.
         SetupError: This Python is too old for inspect_ai.
     """
-    if sys.version_info < (3, 11):
+    if sys.hexversion < _PYTHON_3_11:
         raise SetupError("an export to inspect_ai needs Python 3.11 or newer, as inspect_ai does")
     from agentgym_gym.evaluate import inspect_samples  # noqa: F401, PLC0415 - it imports inspect_ai
 

@@ -128,7 +128,7 @@ def play(environment: str, *, native_tools: bool = False, **options: Any) -> Sol
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if sniffio.current_async_library() != "asyncio":
-            raise BadOption("the environments work in asyncio alone: leave out --async-backend trio")
+            raise BadOption("the environments work in asyncio alone: unset INSPECT_ASYNC_BACKEND")
         env = AsyncAgentGymEnv(environment, **options)
         try:
             return await _Game(env, state, generate, native_tools=native_tools).play()

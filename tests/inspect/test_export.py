@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import zipfile
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -343,3 +346,25 @@ def test_the_scores_are_shown_in_the_transcript(log, record):
     (sample,) = log([record(score=0.25)]).samples
     shown = {event.scorer: event.score.value for event in sample.events if isinstance(event, ScoreEvent)}
     assert shown == {"success": 0.0, "score": 0.25}
+
+
+def test_the_command_exports_each_run_once(folder, record, tmp_path):
+    for name in ("a", "b"):
+        folder([record()], name=name)
+    command = [
+        Path(sys.executable).with_name("agentgym"),
+        "export",
+        tmp_path / "runs",
+        tmp_path / "runs" / "a",
+    ]
+    options = ["--to", "inspect", "--out", tmp_path / "logs"]
+    ended = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    written = sorted((tmp_path / "logs").iterdir())
+    assert ended.stdout.split("\n") == [*(f"Written to {path}." for path in written), ""]
+    assert [path.name.rpartition("-")[0] for path in written] == ["run-a", "run-b"]
+    again = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert "--overwrite" in again.stderr
+    over = subprocess.run([*command, *options, "--overwrite"], capture_output=True, text=True, check=False)
+    assert over.returncode == 0, over.stderr

@@ -21,11 +21,13 @@ from fake_server import FakeServer
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
 
 import inspect_ai
+import sniffio
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.tool import ToolCall
 
 from agentgym_gym.evaluate.inspect_task import EPISODE, TASKS, environment_task
+from agentgym_gym.evaluate.inspect_task import play as play_solver
 
 pytestmark = [  # of inspect_ai, and of what it imports
     pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("ResourceWarning", "DeprecationWarning")
@@ -249,6 +251,15 @@ def test_what_cannot_be_is_told_before_anything_is_played(options, message):
     assert "hunter2" not in str(raised.value)
 
 
+def test_another_event_loop_is_refused():
+    before = sniffio.current_async_library_cvar.set("trio")
+    try:
+        with pytest.raises(BadOption, match="asyncio alone"):
+            play_solver("TextCraft")(None, None).send(None)
+    finally:
+        sniffio.current_async_library_cvar.reset(before)
+
+
 def test_there_is_a_task_for_each_environment():
     assert list(TASKS) == [known.name for known in BUILT_IN]
     with pytest.raises(UnknownEnvironment):
@@ -279,7 +290,7 @@ def test_the_command_of_inspect_ai_finds_it_from_any_folder(tmp_path, textcraft_
             [
                 *(Path(sys.executable).with_name("inspect"), "eval", "agentgym_gym/TextCraft"),
                 *("--model", "openai-api/local/tiny", "--display", "plain"),
-                *("-T", "tasks=1,3", "-T", "max_turns=2", "-T", f"server={textcraft_url}"),
+                *("-T", 'tasks="1:3"', "-T", "max_turns=2", "-T", f"server={textcraft_url}"),
                 *("--log-dir", "logs"),
             ],
             cwd=tmp_path,
@@ -293,7 +304,7 @@ def test_the_command_of_inspect_ai_finds_it_from_any_folder(tmp_path, textcraft_
     assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-3_000:]
     (path,) = (tmp_path / "logs").iterdir()
     log = read_eval_log(str(path))
-    assert (log.status, sorted(sample.id for sample in log.samples)) == ("success", [1, 3])
+    assert (log.status, sorted(sample.id for sample in log.samples)) == ("success", [1, 2])
     assert log.results.scores[0].metrics["accuracy"].value == 0
     assert log.stats.model_usage["openai-api/local/tiny"].total_tokens == 4 * 7
     assert len(asked) == 4
