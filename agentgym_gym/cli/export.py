@@ -14,9 +14,7 @@ __all__ = ["export"]
 
 
 def export(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or of several runs.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or of several runs.")],
     *,
     to: Annotated[Literal["inspect"], typer.Option(help="For which tool: inspect, of inspect_ai.")],
     out: Annotated[Path, typer.Option(help="Folder for the logs.")],

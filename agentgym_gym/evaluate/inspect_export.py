@@ -142,7 +142,9 @@ class _Log:
     def _spec(self, began: datetime) -> Any:
         from inspect_ai.log import EvalConfig, EvalDataset, EvalRevision, EvalSpec  # noqa: PLC0415 - an extra
 
-        facts: dict[str, Any] = _without_passwords(dict(self._run.facts))
+        from agentgym_gym.evaluate.inspect_samples import plain_json  # noqa: PLC0415 - likewise
+
+        facts: dict[str, Any] = _without_passwords(plain_json(self._run.facts))
         options, git = facts.get("options"), facts.get("git")
         tasks = list(dict.fromkeys(record.task_id for record in self._records))
         commit = git.get("commit") if isinstance(git, dict) else None
@@ -252,13 +254,9 @@ def _texts(versions: Any) -> dict[str, str]:
 
 
 def _without_passwords(value: Any) -> Any:
-    """Return facts as plain JSON, without headers, and without passwords in URLs."""
-    from agentgym_gym.evaluate.inspect_samples import plain_json  # noqa: PLC0415 - it imports inspect_ai
-
-    if isinstance(value, Mapping):
-        return {
-            scrub(str(name)): _without_passwords(each) for name, each in value.items() if name != "headers"
-        }
-    if isinstance(value, (list, tuple)):
+    """Return facts without headers, and without passwords in URLs."""
+    if isinstance(value, dict):
+        return {name: _without_passwords(each) for name, each in value.items() if name != "headers"}
+    if isinstance(value, list):
         return [_without_passwords(each) for each in value]
-    return redact(scrub(value)) if isinstance(value, str) and _URL.match(value) else plain_json(value)
+    return redact(value) if isinstance(value, str) and _URL.match(value) else value

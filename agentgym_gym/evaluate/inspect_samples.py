@@ -48,6 +48,7 @@ _STOPPED = {
 }
 """inspect_ai's word for why a model stopped, by that of OpenAI's chat protocol."""
 
+_LONGEST = 1e9  # seconds after which nothing ends: a date has a last year
 _DEEPEST = 50  # levels of JSON: what pydantic refuses to write lies a few times deeper
 
 
@@ -210,7 +211,7 @@ class _Conversation:
             config=GenerateConfig(),
             output=self._output,
             retries=step.get("retries"),
-            completed=self._began + timedelta(seconds=self._seconds + seconds),
+            completed=self._at(self._seconds + seconds),
             working_time=seconds,
         )
         self._seconds += seconds
@@ -229,12 +230,15 @@ class _Conversation:
     def _add(self, kind: Any, seconds: float, **fields: Any) -> None:
         self._events.append(
             kind(
-                timestamp=self._began + timedelta(seconds=seconds),
+                timestamp=self._at(seconds),
                 working_start=seconds,
                 uuid=f"{self._name}-event-{len(self._events)}",
                 **fields,
             )
         )
+
+    def _at(self, seconds: float) -> datetime:
+        return self._began + timedelta(seconds=min(max(0.0, seconds), _LONGEST))
 
     def _failed(self) -> EvalError | None:
         fault = self._record.fault or self._record.agent_fault

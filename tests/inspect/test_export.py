@@ -326,6 +326,16 @@ def test_what_cannot_be_exported_says_why(folder, tmp_path, record):
         export(folder([record()], name="other"), out=tmp_path / "file")
 
 
+def test_no_facts_and_no_seconds_keep_a_log_from_being_written(log, record):
+    deep = {}
+    for _ in range(300):
+        deep = {"a": [deep]}
+    facts = {"deep": deep, "versions": 3, "git": {"commit": 5}, "options": "x", "written": "once"}
+    read = log([record(seconds=1e300, steps=({"agent_seconds": 1e308, "env_seconds": -5.0},))], **facts)
+    assert len(model_events(read.samples[0])) == 2
+    assert (read.eval.revision, read.eval.packages) == (None, {})
+
+
 def test_a_run_that_goes_on_is_no_success(log, record):
     assert log([record()], finished=False).status == "cancelled"
 
