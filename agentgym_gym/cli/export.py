@@ -20,7 +20,7 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder for the logs.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over logs that are there.")] = False,
 ) -> None:
-    """Write runs in the format of another tool, to be read and searched there.
+    """Write runs in the format of another tool.
 
     With inspect, the episodes are then shown by: inspect view --log-dir FOLDER. A log holds 1000 episodes at
     most, and a longer run becomes several.

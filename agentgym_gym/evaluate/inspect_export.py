@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import redact, scrub
-from agentgym_gym.errors import BadOption, SetupError
+from agentgym_gym.errors import BadOption, MissingExtra, SetupError
 from agentgym_gym.evaluate.metrics import Summary, summarise
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False
     """
     if sys.hexversion < _PYTHON_3_11:
         raise SetupError("an export to inspect_ai needs Python 3.11 or newer, as inspect_ai does")
-    from agentgym_gym.evaluate import inspect_samples  # noqa: F401, PLC0415 - it imports inspect_ai
+    try:
+        from agentgym_gym.evaluate import inspect_samples  # noqa: F401, PLC0415 - it imports inspect_ai
+    except ImportError as error:
+        raise MissingExtra("an export to inspect_ai", extra="inspect", module="inspect_ai") from error
 
     logs = [log for run in runs for log in _logs(run, out)]
     if not overwrite:

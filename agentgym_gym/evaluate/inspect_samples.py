@@ -10,29 +10,25 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._text import no_constant, scrub
-from agentgym_gym.errors import MissingExtra
+from inspect_ai.dataset import Sample
+from inspect_ai.event import ErrorEvent, InfoEvent, ModelEvent, SampleInitEvent, ScoreEvent
+from inspect_ai.log import EvalError, EvalSample, EvalSampleLimit
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    ContentReasoning,
+    ContentText,
+    GenerateConfig,
+    ModelOutput,
+    ModelUsage,
+)
+from inspect_ai.scorer import Score
+from inspect_ai.tool import ToolCall
 
-try:
-    from inspect_ai.dataset import Sample
-    from inspect_ai.event import ErrorEvent, InfoEvent, ModelEvent, SampleInitEvent, ScoreEvent
-    from inspect_ai.log import EvalError, EvalSample, EvalSampleLimit
-    from inspect_ai.model import (
-        ChatCompletionChoice,
-        ChatMessageAssistant,
-        ChatMessageSystem,
-        ChatMessageTool,
-        ChatMessageUser,
-        ContentReasoning,
-        ContentText,
-        GenerateConfig,
-        ModelOutput,
-        ModelUsage,
-    )
-    from inspect_ai.scorer import Score
-    from inspect_ai.tool import ToolCall
-except ImportError as error:
-    raise MissingExtra("an export to inspect_ai", extra="inspect", module="inspect_ai") from error
+from agentgym_gym._text import no_constant, scrub
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord

@@ -10,24 +10,21 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import anyio
+import sniffio
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageSystem, ChatMessageTool, ChatMessageUser
+from inspect_ai.scorer import Score, accuracy, mean, scorer, stderr
+from inspect_ai.solver import solver
+from inspect_ai.tool import ToolDef, ToolParams
+from inspect_ai.viewer import ViewerConfig
+
 from agentgym_gym._text import redact
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
-from agentgym_gym.errors import BadOption, Fault, MissingExtra
+from agentgym_gym.errors import BadOption, Fault
 from agentgym_gym.evaluate.tasks import parse_tasks
-
-try:
-    import anyio
-    import sniffio
-    from inspect_ai import Task, task
-    from inspect_ai.dataset import MemoryDataset, Sample
-    from inspect_ai.model import ChatMessageSystem, ChatMessageTool, ChatMessageUser
-    from inspect_ai.scorer import Score, accuracy, mean, scorer, stderr
-    from inspect_ai.solver import solver
-    from inspect_ai.tool import ToolDef, ToolParams
-    from inspect_ai.viewer import ViewerConfig
-except ImportError as error:
-    raise MissingExtra("a task of inspect_ai", extra="inspect", module="inspect_ai") from error
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, ChatMessageAssistant
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.catalogue import Environment, OnUnknown
 
-__all__ = ["TASKS", "environment_task", "play", "score", "success"]
+__all__ = ["EPISODE", "TASKS", "environment_task", "play", "score", "success"]
 
 EPISODE = "agentgym_episode"
 """Where a sample's store holds what is known of its episode."""
@@ -265,8 +262,8 @@ def _chosen(tasks: str | int | Sequence[str | int], environment: Environment, sp
     """
     if isinstance(tasks, int) and tasks >= _SEXAGESIMAL:
         raise BadOption(
-            f"tasks={tasks} may be a range, such as 10:20, which YAML reads as the number 620: give it, or a "
-            "single task, in quotes that YAML sees, as in -T 'tasks=\"10:20\"'"
+            f"tasks={tasks} may be a range such as 10:20, which YAML reads as the number 620: give a "
+            "range, or a single task, in quotes that YAML sees, as '\"10:20\"'"
         )
     text = str(tasks) if isinstance(tasks, (str, int)) else ",".join(map(str, tasks))
     return parse_tasks(text, environment.split(split))
