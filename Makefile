@@ -28,7 +28,7 @@ check: $(VENV)/.dev
 cov: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "slow or not slow" --cov --cov-report=term
 
-verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9, 0.8 and 0.7, each in an environment of its own
+verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9, 0.8 and 0.7, and those with inspect_ai, each in an environment of its own
 	$(BIN)/nox --reuse-venv=yes
 
 train-demo: $(VENV)/.dev ## let a tiny model learn Maze by verl, on the CPU: docs/training/maze.md; SEEDS="0 1" for more

@@ -1,4 +1,4 @@
-"""Runs what needs verl, or an engine that serves models, in environments of its own: ``nox`` for all tests.
+"""Runs what needs verl, inspect_ai or an engine that serves models in environments of its own: ``nox`` for all.
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
 and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
@@ -13,7 +13,7 @@ import nox
 
 TORCH = "torch==2.13.0"
 
-nox.options.sessions = ["engines", "verl-0.9", "verl-0.8", "verl-0.7"]
+nox.options.sessions = ["inspect", "engines", "verl-0.9", "verl-0.8", "verl-0.7"]
 
 
 def _install_pinned(session: nox.Session, name: str, *packages: str) -> None:
@@ -51,6 +51,16 @@ def verl_08(session: nox.Session) -> None:
 def verl_07(session: nox.Session) -> None:
     """Run the bridge's tests with the oldest verl that is supported."""
     _test(session, "0.7")
+
+
+@nox.session
+def inspect(session: nox.Session) -> None:
+    """Run the tests with inspect_ai, and with its viewer in Chromium where there is one."""
+    if sys.version_info < (3, 11):
+        session.skip("inspect_ai needs Python 3.11: start make with PYTHON=python3.12")
+    pins = "constraints/inspect.txt"
+    session.install("--constraint", pins, "--requirement", pins, "--editable", ".[cli,servers,inspect]")
+    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/inspect", *session.posargs)
 
 
 @nox.session(name="train-demo")

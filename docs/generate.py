@@ -20,7 +20,7 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 DOCS = Path(__file__).resolve().parent
 COMMANDS = (
     *("", "envs", "doctor", "leases", "serve", "play", "eval", "compare", "rescore", "validate"),
-    *("data", "data rl", "verl", "verl init", "verl check"),
+    *("export", "data", "data rl", "verl", "verl init", "verl check"),
 )
 
 WAYS: dict[str, type[ActionError] | None] = {

@@ -13,6 +13,7 @@ from agentgym_gym.cli import (
     doctor,
     envs,
     evaluate,
+    export,
     leases,
     play,
     rescore,
@@ -39,6 +40,7 @@ app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("compare", cls=Command)(compare.compare)
 app.command("rescore", cls=Command)(rescore.rescore)
 app.command("validate", cls=Command)(validate.validate)
+app.command("export", cls=Command)(export.export)
 app.add_typer(data.data, name="data")
 app.add_typer(verl.verl, name="verl")
 

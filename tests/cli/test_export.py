@@ -1,0 +1,59 @@
+"""``agentgym export``; what inspect_ai makes of its logs is in tests/inspect."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from agentgym_gym.evaluate import EpisodeRecord, RunFolder
+
+
+@pytest.fixture
+def played(tmp_path):
+    """A run of one episode."""
+    record = EpisodeRecord(
+        env_id="agentgym/TextCraft-v0",
+        agent="oracle",
+        task_id=0,
+        goal=None,
+        score=1.0,
+        success=True,
+        return_=1.0,
+        turns=1,
+        terminated=True,
+        truncated=False,
+        parse_errors={},
+        fault=None,
+        seconds=1.0,
+        rewards=(1.0,),
+        messages=({"role": "user", "content": "Goal"}, {"role": "assistant", "content": "get 1 stick"}),
+    )
+    with RunFolder(tmp_path / "run", {"env_id": record.env_id, "agent": "oracle"}) as folder:
+        folder.add(record)
+    return folder.path
+
+
+def test_without_inspect_ai_it_says_what_to_install(run, played, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "inspect_ai"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "agentgym_gym.evaluate.inspect_samples", raising=False)
+    monkeypatch.delattr("agentgym_gym.evaluate.inspect_samples", raising=False)
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)  # as if it were not installed
+    result = run("export", played, "--to", "inspect", "--out", tmp_path / "logs")
+    assert result.exit_code == 2
+    wanted = "agentgym-gym[inspect]" if sys.version_info >= (3, 11) else "Python 3.11"
+    assert wanted in result.output
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_folder_without_a_run_is_an_error(run, tmp_path):
+    result = run("export", tmp_path, "--to", "inspect", "--out", tmp_path / "logs")
+    assert result.exit_code == 2
+    assert "holds no run" in result.output
+
+
+def test_only_tools_that_are_known_are_exported_to(run, played, tmp_path):
+    result = run("export", played, "--to", "excel", "--out", tmp_path / "logs")
+    assert result.exit_code == 2
+    assert "inspect" in result.output
