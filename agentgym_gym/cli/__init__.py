@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import agentgym_gym
-from agentgym_gym.cli import data, doctor, envs, evaluate, leases, play, serve, verl
+from agentgym_gym.cli import data, doctor, envs, evaluate, leases, play, report, serve, verl
 from agentgym_gym.cli.console import Command
 
 __all__ = ["app"]
@@ -24,6 +24,7 @@ app.command("leases", cls=Command)(leases.leases)
 app.command("serve", cls=Command)(serve.serve)
 app.command("play", cls=Command)(play.play)
 app.command("eval", cls=Command)(evaluate.evaluate)
+app.command("report", cls=Command)(report.report)
 app.add_typer(data.data, name="data")
 app.add_typer(verl.verl, name="verl")
 
