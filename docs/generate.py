@@ -19,7 +19,7 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
 DOCS = Path(__file__).resolve().parent
 COMMANDS = (
-    *("", "envs", "doctor", "leases", "serve", "play", "eval", "data", "data rl"),
+    *("", "envs", "doctor", "leases", "serve", "play", "eval", "report", "data", "data rl"),
     *("verl", "verl init", "verl check"),
 )
 

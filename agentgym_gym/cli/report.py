@@ -15,7 +15,7 @@ __all__ = ["report"]
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders with runs below them.")
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or folders with runs below them.")
     ],
     *,
     out_: Annotated[Path, typer.Option("--out", help="The file; a report that is there is replaced.")] = Path(
@@ -25,7 +25,7 @@ def report(
         str | None, typer.Option(help="What stands above it; by default, who played what.")
     ] = None,
 ) -> None:
-    """Write a page that shows runs side by side, and every episode of them.
+    """Write a page that shows runs and every episode of them.
 
     It is one file, which a browser opens without a server and without a network.
     """

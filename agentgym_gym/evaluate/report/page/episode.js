@@ -2,6 +2,7 @@
 // An episode as a conversation, with what is known of each turn.
 
 const search = new Search();
+const USUAL = new Set(["stop", "tool_calls"]); // reasons to finish of which nobody need be told
 const narrow = matchMedia("(max-width: 1099px)");
 let shown = 0; // counts what was opened, so that a block that comes late is not shown over a later one
 
@@ -212,7 +213,7 @@ function replyOf(turn, content, step, reward, longest) {
   }
   if (step.parse_error) figures.append(el("span", { class: "tag bad" }, "parse error: ", said(step.parse_error)));
   if (step.retries) figures.append(el("span", { class: "tag" }, `asked ${step.retries + 1} times`));
-  if (step.finish_reason && step.finish_reason !== "stop") figures.append(el("span", { class: "tag" }, "finish: ", said(step.finish_reason)));
+  if (step.finish_reason && !USUAL.has(step.finish_reason)) figures.append(el("span", { class: "tag" }, "finish: ", said(step.finish_reason)));
   const item = el("li", { class: "message reply", tabindex: "-1" }, el("div", { class: "who" }, `agent · turn ${turn + 1}`, figures));
   if (step.reasoning) {
     const details = el("details", { class: "reasoning" }, el("summary", {}, "Reasoning"));

@@ -109,7 +109,6 @@ async function begin() {
   drawGrid();
   document.body.classList.add("ready");
   window.addEventListener("hashchange", route);
-  window.addEventListener("popstate", route);
   route();
 }
 

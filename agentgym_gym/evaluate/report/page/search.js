@@ -47,7 +47,7 @@ class Search {
       return marks;
     });
     this.at = -1;
-    this.more = this.texts.some(({ text }) => text.budget.left <= 0) ? "+" : ""; // not all could be marked
+    this.more = this.texts.some(({ text }) => text.budget.match < 0) ? "+" : ""; // not all could be marked
     this.status.textContent = pattern ? "no match" : "";
     if (this.marks.length) this.go(1);
   }

@@ -2,6 +2,7 @@
 // The runs, the tasks and the episodes, as the index has them; episodes are unpacked when they are opened.
 
 const OUTCOMES = {
+  __proto__: null, // an agent has endings of its own, which may be called "constructor"
   solved: { sign: "✓", label: "solved" },
   partial: { sign: "◐", label: "not solved, with some score" },
   unsolved: { sign: "✕", label: "not solved" },
@@ -14,6 +15,7 @@ const OUTCOMES = {
   agent_fault: { sign: "A", label: "agent fault" },
 };
 const ENDINGS = {
+  __proto__: null,
   terminated: "ended by the environment",
   truncated: "turn limit reached",
   fault: "environment fault",
@@ -22,6 +24,7 @@ const ENDINGS = {
   context_overflow: "the context overflowed",
   reply_cut: "the reply was cut by its length",
 };
+const BY_ENDING = new Set(["truncated", "gave_up", "context_overflow", "reply_cut"]);
 const BLOCKS_KEPT = 6; // unpacked, so that the next episode is there at once
 
 const state = { index: null, runs: [], groups: [], open: null, outcomes: new Set() };
@@ -66,7 +69,7 @@ function outcomeOf({ success, score, fault, ending }) {
   if (success) return "solved";
   if (success === null) return "unknown";
   if (score > 0) return "partial";
-  return ending in OUTCOMES ? ending : "unsolved";
+  return BY_ENDING.has(ending) ? ending : "unsolved";
 }
 
 /** Return A, B, … Z, AA, AB, … */

@@ -11,7 +11,7 @@ const INVISIBLE = new RegExp(
 );
 const CUT = 8000; // characters of a text that are shown at first
 const SHORT = 400; // characters of a text within a line
-const MARKED = 2000; // so many names of characters, and matches, have an element of their own in a text
+const MARKED = 2000; // so many matches, and so many names of characters, have an element of their own in a text
 const NAMED = 4; // so many characters of a row of invisible ones are named
 
 const NAMES = new Map([
@@ -67,20 +67,20 @@ function short(text) {
 /**
  * Append a text of others to an element, invisible characters named and matches of the search marked.
  *
- * `marks.left` says how many more of these get an element of their own.
+ * `budget` says how many more of both get an element of their own; its `match` is below 0 where one did not.
  */
-function write(element, text, pattern = null, marks = { left: MARKED }) {
+function write(element, text, pattern = null, budget = newBudget()) {
   let held = "";
-  const mark = (tag, name, content) => {
-    if (marks.left <= 0) {
+  const mark = (kind, content) => {
+    budget[kind] -= 1;
+    if (budget[kind] < 0) {
       held += content;
       return;
     }
-    marks.left -= 1;
     element.append(held);
     held = "";
-    const marked = document.createElement(tag);
-    if (name) marked.className = name;
+    const marked = document.createElement(kind === "match" ? "mark" : "span");
+    if (kind === "character") marked.className = kind;
     marked.textContent = content;
     element.append(marked);
   };
@@ -89,7 +89,7 @@ function write(element, text, pattern = null, marks = { left: MARKED }) {
     if (pattern) {
       for (const match of part.matchAll(pattern)) {
         held += part.slice(from, match.index);
-        mark("mark", "", match[0]);
+        mark("match", match[0]);
         from = match.index + match[0].length;
       }
     }
@@ -98,11 +98,15 @@ function write(element, text, pattern = null, marks = { left: MARKED }) {
   let from = 0;
   for (const match of text.matchAll(INVISIBLE)) {
     searched(text.slice(from, match.index));
-    mark("span", "character", named(match[0]));
+    mark("character", named(match[0]));
     from = match.index + match[0].length;
   }
   searched(text.slice(from));
   element.append(held);
+}
+
+function newBudget() {
+  return { match: MARKED, character: MARKED };
 }
 
 /** Divide a long text into parts, at ends of lines or else between words: a browser lays out short parts fast. */
@@ -146,15 +150,14 @@ class LongText {
     this.more?.remove();
     this.more = null;
     this.body.replaceChildren();
-    const marks = { left: MARKED };
-    this.budget = marks;
+    this.budget = newBudget();
     if (this.whole && this.text.length > 2 * CUT) {
       for (const part of divided(this.text)) {
         const line = el("div", { class: "part", dir: "auto" });
-        write(line, part, this.pattern, marks);
+        write(line, part, this.pattern, this.budget);
         this.body.append(line);
       }
-    } else write(this.body, this.whole ? this.text : `${this.beginning}…`, this.pattern, marks);
+    } else write(this.body, this.whole ? this.text : `${this.beginning}…`, this.pattern, this.budget);
     if (this.whole) return;
     const label = `Show all ${this.text.length.toLocaleString("en")} characters`;
     this.more = el("button", { type: "button", class: "more", onclick: () => this.showAll() }, label);
