@@ -13,7 +13,7 @@ def test_report(run, tmp_path):
     out = tmp_path / "report.html"
     result = run("report", tmp_path / "runs", "--out", out, "--title", "Two <runs>")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == f"Written to {out}: 2 runs, 6 episodes, 0.0 MB.\n"
+    assert result.stdout == f"Written to {out}: 2 runs, 6 episodes, 0.1 MB.\n"
     assert "<title>Two &lt;runs&gt;</title>" in out.read_text("utf-8")
 
 

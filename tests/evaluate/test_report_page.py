@@ -61,7 +61,7 @@ HIDDEN = """() => {
   const hidden = /[\\u0000\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\u{e0000}-\\u{e007f}]/u;
   return texts.filter((text) => hidden.test(text.replaceAll("👩\\u200d🔬", "")));
 }"""
-"""Returns what is shown, or said by a label, with characters in it that nobody sees; an emoji may have one."""
+"""Returns what is shown, or said by a label, with characters that nobody sees; an emoji may have one."""
 
 
 @pytest.fixture(scope="module")
