@@ -20,14 +20,14 @@ PICTURE = Path(__file__).resolve().parent / "report.png"
 LARGEST = 300_000
 """Bytes of the picture."""
 
-OPEN = "#run=3&task=10&sample=0"
-"""What is open in the picture: an episode of the random agent in TextCraft."""
+OPEN = "#run=0&task=2&sample=0"
+"""What is open in the picture: an episode of the oracle in TextCraft."""
 
 
 def play(folder: Path) -> list[Path]:
     """Play the runs that are shown; return their folders."""
     folders = []
-    for name in ("Maze", "TextCraft"):
+    for name in ("TextCraft", "Maze"):
         for agent in ("oracle", "random"):
             folders.append(folder / f"{name.lower()}-{agent}")
             command = ["-m", "agentgym_gym", "eval", name, "--agent", agent, "--tasks", "0:25"]
@@ -48,9 +48,10 @@ def take(page: Path, picture: Path) -> None:
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=sandbox)
-        tab = browser.new_page(viewport={"width": 1500, "height": 940}, device_scale_factor=1.25)
+        tab = browser.new_page(viewport={"width": 1500, "height": 1150}, device_scale_factor=1.2)
         tab.goto(page.as_uri() + OPEN)
         tab.wait_for_selector("#episode .conversation")
+        tab.keyboard.press("m")  # the map, so that all tasks are in the picture
         tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
         tab.screenshot(path=picture)
         browser.close()

@@ -6,8 +6,12 @@ import hashlib
 import html.parser
 import itertools
 import json
+import os
 import random
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +20,7 @@ from agentgym_gym.evaluate import read_run, summarise
 from agentgym_gym.evaluate.report import write_report
 from report_runs import HOSTILE, episode, large_run, rich_episodes, write_run
 
+ROOT = Path(__file__).resolve().parents[2]
 SECRET = "hunter2"  # noqa: S105 - none
 
 
@@ -225,3 +230,22 @@ def test_the_title_is_who_played_what(tmp_path):
             write_run(tmp_path / "runs" / f"{env}-{number}", records)
     _, page = report(tmp_path)
     assert page.index["title"] == page.texts["title"] == "oracle and random on Maze and TextCraft"
+
+
+@pytest.mark.slow
+def test_the_commands_on_the_page_run(tmp_path):
+    page = (ROOT / "docs" / "report.md").read_text("utf-8")
+    (code,) = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    run = subprocess.run(
+        ["/usr/bin/env", "bash", "-e"],
+        input=code,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    assert "Written to report.html: 4 runs, 100 episodes, 0.1 MB." in run.stdout
+    rates = [each["summary"]["success_rate"] for each in Page(tmp_path / "report.html").index["runs"]]
+    assert [rate == 1.0 for rate in rates] == [True, False, True, False]

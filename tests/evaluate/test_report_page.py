@@ -166,7 +166,7 @@ def test_a_cell_shows_its_outcome_by_a_sign_and_in_words(view, tmp_path):
     page = view(write_run(tmp_path / "a", records))
     cells = page.locator(".cells .cell")
     signs = cells.all_inner_texts()
-    assert signs == ["✓", "✕", "◐", "E", "A", "…", "–", "≫", "¦", "✕", "✕", "✕", "•"]
+    assert signs == ["✓", "✕", "◐", "!", "⊘", "…", "–", "≫", "¦", "✕", "✕", "✕", "•"]
     labels = [cell.get_attribute("aria-label") for cell in cells.all()]
     assert labels[0] == "A, task 0, solved, score 1, 2 turns"
     assert labels[3] == "A, task 3, environment fault, 2 turns"
@@ -321,6 +321,9 @@ def test_by_the_keyboard_alone(view, runs):
     assert "turn 2" in page.evaluate("document.activeElement.innerText")
     page.keyboard.press("?")
     assert page.locator("#help").is_visible()
+    page.keyboard.press("Enter")  # its button to close has the focus
+    assert not page.locator("#help").is_visible()
+    page.keyboard.press("?")
     page.keyboard.press("Escape")
     assert not page.locator("#help").is_visible()
     page.keyboard.press("Escape")
@@ -414,6 +417,47 @@ def test_on_a_phone_and_on_paper(view, runs):
     assert not page.locator(".toolbar").is_visible()
     assert not page.locator("#main").is_visible()
     assert page.locator(OPENED).is_visible()
+
+
+@slow
+def test_figures_of_several_samples_fit_the_page(view, tmp_path):
+    """Whatever `summarise` knows is shown, and no width is too small for it."""
+    page = view(write_run(tmp_path / "a", rich_episodes("a" * 200, random.Random(4), tasks=4)))  # noqa: S311
+    figures = {
+        "pass_at": {"1": 0.5, "2": 0.75, "4": None},
+        "pass_at_intervals": {"1": [0.4, 0.6], "2": [0.6, 0.9], "4": None},
+        "pass_hat": {"1": 0.5, "2": 0.25, "4": None},
+        "score_interval": [0.31, 0.62],
+        "samples": 4,
+        "solved": {"never": [1], "sometimes": [0, 2], "always": [3], "unknown": []},
+        "tokens": {"prompt": 2_345_678, "completion": 34_567},
+        "timing": {"seconds": 7200, "cost": 1.25},
+        "agent_faults": {"Kind" * 40: 3},
+    }
+    page.evaluate(
+        """(figures) => {
+          Object.assign(state.runs[0].summary, figures, { seconds: undefined });
+          document.getElementById("summary-tables").replaceChildren();
+          drawSummary();
+        }""",
+        figures,
+    )
+    row = page.locator(".summary tbody tr").inner_text()
+    for part in (
+        "pass@2 0.75 · 0.60 to 0.90",
+        "pass@4 –",
+        "pass^2 0.25",
+        "0.31 to 0.62",
+        "1 always",
+        "2 sometimes",
+    ):
+        assert part in row
+    for part in ("2.3 M in", "35 k out", "1.25", "2.0 h"):
+        assert part in row
+    for width in (1600, 1200, 1000, 800, 600, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(50)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @slow

@@ -11,8 +11,8 @@ const OUTCOMES = {
   context_overflow: { sign: "≫", label: "context overflow" },
   reply_cut: { sign: "¦", label: "reply cut" },
   unknown: { sign: "•", label: "scored" },
-  fault: { sign: "E", label: "environment fault" },
-  agent_fault: { sign: "A", label: "agent fault" },
+  fault: { sign: "!", label: "environment fault" },
+  agent_fault: { sign: "⊘", label: "agent fault" },
 };
 const ENDINGS = {
   __proto__: null,

@@ -44,23 +44,33 @@ function kindsCell(counts) {
   return [el("span", { class: "bad" }, String(sum)), el("span", { class: "muted kinds" }, ...each)];
 }
 
+/** Show pass@k and pass^k of every k but 1, at which both are the rate of success. */
+function passCell(summary) {
+  const parts = [];
+  for (const [key, mark] of [["pass_at", "pass@"], ["pass_hat", "pass^"]]) {
+    for (const [k, value] of Object.entries(summary[key] ?? {})) {
+      if (k === "1") continue;
+      const range = summary[`${key}_intervals`]?.[k];
+      const interval = Array.isArray(range) ? ` · ${decimal(range[0])} to ${decimal(range[1])}` : "";
+      parts.push(el("span", { class: "kind" }, el("span", { class: "muted" }, `${mark}${k} `), decimal(value), el("span", { class: "muted" }, interval)));
+    }
+  }
+  return [el("span", { class: "kinds" }, ...parts)];
+}
+
 function tokensCell(tokens) {
-  const short = (count) => (count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count >= 1e4 ? `${Math.round(count / 1e3)} k` : number(count));
+  const rounded = (count) => (count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count >= 1e4 ? `${Math.round(count / 1e3)} k` : number(count));
   const parts = [["in", tokens.prompt], ["out", tokens.completion]].filter(([, count]) => typeof count === "number");
-  return parts.length ? [parts.map(([what, count]) => `${short(count)} ${what}`).join(", ")] : ["–"];
+  return parts.length ? parts.map(([what, count]) => el("span", { class: "kind" }, `${rounded(count)} ${what}`)) : ["–"];
 }
 
 /** Return the columns of which a run has a figure: a heading, and what stands in its cell. */
 function columnsOf(runs) {
   const has = (test) => runs.some(({ summary }) => test(summary));
   const columns = [["Success", successCell, true]];
-  columns.push(["Score", (s) => withInterval(s.mean_score, s.score_interval ?? s.mean_score_interval), true]);
-  for (const [key, mark] of [["pass_at", "pass@"], ["pass_hat", "pass^"]]) {
-    const ks = new Set(runs.flatMap(({ summary }) => Object.keys(summary[key] ?? {})));
-    for (const k of [...ks].sort((a, b) => a - b)) {
-      if (k !== "1") columns.push([`${mark}${k}`, (s) => [decimal(figureOf(s[key]?.[k]))], true]);
-    }
-  }
+  columns.push(["Score", (s) => withInterval(s.mean_score, s.score_interval), true]);
+  columns.push(["pass@k, pass^k", passCell, has((s) => Object.keys(s.pass_at ?? {}).length > 1)]);
+  columns.push(["Tasks solved", solvedCell, has((s) => s.solved && s.samples > 1)]);
   columns.push(["Turns", (s) => [decimal(s.mean_turns, 1)], true]);
   columns.push(["Parse errors", (s) => [percent(s.parse_error_share)], true]);
   columns.push(["Tokens", (s) => tokensCell(s.tokens ?? {}), has((s) => typeof s.tokens?.completion === "number")]);
@@ -72,17 +82,28 @@ function columnsOf(runs) {
   return columns.filter(([, , shown]) => shown);
 }
 
-function figureOf(value) {
-  return typeof value === "object" && value !== null ? value.value : value;
+function costOf({ cost, timing }) {
+  return number(cost ?? timing?.cost);
 }
 
-function costOf(summary) {
-  const cost = figureOf(summary.cost ?? summary.price);
-  return typeof cost === "number" ? number(cost) : "–";
+/** Show how many tasks were always, sometimes and never solved. */
+function solvedCell({ solved }) {
+  const counts = Object.entries(solved ?? {}).filter(([, tasks]) => tasks.length);
+  const parts = counts.map(([when, tasks]) => el("span", { class: "kind" }, `${tasks.length} ${when}`));
+  return parts.length ? [el("span", { class: "muted kinds" }, ...parts.reverse())] : ["–"];
 }
 
 function badge(run) {
   return el("span", { class: "badge", title: plain(`${run.agent}, ${run.name}`) }, run.letter);
+}
+
+/** Show a table whose columns are wider than the page as cards, a card for each run. */
+function fitSummary() {
+  for (const table of document.querySelectorAll(".summary")) {
+    table.classList.remove("cards");
+    const short = document.body.classList.contains("reading");
+    if (short || table.offsetWidth > table.parentElement.clientWidth) table.classList.add("cards");
+  }
 }
 
 function drawSummary() {
@@ -100,8 +121,13 @@ function drawSummary() {
     );
     const made = el("details", { class: "made" }, el("summary", {}, "How these runs were made, and all their figures"));
     made.append(...group.runs.map(factsOf));
-    place.append(el("div", { class: "card" }, table, made));
+    place.append(el("div", { class: "card" }, el("div", {}, table), made));
   }
+  let width = 0;
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width !== width) fitSummary();
+    width = contentRect.width;
+  }).observe(place);
 }
 
 function summaryRow(run, columns) {
@@ -142,8 +168,13 @@ function pairs(object) {
 function flattened(object, before = "") {
   return Object.entries(object).flatMap(([key, value]) => {
     if (value === null || value === undefined) return [];
-    if (Array.isArray(value)) return [[before + key, value.map((each) => (typeof each === "object" ? JSON.stringify(each) : String(each))).join(", ")]];
+    if (Array.isArray(value)) return [[before + key, value.map(told).join(", ")]];
     if (typeof value === "object") return flattened(value, `${before}${key}, `);
-    return [[before + key, typeof value === "number" ? number(value) : String(value)]];
+    return [[before + key, told(value)]];
   });
+}
+
+function told(value) {
+  if (typeof value === "number") return number(value);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
