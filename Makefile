@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl train-demo format bench soak docs clean
+.PHONY: help demo test check cov verl train-demo format bench soak docs screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ soak: $(VENV)/.dev ## 10,000 episodes at 128 at once on a server that fails, 200
 
 docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
 	$(BIN)/python docs/generate.py
+
+screenshot: $(VENV)/.dev ## take docs/report.png anew, of the report in a real Chromium
+	$(BIN)/python docs/screenshot.py
 
 clean: ## remove the virtual environment and all that was built or run
 	rm -rf $(VENV) .nox runs build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

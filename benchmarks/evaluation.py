@@ -11,7 +11,6 @@ Run it by ``python benchmarks/evaluation.py``.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import statistics
 import tempfile
 from pathlib import Path

@@ -16,6 +16,7 @@ from agentgym_gym.cli import (
     export,
     leases,
     play,
+    report,
     rescore,
     serve,
     validate,
@@ -40,6 +41,7 @@ app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("compare", cls=Command)(compare.compare)
 app.command("rescore", cls=Command)(rescore.rescore)
 app.command("validate", cls=Command)(validate.validate)
+app.command("report", cls=Command)(report.report)
 app.command("export", cls=Command)(export.export)
 app.add_typer(data.data, name="data")
 app.add_typer(verl.verl, name="verl")

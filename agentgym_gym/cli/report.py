@@ -1,0 +1,38 @@
+"""``agentgym report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentgym_gym.cli.console import out
+from agentgym_gym.evaluate.report import write_report
+
+__all__ = ["report"]
+
+
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or folders with runs below them.")
+    ],
+    *,
+    out_: Annotated[Path, typer.Option("--out", help="The file; a report that is there is replaced.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[
+        str | None, typer.Option(help="What stands above it; by default, who played what.")
+    ] = None,
+) -> None:
+    """Write a page that shows runs and every episode of them.
+
+    It is one file, which a browser opens without a server and without a network.
+    """
+    written = write_report(runs, out_, title=title)
+    counts = f"{_counted(written.runs, 'run')}, {_counted(written.episodes, 'episode')}"
+    out.print(f"Written to {written.path}: {counts}, {written.size / 1e6:.1f} MB.", soft_wrap=True)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + "s" * (number != 1)

@@ -1,0 +1,160 @@
+
+// The runs, the tasks and the episodes, as the index has them; episodes are unpacked when they are opened.
+
+const OUTCOMES = {
+  __proto__: null, // an agent has endings of its own, which may be called "constructor"
+  solved: { sign: "✓", label: "solved" },
+  partial: { sign: "◐", label: "not solved, with some score" },
+  unsolved: { sign: "✕", label: "not solved" },
+  truncated: { sign: "…", label: "turn limit" },
+  gave_up: { sign: "–", label: "gave up" },
+  context_overflow: { sign: "≫", label: "context overflow" },
+  reply_cut: { sign: "¦", label: "reply cut" },
+  unknown: { sign: "•", label: "scored" },
+  fault: { sign: "!", label: "environment fault" },
+  agent_fault: { sign: "⊘", label: "agent fault" },
+};
+const ENDINGS = {
+  __proto__: null,
+  terminated: "ended by the environment",
+  truncated: "turn limit reached",
+  fault: "environment fault",
+  agent_fault: "agent fault",
+  gave_up: "the agent gave up",
+  context_overflow: "the context overflowed",
+  reply_cut: "the reply was cut by its length",
+};
+const BY_ENDING = new Set(["truncated", "gave_up", "context_overflow", "reply_cut"]);
+const BLOCKS_KEPT = 6; // unpacked, so that the next episode is there at once
+
+const state = { index: null, runs: [], groups: [], open: null, outcomes: new Set() };
+const blocks = new Map();
+
+/** Return the JSON value that is packed in an element: base64 of gzip. */
+async function unpack(id) {
+  const letters = document.getElementById(id).textContent;
+  const bytes = Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** Wait until an element of the file was read, since the page is used while the rest of it comes in. */
+function present(id) {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const complete = document.readyState !== "loading";
+      if (document.getElementById(id) && (complete || document.getElementById(id).nextSibling)) resolve();
+      else if (complete) reject(new Error(`the file is not whole: it has no ${id}`));
+      else setTimeout(look, 20);
+    };
+    look();
+  });
+}
+
+/** Return an episode as its record has it. */
+async function episodeOf(cell) {
+  const { starts, first_block: first } = cell.run;
+  let block = starts.length - 1;
+  while (starts[block] > cell.place) block -= 1;
+  const id = `block-${first + block}`;
+  if (!blocks.has(id)) {
+    if (blocks.size >= BLOCKS_KEPT) blocks.delete(blocks.keys().next().value);
+    blocks.set(id, present(id).then(() => unpack(id)));
+  }
+  return (await blocks.get(id))[cell.place - starts[block]];
+}
+
+function outcomeOf({ success, score, fault, ending }) {
+  if (fault) return fault;
+  if (success) return "solved";
+  if (success === null) return "unknown";
+  if (score > 0) return "partial";
+  return BY_ENDING.has(ending) ? ending : "unsolved";
+}
+
+/** Return A, B, … Z, AA, AB, … */
+function letterOf(place) {
+  const rest = Math.floor(place / 26) - 1;
+  return (rest >= 0 ? letterOf(rest) : "") + String.fromCharCode(65 + (place % 26));
+}
+
+function shortEnv(id) {
+  return id.slice(id.lastIndexOf("/") + 1);
+}
+
+/** Make the runs, and the groups of runs in one environment with their tasks, of the index. */
+function build(index) {
+  state.index = index;
+  state.runs = index.runs.map((run, place) => ({ ...run, place, letter: letterOf(place), hidden: false }));
+  const groups = new Map();
+  for (const run of state.runs) {
+    if (!groups.has(run.env)) groups.set(run.env, { env: run.env, runs: [], tasks: [], byKey: new Map() });
+    const group = groups.get(run.env);
+    group.runs.push(run);
+    addCells(group, run);
+  }
+  state.groups = [...groups.values()];
+  for (const group of state.groups) group.tasks.sort((a, b) => a.task - b.task);
+}
+
+function addCells(group, run) {
+  const { task, sample, success, score, turns, fault, ending, goal, endings, goals } = run.episodes;
+  run.cells = task.map((id, place) => {
+    const cell = { run, place, task: id, sample: sample[place], success: success[place], score: score[place] };
+    cell.turns = turns[place];
+    cell.goal = goals[goal[place]];
+    cell.ending = endings[ending[place]];
+    cell.outcome = outcomeOf({ ...cell, fault: fault[place] });
+    return cell;
+  });
+  // Two servers may number the same goals differently: only what has one goal is compared.
+  const goalOf = new Map();
+  for (const cell of run.cells) if (cell.goal !== null && !goalOf.has(cell.task)) goalOf.set(cell.task, cell.goal);
+  run.byName = new Map();
+  for (const cell of run.cells) {
+    const found = rowOf(group, cell.task, goalOf.get(cell.task) ?? null);
+    if (!found.cells.has(run)) found.cells.set(run, []);
+    found.cells.get(run).push(cell);
+    cell.row = found;
+    run.byName.set(`${cell.task} ${cell.sample}`, cell);
+  }
+}
+
+function rowOf(group, task, goal) {
+  if (!group.byKey.has(task)) group.byKey.set(task, []);
+  const rows = group.byKey.get(task);
+  let row = rows.find((each) => goal === null || each.goal === null || each.goal === goal);
+  if (!row) {
+    row = { group, task, goal, cells: new Map(), shown: true };
+    rows.push(row);
+    group.tasks.push(row);
+  }
+  row.goal ??= goal;
+  return row;
+}
+
+function describe(cell) {
+  const parts = [`${cell.run.letter}, task ${cell.task}`];
+  if (cell.row.samples > 1) parts.push(`sample ${cell.sample}`);
+  parts.push(OUTCOMES[cell.outcome].label);
+  if (cell.outcome === "unsolved" && cell.ending !== "terminated") parts.push(ENDINGS[cell.ending] ?? cell.ending);
+  if (cell.score !== null) parts.push(`score ${number(cell.score)}`);
+  parts.push(counted(cell.turns, "turn"));
+  return plain(parts.join(", "));
+}
+
+/** Return the cell that a fragment names, `#run=0&task=3&sample=1`, or null. */
+function cellOf(fragment) {
+  const asked = new URLSearchParams(fragment.replace(/^#/, ""));
+  const run = state.runs[Number(asked.get("run") ?? NaN)];
+  return run?.byName.get(`${asked.get("task")} ${asked.get("sample") ?? 0}`) ?? null;
+}
+
+function fragmentOf(cell) {
+  return `#run=${cell.run.place}&task=${cell.task}&sample=${cell.sample}`;
+}
+
+/** Whether the filters leave an episode. */
+function left(cell) {
+  return !cell.run.hidden && cell.row.shown && (!state.outcomes.size || state.outcomes.has(cell.outcome));
+}

@@ -1,0 +1,180 @@
+
+// The summary: a table for each environment, a row for each run, a column for each figure that a run has.
+
+const BAR = { width: 132, height: 20, from: 4, to: 128, middle: 10 };
+
+/** Draw a share between 0 and 1, with its 95 % interval as whiskers. */
+function intervalBar(rate, interval) {
+  const x = (share) => BAR.from + (BAR.to - BAR.from) * Math.min(1, Math.max(0, share));
+  const line = (className, x1, y1, x2, y2) => svg("line", { class: className, x1, y1, x2, y2 });
+  const drawn = svg("svg", { class: "bar", viewBox: `0 0 ${BAR.width} ${BAR.height}`, "aria-hidden": "true" });
+  for (const share of [0, 0.5, 1]) drawn.append(line("tick", x(share), 2, x(share), 18));
+  drawn.append(svg("rect", { class: "track", x: BAR.from, y: 7, width: BAR.to - BAR.from, height: 6, rx: 3 }));
+  drawn.append(svg("rect", { class: "rate", x: BAR.from, y: 7, width: Math.max(0.01, x(rate) - BAR.from), height: 6, rx: 3 }));
+  if (interval) {
+    const [low, high] = interval.map(x);
+    drawn.append(line("whisker", low, BAR.middle, high, BAR.middle));
+    for (const end of [low, high]) drawn.append(line("whisker", end, 5, end, 15));
+  }
+  drawn.append(svg("circle", { class: "point", cx: x(rate), cy: BAR.middle, r: 3.5 }));
+  return drawn;
+}
+
+function successCell({ success_rate: rate, success_interval: interval }) {
+  if (typeof rate !== "number") return ["–"];
+  const range = Array.isArray(interval) ? `${decimal(interval[0])} to ${decimal(interval[1])}` : "";
+  return [
+    el("span", { class: "main" }, decimal(rate)),
+    intervalBar(rate, Array.isArray(interval) ? interval : null),
+    range ? el("span", { class: "muted range", title: "95 % interval" }, range) : null,
+  ];
+}
+
+function withInterval(value, interval) {
+  if (!Array.isArray(interval)) return [decimal(value)];
+  return [decimal(value), el("span", { class: "muted range", title: "95 % interval" }, `${decimal(interval[0])} to ${decimal(interval[1])}`)];
+}
+
+/** Show counts by kind: their sum, and beneath it which they are. */
+function kindsCell(counts) {
+  const kinds = Object.entries(counts ?? {});
+  const sum = kinds.reduce((total, [, count]) => total + count, 0);
+  if (!sum) return ["0"];
+  const each = kinds.map(([kind, count]) => el("span", { class: "kind" }, `${count} `, said(kind)));
+  return [el("span", { class: "bad" }, String(sum)), el("span", { class: "muted kinds" }, ...each)];
+}
+
+/** Show pass@k and pass^k of every k but 1, at which both are the rate of success. */
+function passCell(summary) {
+  const parts = [];
+  for (const [key, mark] of [["pass_at", "pass@"], ["pass_hat", "pass^"]]) {
+    for (const [k, value] of Object.entries(summary[key] ?? {})) {
+      if (k === "1") continue;
+      const range = summary[`${key}_intervals`]?.[k];
+      const interval = Array.isArray(range) ? ` · ${decimal(range[0])} to ${decimal(range[1])}` : "";
+      parts.push(el("span", { class: "kind" }, el("span", { class: "muted" }, `${mark}${k} `), decimal(value), el("span", { class: "muted" }, interval)));
+    }
+  }
+  return [el("span", { class: "kinds" }, ...parts)];
+}
+
+function tokensCell(tokens) {
+  const rounded = (count) => (count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count >= 1e4 ? `${Math.round(count / 1e3)} k` : number(count));
+  const parts = [["in", tokens.prompt], ["out", tokens.completion]].filter(([, count]) => typeof count === "number");
+  return parts.length ? parts.map(([what, count]) => el("span", { class: "kind" }, `${rounded(count)} ${what}`)) : ["–"];
+}
+
+/** Return the columns of which a run has a figure: a heading, and what stands in its cell. */
+function columnsOf(runs) {
+  const has = (test) => runs.some(({ summary }) => test(summary));
+  const columns = [["Success", successCell, true]];
+  columns.push(["Score", (s) => withInterval(s.mean_score, s.score_interval), true]);
+  columns.push(["pass@k, pass^k", passCell, has((s) => Object.keys(s.pass_at ?? {}).length > 1)]);
+  columns.push(["Tasks solved", solvedCell, has((s) => s.solved && s.samples > 1)]);
+  columns.push(["Turns", (s) => [decimal(s.mean_turns, 1)], true]);
+  columns.push(["Parse errors", (s) => [percent(s.parse_error_share)], true]);
+  columns.push(["Tokens", (s) => tokensCell(s.tokens ?? {}), has((s) => typeof s.tokens?.completion === "number")]);
+  columns.push(["Cost", (s) => [costOf(s)], has((s) => costOf(s) !== "–")]);
+  columns.push(["Faults", (s) => kindsCell(s.faults), true]);
+  columns.push(["Agent faults", (s) => kindsCell(s.agent_faults), true]);
+  columns.push(["Episodes", (s) => [number(s.episodes)], true]);
+  columns.push(["Time", (s) => [seconds(s.seconds ?? s.timing?.seconds)], true]);
+  return columns.filter(([, , shown]) => shown);
+}
+
+function costOf({ cost, timing }) {
+  return number(cost ?? timing?.cost);
+}
+
+/** Show how many tasks were always, sometimes and never solved. */
+function solvedCell({ solved }) {
+  const counts = Object.entries(solved ?? {}).filter(([, tasks]) => tasks.length);
+  const parts = counts.map(([when, tasks]) => el("span", { class: "kind" }, `${tasks.length} ${when}`));
+  return parts.length ? [el("span", { class: "muted kinds" }, ...parts.reverse())] : ["–"];
+}
+
+function badge(run) {
+  return el("span", { class: "badge", title: plain(`${run.agent}, ${run.name}`) }, run.letter);
+}
+
+/** Show a table whose columns are wider than the page as cards, a card for each run. */
+function fitSummary() {
+  for (const table of document.querySelectorAll(".summary")) {
+    table.classList.remove("cards");
+    const short = document.body.classList.contains("reading");
+    if (short || table.offsetWidth > table.parentElement.clientWidth) table.classList.add("cards");
+  }
+}
+
+function drawSummary() {
+  const place = document.getElementById("summary-tables");
+  for (const group of state.groups) {
+    const columns = columnsOf(group.runs);
+    const heads = columns.map(([head]) => el("th", { scope: "col" }, head));
+    const body = el("tbody", {}, ...group.runs.map((run) => summaryRow(run, columns)));
+    const table = el(
+      "table",
+      { class: "summary" },
+      el("caption", {}, said(shortEnv(group.env)), el("span", { class: "muted" }, `  ${counted(group.tasks.length, "task")}`)),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Run"), ...heads)),
+      body,
+    );
+    const made = el("details", { class: "made" }, el("summary", {}, "How these runs were made, and all their figures"));
+    made.append(...group.runs.map(factsOf));
+    place.append(el("div", { class: "card" }, el("div", {}, table), made));
+  }
+  let width = 0;
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width !== width) fitSummary();
+    width = contentRect.width;
+  }).observe(place);
+}
+
+function summaryRow(run, columns) {
+  const box = el("input", { type: "checkbox", checked: true, "aria-label": `Show run ${run.letter} in the grid` });
+  box.addEventListener("change", () => {
+    run.hidden = !box.checked;
+    row.classList.toggle("off", run.hidden);
+    filterGrid();
+  });
+  const unfinished = run.facts.finished === false ? el("span", {}, el("span", { class: "tag" }, "not finished")) : null;
+  const name = el("span", { class: "run-name" }, said(run.agent), el("span", { class: "muted" }, said(run.name)), unfinished);
+  const head = el("th", { scope: "row" }, el("label", { class: "run" }, box, badge(run), name));
+  const cells = columns.map(([label, content]) => el("td", { "data-label": label }, el("span", { class: "value" }, ...content(run.summary))));
+  const row = el("tr", {}, head, ...cells);
+  return row;
+}
+
+/** What made a run, and all its figures, as far as they are known. */
+function factsOf(run) {
+  const summary = el("summary", {}, badge(run), " ", said(run.agent), " ", said(run.name, { class: "muted" }));
+  const details = el("details", { class: "facts" }, summary);
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.querySelector("dl")) return;
+    details.append(pairs({ folder: run.name, ...run.facts }), el("h4", {}, "Figures"), pairs(run.summary));
+    if (run.system_prompt) details.append(el("h4", {}, "System prompt"), new LongText(run.system_prompt, "mono").element);
+  });
+  return details;
+}
+
+function pairs(object) {
+  const list = el("dl", {});
+  for (const [key, value] of flattened(object)) {
+    list.append(el("dt", {}, said(key.replaceAll("_", " "))), el("dd", {}, new LongText(value).element));
+  }
+  return list;
+}
+
+function flattened(object, before = "") {
+  return Object.entries(object).flatMap(([key, value]) => {
+    if (value === null || value === undefined) return [];
+    if (Array.isArray(value)) return [[before + key, value.map(told).join(", ")]];
+    if (typeof value === "object") return flattened(value, `${before}${key}, `);
+    return [[before + key, told(value)]];
+  });
+}
+
+function told(value) {
+  if (typeof value === "number") return number(value);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,67 @@
+"""Takes docs/report.png: the report of an oracle and a random agent, in Chromium.
+
+Run it by ``make screenshot``. It plays the episodes first, on local servers.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from subprocess import run
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import sync_playwright
+
+from agentgym_gym.evaluate.report import write_report
+
+PICTURE = Path(__file__).resolve().parent / "report.png"
+LARGEST = 300_000
+"""Bytes of the picture."""
+
+OPEN = "#run=0&task=2&sample=0"
+"""What is open in the picture: an episode of the oracle in TextCraft."""
+
+
+def play(folder: Path) -> list[Path]:
+    """Play the runs that are shown; return their folders."""
+    folders = []
+    for name in ("TextCraft", "Maze"):
+        for agent in ("oracle", "random"):
+            folders.append(folder / f"{name.lower()}-{agent}")
+            command = ["-m", "agentgym_gym", "eval", name, "--agent", agent, "--tasks", "0:25"]
+            run([sys.executable, *command, "--out", str(folders[-1])], check=True)  # noqa: S603 - our own
+    return folders
+
+
+def take(page: Path, picture: Path) -> None:
+    """Take the picture of a report.
+
+    Raises:
+        SystemExit: There is no Chromium.
+    """
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise SystemExit(f"error: there is no Chromium here: none of {', '.join(names)} is on the PATH")
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=sandbox)
+        tab = browser.new_page(viewport={"width": 1500, "height": 1150}, device_scale_factor=1.2)
+        tab.goto(page.as_uri() + OPEN)
+        tab.wait_for_selector("#episode .conversation")
+        tab.keyboard.press("m")  # the map, so that all tasks are in the picture
+        tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+        tab.screenshot(path=picture)
+        browser.close()
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.html"
+        write_report(play(Path(scratch)), report)
+        take(report, PICTURE)
+    size = PICTURE.stat().st_size
+    if size > LARGEST:
+        raise SystemExit(f"error: {PICTURE} has {size:,} bytes, more than {LARGEST:,}")
