@@ -13,9 +13,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.all ## play 50 TextCraft tasks by the oracle on a local server and print the table
+demo: $(VENV)/.all ## an oracle and a random agent play TextCraft and Maze; the table, and runs/demo/report.html
 	rm -rf runs/demo
-	$(BIN)/agentgym eval TextCraft --agent oracle --tasks 0:50 --out runs/demo
+	$(BIN)/agentgym eval examples/oracle_and_random.toml
+	$(BIN)/agentgym report runs/demo --out runs/demo/report.html
 
 test: check cov verl ## everything: formatting, lint, types, all tests with coverage, the bridge with each verl
 

@@ -1,4 +1,4 @@
-"""Runs what needs verl, inspect_ai or an engine that serves models in environments of its own: ``nox`` for all.
+"""Runs what needs verl, inspect_ai or an engine that serves models, in environments of its own: ``nox``.
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
 and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
