@@ -29,8 +29,11 @@ from inspect_ai.tool import ToolCall
 from agentgym_gym.evaluate.inspect_task import EPISODE, TASKS, environment_task
 from agentgym_gym.evaluate.inspect_task import play as play_solver
 
-pytestmark = [  # of inspect_ai, and of what it imports
-    pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("ResourceWarning", "DeprecationWarning")
+# inspect_ai leaves streams open, of which nobody is told: not here, nor in the tests that come after.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.usefixtures("garbage_collected"),
 ]
 
 ACTION = "Thought: look\n\nAction: inventory"
