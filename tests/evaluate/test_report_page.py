@@ -452,7 +452,7 @@ def test_figures_of_several_samples_fit_the_page(view, tmp_path):
         "2 sometimes",
     ):
         assert part in row
-    for part in ("2.3 M in", "35 k out", "1.25", "2.0 h"):
+    for part in ("2.3 M in", "35 k out", "1.25", "120 min"):
         assert part in row
     for width in (1600, 1200, 1000, 800, 600, 360):
         page.set_viewport_size({"width": width, "height": 800})

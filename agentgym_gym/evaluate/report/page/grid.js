@@ -4,7 +4,9 @@
 const CHUNK = 40; // rows that are laid out together, when they come near the screen
 const CELL = 28; // pixels from one cell to the next
 const WIDEST = 8; // samples beside each other
-const NARROW = 260; // pixels of columns beside which there is room for goals in half a page
+const GAP = 14; // pixels between two columns
+const NAMED_COLUMNS = 6; // with more runs, a column has no name but its letter
+const NARROW = 290; // pixels of columns beside which there is room for goals in half a page
 const PAGE = 10; // rows that Page Down goes
 
 function drawGrid() {
@@ -20,14 +22,16 @@ function gridOf(group) {
   const widths = group.runs.map((run) => {
     const samples = Math.max(1, ...group.tasks.map((row) => row.cells.get(run)?.length ?? 0));
     group.samples = Math.max(group.samples ?? 1, samples);
-    return Math.max(88, Math.min(samples, WIDEST) * CELL + 8);
+    return Math.max(group.runs.length > NAMED_COLUMNS ? 30 : 88, Math.min(samples, WIDEST) * CELL + 2);
   });
+  const total = widths.reduce((sum, width) => sum + width + GAP, 0);
   const heads = group.runs.map((run) =>
     el("div", { class: "column", role: "columnheader", "data-run": run.place }, badge(run), el("span", { class: "column-name" }, said(run.agent))),
   );
   const head = el("div", { class: "row head", role: "row" }, el("div", { class: "goal", role: "columnheader" }, "Task"), ...heads);
   const table = el("div", { class: "cells-table", role: "grid", "aria-label": plain(`Episodes in ${shortEnv(group.env)}`) });
   table.style.setProperty("--widths", widths.map((width) => `${width}px`).join(" "));
+  table.style.setProperty("--total", `${total}px`);
   table.append(el("div", { role: "rowgroup", class: "heads" }, head));
   for (let from = 0; from < group.tasks.length; from += CHUNK) {
     const rows = group.tasks.slice(from, from + CHUNK);
@@ -45,7 +49,8 @@ function gridOf(group) {
   });
   group.table = table;
   const classes = ["card"];
-  if (widths.reduce((sum, width) => sum + width, 0) > NARROW) classes.push("wide");
+  if (total > NARROW) classes.push("wide");
+  if (group.runs.length > NAMED_COLUMNS) classes.push("narrow-columns");
   if (group.tasks.every(({ goal }) => goal === null)) classes.push("without-goals");
   return el("div", { class: classes.join(" ") }, el("h3", {}, said(shortEnv(group.env))), table);
 }
