@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_gym import Limits
+from agentgym_gym.cli.plans import read_plan
 from agentgym_gym.evaluate import Price, price_of, read_prices
 from agentgym_gym.testing import KINDS, SEEN_AS
 from agentgym_gym.testing.faults import ARRIVES
@@ -120,7 +121,13 @@ def test_the_commands_run(tmp_path):
         summary = json.loads((runs / played / "summary.json").read_text("utf-8"))
         assert summary["scored"] == 20
         assert 0 < summary["success_rate"] <= most
-    for made in ("random/episodes.jsonl", "guesses/summary.json", "guess/run.sh", "craft/run.sh"):
+    for made in (
+        "random/episodes.jsonl",
+        "report.html",
+        "guesses/summary.json",
+        "guess/run.sh",
+        "craft/run.sh",
+    ):
         assert (runs / made).exists()
 
 
@@ -209,11 +216,25 @@ def test_examples_run(example, tmp_path):
 
 def test_the_page_on_evaluation_runs(capsys):
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
     exec(compile(code, "docs/evaluation.md", "exec"), {"__name__": "page"})  # noqa: S102 - our own page
-    rate, interval = capsys.readouterr().out.split(maxsplit=1)
+    looks, coin = capsys.readouterr().out.splitlines()
+    assert looks == "40 0.0 2.0 {'gave_up': 40}"
+    rate, interval = coin.split(maxsplit=1)
     assert float(rate) == 0.0
     assert interval.startswith("(0.0, 0.16")
+
+
+def test_the_run_file_on_the_page_on_evaluation_can_be_read(tmp_path):
+    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
+    (text,) = re.findall(r"^```toml\n(out = .*?)^```", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "run.toml").write_text(text)
+    if sys.version_info < (3, 11):
+        pytest.importorskip("tomli")
+    plan = read_plan(tmp_path / "run.toml")
+    assert [environment.tasks for environment in plan.environments] == ["0:50", "all"]
+    assert (plan.samples, plan.agents[1].model_path) == (2, "ckpts/*")
+    assert read_plan(ROOT / "examples" / "oracle_and_random.toml").out == "runs/demo"
 
 
 @pytest.mark.slow
