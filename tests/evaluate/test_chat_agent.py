@@ -291,8 +291,13 @@ def test_sampling_parameters_are_sent_as_they_are(model):
     (request,) = asked(server)
     del request["messages"]
     assert request == {
-        **{"model": "m", "temperature": 0.5, "top_p": 0.9, "reasoning_effort": "low", "top_k": 3},
-        **{"max_tokens": 9, "stop": ["\n", "end"]},
+        "model": "m",
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "reasoning_effort": "low",
+        "top_k": 3,
+        "max_tokens": 9,
+        "stop": ["\n", "end"],
     }
 
 
@@ -358,9 +363,11 @@ def test_an_agent_is_reset_before_it_acts(model):
         asyncio.run(agent.act("o", {}))
 
 
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))]
-)
+def _pickled(agent):
+    return pickle.loads(pickle.dumps(agent))  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, _pickled])
 def test_agents_can_be_copied(model, copied):
     server, agent = model(completion("Action: a"), seed=1)
 
@@ -379,9 +386,8 @@ def test_agents_can_be_copied(model, copied):
     assert server.connections == 2
 
 
-def test_several_play_at_once(model):
+def test_several_play_at_once():
     """Each with a connection of its own, none of which waits for another."""
-    _, agent = model()
     slow = FakeServer(
         lambda request: lambda connection: connection.wait(0.3) or connection.send(as_json(completion()))
     )

@@ -6,6 +6,7 @@ import asyncio
 import email.utils
 import logging
 import socket
+import threading
 import time
 import traceback
 
@@ -231,16 +232,16 @@ OVERFLOWS = {
         400,
         {
             "object": "error",
-            "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens "
-            "(4000 in the messages, 1000 in the completion). Please reduce …",
+            "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 "
+            "tokens (4000 in the messages, 1000 in the completion). Please reduce …",
         },
     ),
     "vLLM 0.15": (
         400,
         {
             "error": {
-                "message": "This model's maximum context length is 2048 tokens. However, your request has 3000 "
-                "input tokens. Please reduce the length of the input messages.",
+                "message": "This model's maximum context length is 2048 tokens. However, your request has "
+                "3000 input tokens. Please reduce the length of the input messages.",
                 "type": "BadRequestError",
                 "param": "input_tokens",
                 "code": 400,
@@ -264,8 +265,8 @@ OVERFLOWS = {
         400,
         {
             "error": {
-                "message": "Requested token count exceeds the model's maximum context length of 64000 tokens. "
-                "You requested a total of 71897 tokens: …"
+                "message": "Requested token count exceeds the model's maximum context length of 64000 "
+                "tokens. You requested a total of 71897 tokens: …"
             }
         },
     ),
@@ -345,7 +346,7 @@ def test_a_conversation_that_is_filtered_ends_the_episode(model):
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_key_that_is_refused_is_not_shown(model, status):
     _, agent = model((status, {"error": {"message": f"Incorrect API key provided: {KEY}"}}))
-    with pytest.raises(errors.AccessDenied, match="Incorrect API key provided: .*OPENAI_API_KEY") as raised:
+    with pytest.raises(errors.AccessDenied, match=r"Incorrect API key provided: .*OPENAI_API_KEY") as raised:
         replies(agent)
     assert KEY not in "".join(traceback.format_exception(raised.value))
 
@@ -412,9 +413,7 @@ def test_the_password_of_a_url_is_sent(model):
 
 def test_openais_own_server_needs_a_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(
-        errors.AccessDenied, match="environment variable OPENAI_API_KEY, or name another server"
-    ):
+    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or name"):
         replies(ChatAgent("gpt"))
 
 
@@ -437,12 +436,13 @@ def test_cancelled_it_ends_at_once(model, answer, monkeypatch):
     """While it waits for a reply, and between two attempts."""
     monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", 20)
     server, agent = model(answer)
+    asked_once = threading.Event()
+    server.answer = lambda request: asked_once.set() or answer
 
     async def cancel():
         await agent.reset(Lines(), "o0", {})
         asking = asyncio.ensure_future(agent.act("o0", {}))
-        while not server.requests:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(asked_once.wait)
         await asyncio.sleep(0.05)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):

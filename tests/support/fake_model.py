@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fake_server import http
 
-from agentgym_gym.evaluate import ChatAgent
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate import ChatAgent
 
 
 def completion(
