@@ -20,6 +20,7 @@ __all__ = ["ModelServer", "http_library", "openai_package"]
 OPENAI_URL = "https://api.openai.com/v1"
 PLACEHOLDER_KEY = "EMPTY"  # what local servers are sent; they look at no key unless they are given one
 CONNECT_SECONDS = 30.0
+_SHORTEST_SECRET = 4  # "x" and the like stand for a key where none is needed
 
 
 class ModelServer:
@@ -81,8 +82,9 @@ class ModelServer:
         if self._authorization:
             encoded = self._authorization["Authorization"].removeprefix("Basic ")
             secrets += [encoded, base64.b64decode(encoded).decode("utf-8", "replace").partition(":")[2]]
-        for secret in filter(None, secrets):
-            text = text.replace(secret, "***")
+        for secret in secrets:
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, "***")
         return text
 
     def _key(self) -> str:

@@ -309,6 +309,8 @@ def test_sampling_parameters_are_sent_as_they_are(model):
         ({"seed": -1}, "seed=-1"),
         ({"seed": True}, "seed=True"),
         ({"max_tokens": 0}, "max_tokens=0"),
+        ({"stop": ["a", ""]}, "stop="),
+        ({"stop": [1]}, "stop="),
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": float("nan")}, "timeout=nan"),
         ({"retry_seconds": -1}, "retry_seconds=-1"),
@@ -355,6 +357,15 @@ def test_openais_own_server_takes_the_newer_name_of_the_limit(monkeypatch):
     asyncio.run(agent.reset(Lines(), "o0", {}))
     request = agent._request(agent._conversation)
     assert (request.get("max_completion_tokens"), request.get("max_tokens")) == (7, None)
+
+
+def test_what_the_server_said_of_itself_is_kept(model):
+    one = {**completion(), "model": "m-2", "system_fingerprint": "fp1"}
+    _, agent = model(
+        one, {**one, "system_fingerprint": None, "model": 7}, {**one, "system_fingerprint": "fp0"}
+    )
+    replies(agent.clone(), 3)
+    assert agent.served() == {"model": ["m-2"], "system_fingerprint": ["fp0", "fp1"]}
 
 
 def test_an_agent_is_reset_before_it_acts(model):

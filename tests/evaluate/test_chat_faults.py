@@ -128,6 +128,22 @@ def test_it_gives_up_when_the_time_is_over(model, monkeypatch):
     assert 3 <= len(asked(server)) <= 5
 
 
+def test_connections_that_the_server_closes_cost_nothing(model):
+    """Though it did not say that it would."""
+    server, agent = model(then_hang_up(as_json(completion("Action: a"))))
+
+    async def play():
+        await agent.reset(Lines(), "o0", {})
+        for _ in range(3):
+            reply = await agent.act("o0", {})
+            assert (reply.action, reply.step["retries"]) == ("Action: a", 0)
+            await asyncio.sleep(0.05)
+        await agent.close()
+
+    asyncio.run(play())
+    assert server.connections == 3
+
+
 def test_nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
