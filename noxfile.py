@@ -12,6 +12,7 @@ import sys
 import nox
 
 TORCH = "torch==2.13.0"
+TESTING = ("hypothesis", "pytest==9.2.0", "pytest-xdist", "trustme")
 
 nox.options.sessions = ["verl-0.9", "verl-0.8", "verl-0.7"]
 
@@ -51,6 +52,13 @@ def verl_08(session: nox.Session) -> None:
 def verl_07(session: nox.Session) -> None:
     """Run the bridge's tests with the oldest verl that is supported."""
     _test(session, "0.7")
+
+
+@nox.session(name="openai-oldest")
+def openai_oldest(session: nox.Session) -> None:
+    """Run the tests of models as agents with the oldest openai that is supported, which is built on httpx."""
+    session.install("--editable", ".[servers]", "openai==2.0.0", *TESTING)
+    session.run("pytest", "-n0", "tests/evaluate", "-k", "chat", *session.posargs)
 
 
 @nox.session(name="train-demo")

@@ -417,7 +417,7 @@ def test_several_play_at_once():
 
         began = time.monotonic()
         asyncio.run(all_of_them())
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 10
         assert server.connections == 32
         last = [request["messages"] for request in asked(server) if len(request["messages"]) == 4]
     assert sorted((sent[1]["content"], sent[3]["content"]) for sent in last) == sorted(
