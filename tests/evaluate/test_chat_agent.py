@@ -15,7 +15,7 @@ from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.evaluate import ChatAgent
 from agentgym_gym.evaluate.chat_agent import request_seed
 from fake_model import Lines, asked, call, completion, replies
-from fake_server import FakeServer, as_json, in_turn
+from fake_server import FakeServer, as_json, in_turn, never
 
 TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
 
@@ -395,6 +395,27 @@ def test_agents_can_be_copied(model, copied):
     first, second = asked(server)
     assert first == second
     assert server.connections == 2
+
+
+def test_none_waits_for_a_reply_to_another():
+    """Though few are sent at a time: many wait for a server that answers none of them."""
+    with FakeServer(lambda request: never) as server:
+        agents = [ChatAgent("m", base_url=server.url, timeout=8, retry_seconds=0) for _ in range(64)]
+
+        async def all_of_them():
+            for agent in agents:
+                await agent.reset(Lines(), "o0", {})
+            asking = [asyncio.ensure_future(agent.act("o0", {})) for agent in agents]
+            until = time.monotonic() + 2.5
+            while len(server.requests) < 64 and time.monotonic() < until:  # noqa: ASYNC110 - of another thread
+                await asyncio.sleep(0.01)
+            for each in asking:
+                each.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+            await asyncio.gather(*(agent.close() for agent in agents))
+
+        asyncio.run(all_of_them())
+        assert len(server.requests) == 64
 
 
 def test_several_play_at_once():
