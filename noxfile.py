@@ -12,6 +12,7 @@ import sys
 import nox
 
 TORCH = "torch==2.13.0"
+TESTING = ("hypothesis", "pytest==9.2.0", "pytest-xdist", "trustme")
 
 nox.options.sessions = ["inspect", "engines", "verl-0.9", "verl-0.8", "verl-0.7"]
 
@@ -61,6 +62,13 @@ def inspect(session: nox.Session) -> None:
     pins = "constraints/inspect.txt"
     session.install("--constraint", pins, "--requirement", pins, "--editable", ".[cli,servers,inspect]")
     session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/inspect", *session.posargs)
+
+
+@nox.session(name="openai-oldest")
+def openai_oldest(session: nox.Session) -> None:
+    """Run the tests of models as agents with the oldest openai that is supported, which is built on httpx."""
+    session.install("--editable", ".[servers]", "openai==2.0.0", *TESTING)
+    session.run("pytest", "-n0", "tests/evaluate", "-k", "chat", *session.posargs)
 
 
 @nox.session(name="train-demo")

@@ -1,5 +1,7 @@
 """A server of TextCraft's wire whose steps take their time. It does little else, not to be what is slow.
 
+It is also a model's server of OpenAI's chat protocol, whose completions take as long as a step.
+
 Arguments: the median seconds of a step, and, where steps are not all alike, the sigma of their lognormal
 distribution with the fewest and the most steps of an episode. Draws are made from the task's id and the
 number of the step alone, so they are the same whoever plays. It prints its port, and ends with its input.
@@ -27,6 +29,20 @@ _steps: dict[int, int] = {}
 
 
 _SHOWN = "Goal: craft a."
+_COMPLETION = {
+    "id": "1",
+    "object": "chat.completion",
+    "created": 0,
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Thought:\nI look.\n\nAction:\ninventory"},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010},
+}
 
 
 def _answer(path: bytes, content: bytes) -> tuple[float, object]:
@@ -66,9 +82,11 @@ class _Connection(asyncio.Protocol):
         if not there or len(content) < size:
             return
         self._data = b""
-        seconds, said = _answer(head.split()[1], content)
-        body = json.dumps(said).encode()
-        reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        path = head.split()[1]
+        chat = path == b"/v1/chat/completions"
+        seconds, said = (_median, _COMPLETION) if chat else _answer(path, content)
+        body, kind = json.dumps(said).encode(), b"Content-Type: application/json\r\n" if chat else b""
+        reply = b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (kind, len(body), body)
         if seconds:
             self._loop.call_later(seconds, self._transport.write, reply)
         else:

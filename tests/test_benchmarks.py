@@ -15,6 +15,7 @@ BARS = {
     "heavy_tails": ["faster_by_the_mean"],
     "importing": ["beside_gymnasium"],
     "memory": ["theirs_beside_ours"],
+    "model_requests": ["share_of_the_ideal", "beside_openai", "beside_openai_all_at_once"],
     "parsing": ["median_of_all", "worst_environment", "worst_hostile"],
     "side_by_side": [
         "share_of_the_ideal_64",

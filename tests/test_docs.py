@@ -17,9 +17,11 @@ import pytest
 
 from agentgym_gym import Limits
 from agentgym_gym.cli.plans import read_plan
-from agentgym_gym.evaluate import Price, price_of, read_prices
+from agentgym_gym.evaluate import ChatPrompt, History, Price, price_of, read_prices
 from agentgym_gym.testing import KINDS, SEEN_AS
 from agentgym_gym.testing.faults import ARRIVES
+from fake_model import completion
+from fake_server import FakeServer
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -84,6 +86,32 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
 
 
+def test_the_page_on_models_runs(tmp_path, textcraft_url):
+    page = (ROOT / "docs" / "models.md").read_text("utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    with FakeServer(lambda request: completion("Action: inventory", usage={"completion_tokens": 3})) as model:
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code.replace("http://127.0.0.1:8000", model.url)],
+            cwd=tmp_path,
+            env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        requests = [request.json for request in model.requests]
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == "3 tokens: inventory\n" * 5 + "0.0\n"
+    assert requests[-1]["temperature"] == 0.7
+    for file, (example,) in {
+        "prompt.txt": re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE),
+        "prompt.toml": re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE),
+    }.items():
+        (tmp_path / file).write_text(example, "utf-8")
+        assert "OWN" in ChatPrompt.read(tmp_path / file).messages("OWN")[0]["content"]
+    for policy in re.findall(r'^\| `"([a-z]\S+)"` \|', page, re.MULTILINE):
+        History.parse(policy)
+
+
 @pytest.mark.slow
 def test_the_page_on_testing_runs(tmp_path):
     page = (ROOT / "docs" / "testing.md").read_text("utf-8")
@@ -128,7 +156,7 @@ def test_the_commands_run(tmp_path):
         "guess/run.sh",
         "craft/run.sh",
     ):
-        assert (runs / made).exists()
+        assert (runs / each).exists()
 
 
 @pytest.mark.slow
@@ -216,8 +244,8 @@ def test_examples_run(example, tmp_path):
 
 def test_the_page_on_evaluation_runs(capsys):
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
-    exec(compile(code, "docs/evaluation.md", "exec"), {"__name__": "page"})  # noqa: S102 - our own page
+    for code in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        exec(compile(code, "docs/evaluation.md", "exec"), {"__name__": "page"})  # noqa: S102 - our own page
     looks, coin = capsys.readouterr().out.splitlines()
     assert looks == "40 0.0 2.0 {'gave_up': 40}"
     rate, interval = coin.split(maxsplit=1)

@@ -101,6 +101,9 @@ class ChatAgent:
             raise BadOption(f"seed={seed!r:.80} should be a whole number from 0, or None")
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
             raise BadOption(f"max_tokens={max_tokens!r:.80} should be a whole number from 1, or None")
+        stops = [stop] if isinstance(stop, str) else list(stop or ())
+        if not all(isinstance(each, str) and each for each in stops):
+            raise BadOption(f"stop={stop!r:.80} should be a text or several, none of them empty")
         self.name = self.model = model
         self._server = ModelServer(base_url, api_key_variable)
         self._client = ChatClient(self._server, timeout=timeout, retry_seconds=retry_seconds)
@@ -110,10 +113,11 @@ class ChatAgent:
         self._sampling = _checked(sampling or {}, max_tokens=max_tokens, stop=stop)
         self._seed = seed
         self._max_tokens = max_tokens
-        self._stop = stop if stop is None or isinstance(stop, str) else list(stop)
+        self._stop = stop if isinstance(stop, str) else stops or None
         self._on_cut_reply = on_cut_reply
         self._keep_reasoning = keep_reasoning
         self._conversation: Conversation | None = None
+        self._served: dict[str, set[str]] = {}  # one for all clones
         self._tools: list[Any] = []
         self._task = (0, 0)
         self._turn = 0
@@ -151,6 +155,14 @@ class ChatAgent:
             "openai": importlib.metadata.version("openai"),
         }
 
+    def served(self) -> dict[str, list[str]]:
+        """Return what the server said of itself in replies to this agent and its clones.
+
+        ``model`` has the names under which it replied, and ``system_fingerprint`` what identifies its
+        configuration; there are several where that changed.
+        """
+        return {name: sorted(values) for name, values in sorted(self._served.items())}
+
     async def reset(self, env: Any, observation: str, info: dict[str, Any]) -> None:
         """Begin an episode.
 
@@ -162,7 +174,7 @@ class ChatAgent:
         self._tools = list(getattr(inner, "tools", None) or ()) if self._native else []
         if self._native and not self._tools:
             raise BadOption(f"{env_id_of(env)} has no tools for tools='native'; use tools='none'")
-        self._task = (info.get("task_id", 0), info.get("sample", 0))
+        self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
         self._turn, self._calls = 0, ()
         head: list[Message] = list(self._prompt.messages(own if isinstance(own, str) else None))
         overhead = estimate([{"role": "system", "content": json.dumps(self._tools)}]) if self._tools else 0
@@ -186,6 +198,8 @@ class ChatAgent:
             return AgentReply(None, ending=outcome.ending, step=StepRecord(retries=outcome.retries))
         if completion.usage.get("prompt_tokens"):
             conversation.counted(completion.usage["prompt_tokens"])
+        for name, value in completion.served.items():
+            self._served.setdefault(name, set()).add(value)
         reply = self._reply(completion, _step_of(completion, outcome))
         conversation.add_reply(self._sent_back(completion))
         self._calls = completion.calls if self._native else ()

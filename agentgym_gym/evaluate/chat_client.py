@@ -9,7 +9,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agentgym_gym._text import reason
@@ -32,6 +32,7 @@ from agentgym_gym.evaluate.chat_reply import (
     said,
     window,
 )
+from agentgym_gym.evaluate.chat_sending import SENT, enter, nothing
 from agentgym_gym.evaluate.chat_server import ModelServer, http_library, openai_package
 
 __all__ = ["ChatClient", "Outcome"]
@@ -108,6 +109,7 @@ class ChatClient:
         self.retry_seconds = retry_seconds
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._leave: Callable[[], None] = nothing
 
     def clone(self) -> ChatClient:
         """Return a client of the same server with a connection of its own."""
@@ -115,7 +117,7 @@ class ChatClient:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the connection, which belongs to one client, loop and process, and holds the key."""
-        return {**self.__dict__, "_client": None, "_loop": None}
+        return {**self.__dict__, "_client": None, "_loop": None, "_leave": nothing}
 
     async def close(self) -> None:
         """Close the connection. May be called again, as may `complete`."""
@@ -166,11 +168,14 @@ class ChatClient:
         """
         import anyio  # noqa: PLC0415 - it comes with openai
 
+        self._leave = await enter()
         try:
             with anyio.fail_after(self.timeout):
                 status, headers, body = await self._post(request)
         except TimeoutError:
             raise _Failed(ModelTimeout(f"no whole reply came within {self.timeout:g} s")) from None
+        finally:
+            self._leave()
         try:
             if 200 <= status < 300:  # noqa: PLR2004 - the statuses of success
                 return read_completion(body), ""
@@ -215,6 +220,10 @@ class ChatClient:
         finally:
             await response.aclose()
         return response.status_code, response.headers, bytes(body)
+
+    async def _trace(self, event: str, _: Any) -> None:
+        if event in SENT:
+            self._leave()
 
     def _unreachable(self, error: Exception) -> AgentFault:
         openai = openai_package()
@@ -296,7 +305,7 @@ class ChatClient:
     def _connected(self) -> Any:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:  # that of another loop cannot be closed here
-            self._client, self._loop = self.server.connect(self.timeout), loop
+            self._client, self._loop = self.server.connect(self.timeout, self._trace), loop
         return self._client
 
 

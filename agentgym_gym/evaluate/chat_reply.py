@@ -82,6 +82,7 @@ class Completion:
         calls: The calls it made.
         finish_reason: Why it stopped, in the server's words; "" where they are missing.
         usage: The tokens that the server counted, under the names of `StepRecord`.
+        served: What the server says of itself: ``model`` and ``system_fingerprint``, where it does.
     """
 
     content: str
@@ -90,6 +91,7 @@ class Completion:
     calls: tuple[Call, ...] = ()
     finish_reason: str = ""
     usage: StepRecord = field(default_factory=StepRecord)
+    served: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -135,6 +137,11 @@ def read_completion(body: bytes) -> Completion:
         calls=tuple(_calls(message)),
         finish_reason=scrub(reason[:80]) if isinstance(reason, str) else "",
         usage=_usage(found.get("usage")),
+        served={
+            name: scrub(found[name][:200])
+            for name in ("model", "system_fingerprint")
+            if isinstance(found.get(name), str)
+        },
     )
 
 

@@ -8,7 +8,8 @@ import importlib
 import ipaddress
 import os
 import ssl
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from agentgym_gym._http.sockets import tls_context
@@ -20,6 +21,10 @@ __all__ = ["ModelServer", "http_library", "openai_package"]
 OPENAI_URL = "https://api.openai.com/v1"
 PLACEHOLDER_KEY = "EMPTY"  # what local servers are sent; they look at no key unless they are given one
 CONNECT_SECONDS = 30.0
+_SHORTEST_SECRET = 4  # "x" and the like stand for a key where none is needed
+
+
+Trace: TypeAlias = Callable[[str, Any], Awaitable[None]]
 
 
 class ModelServer:
@@ -51,17 +56,22 @@ class ModelServer:
         """Return what may be shown."""
         return f"ModelServer({self.url!r})"
 
-    def connect(self, timeout: float) -> Any:
+    def connect(self, timeout: float, trace: Trace) -> Any:
         """Return a new ``AsyncOpenAI`` with a connection of its own, which repeats nothing by itself.
 
         Args:
             timeout: Seconds that each wait for the server may take.
+            trace: Is told the progress of each request, as httpx's extension of that name.
 
         Raises:
             AccessDenied: OpenAI's own server needs a key, and there is none.
             BadOption: The key cannot be sent.
         """
         openai = openai_package()
+
+        async def traced(request: Any) -> None:
+            request.extensions["trace"] = trace
+
         limit = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
         return openai.AsyncOpenAI(
             api_key=self._key() or PLACEHOLDER_KEY,
@@ -72,6 +82,7 @@ class ModelServer:
             http_client=openai.DefaultAsyncHttpxClient(
                 verify=_tls(),
                 trust_env=not _is_loopback(self._base_url),  # no proxy leads to this machine
+                event_hooks={"request": [traced]},
             ),
         )
 
@@ -81,8 +92,9 @@ class ModelServer:
         if self._authorization:
             encoded = self._authorization["Authorization"].removeprefix("Basic ")
             secrets += [encoded, base64.b64decode(encoded).decode("utf-8", "replace").partition(":")[2]]
-        for secret in filter(None, secrets):
-            text = text.replace(secret, "***")
+        for secret in secrets:
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, "***")
         return text
 
     def _key(self) -> str:

@@ -15,7 +15,7 @@ from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.evaluate import ChatAgent
 from agentgym_gym.evaluate.chat_agent import request_seed
 from fake_model import Lines, asked, call, completion, replies
-from fake_server import FakeServer, as_json, in_turn
+from fake_server import FakeServer, as_json, in_turn, never
 
 TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
 
@@ -309,6 +309,8 @@ def test_sampling_parameters_are_sent_as_they_are(model):
         ({"seed": -1}, "seed=-1"),
         ({"seed": True}, "seed=True"),
         ({"max_tokens": 0}, "max_tokens=0"),
+        ({"stop": ["a", ""]}, "stop="),
+        ({"stop": [1]}, "stop="),
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": float("nan")}, "timeout=nan"),
         ({"retry_seconds": -1}, "retry_seconds=-1"),
@@ -357,16 +359,26 @@ def test_openais_own_server_takes_the_newer_name_of_the_limit(monkeypatch):
     assert (request.get("max_completion_tokens"), request.get("max_tokens")) == (7, None)
 
 
+def test_what_the_server_said_of_itself_is_kept(model):
+    one = {**completion(), "model": "m-2", "system_fingerprint": "fp1"}
+    _, agent = model(
+        one, {**one, "system_fingerprint": None, "model": 7}, {**one, "system_fingerprint": "fp0"}
+    )
+    replies(agent.clone(), 3)
+    assert agent.served() == {"model": ["m-2"], "system_fingerprint": ["fp0", "fp1"]}
+
+
 def test_an_agent_is_reset_before_it_acts(model):
     _, agent = model(completion())
     with pytest.raises(errors.BadOption, match="before reset"):
         asyncio.run(agent.act("o", {}))
 
 
-@pytest.mark.parametrize(
-    "copied",
-    [copy.copy, copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))],  # noqa: S301 - our own bytes
-)
+def _pickled(agent):
+    return pickle.loads(pickle.dumps(agent))  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, _pickled])
 def test_agents_can_be_copied(model, copied):
     server, agent = model(completion("Action: a"), seed=1)
 
@@ -385,9 +397,29 @@ def test_agents_can_be_copied(model, copied):
     assert server.connections == 2
 
 
-def test_several_play_at_once(model):
+def test_none_waits_for_a_reply_to_another():
+    """Though few are sent at a time: many wait for a server that answers none of them."""
+    with FakeServer(lambda request: never) as server:
+        agents = [ChatAgent("m", base_url=server.url, timeout=8, retry_seconds=0) for _ in range(64)]
+
+        async def all_of_them():
+            for agent in agents:
+                await agent.reset(Lines(), "o0", {})
+            asking = [asyncio.ensure_future(agent.act("o0", {})) for agent in agents]
+            until = time.monotonic() + 2.5
+            while len(server.requests) < 64 and time.monotonic() < until:  # noqa: ASYNC110 - of another thread
+                await asyncio.sleep(0.01)
+            for each in asking:
+                each.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+            await asyncio.gather(*(agent.close() for agent in agents))
+
+        asyncio.run(all_of_them())
+        assert len(server.requests) == 64
+
+
+def test_several_play_at_once():
     """Each with a connection of its own, none of which waits for another."""
-    model()
     slow = FakeServer(
         lambda request: lambda connection: connection.wait(0.3) or connection.send(as_json(completion()))
     )
@@ -406,7 +438,7 @@ def test_several_play_at_once(model):
 
         began = time.monotonic()
         asyncio.run(all_of_them())
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 10
         assert server.connections == 32
         last = [request["messages"] for request in asked(server) if len(request["messages"]) == 4]
     assert sorted((sent[1]["content"], sent[3]["content"]) for sent in last) == sorted(

@@ -1,0 +1,155 @@
+"""How many requests `ChatAgent` makes, beside the ideal, the bare ``openai`` client and bare aiohttp.
+
+A model's server runs in a process of its own. First it takes 10 s for each completion, and 1,000 agents play
+five turns at once, each in a task of its own. The ideal is 50 s, in which nothing but the server takes time;
+making the agents, connecting them and closing them counts as ours.
+
+Then it answers at once, and what limits is this process, on one core. Agents, each with a connection of its
+own, are held against tasks that share one client of ``openai``, and against tasks on one session of
+aiohttp, which send the same bodies and read the same JSON: 64 at once, and 1,000 at once. An agent keeps a
+conversation besides, of which only the last turn is sent, so that all requests are of one size. Each way is
+measured three times, in turns, and the ratio is taken within a turn.
+
+Prints JSON: requests a second, and the ratios. Run it by ``python benchmarks/model_requests.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import openai
+from _common import allow_open_files, at_least, in_turns, ratios, report, seconds, slow_server, usually
+
+from agentgym_gym.evaluate import ChatAgent
+
+AT_ONCE = usually(1_000, quick=20)
+TURNS = 5
+SECONDS = usually(10.0, quick=0.2)  # that the slow server takes
+REQUESTS = usually(3_000, quick=100)  # of one measurement on the server that answers at once
+MEASUREMENTS = usually(3, quick=1)
+OPEN_FILES = 2 * 1024
+
+PROMPT = "You craft items. " * 100
+OBSERVATION = "Crafting commands: craft 4 oak planks using 1 oak logs. " * 10
+
+
+class Env:
+    """As much of an environment as an agent looks at."""
+
+    spec = None
+    system_prompt = PROMPT
+
+
+async def play(agent: ChatAgent, turns: int) -> None:
+    """Let an agent play one episode."""
+    await agent.reset(Env(), OBSERVATION, {"task_id": 0})
+    for _ in range(turns):
+        reply = await agent.act(OBSERVATION, {})
+        if reply.action is None or reply.step["retries"]:
+            raise RuntimeError(f"the model's server failed: {reply}")
+
+
+async def many(url: str, at_once: int, turns: int) -> None:
+    """Let so many agents play at once."""
+    first = ChatAgent("m", base_url=f"{url}/v1", history="turns:1", seed=0, sampling={"temperature": 0.0})
+    agents = [first.clone() for _ in range(at_once)]
+    await asyncio.gather(*(play(agent, turns) for agent in agents))
+    await asyncio.gather(*(agent.close() for agent in agents))
+
+
+def body() -> dict[str, Any]:
+    """Return what an agent sends from its second turn on."""
+    return {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": PROMPT},
+            {"role": "user", "content": OBSERVATION},
+            {"role": "assistant", "content": "Thought:\nI look.\n\nAction:\ninventory"},
+            {"role": "user", "content": OBSERVATION},
+        ],
+        "temperature": 0.0,
+        "seed": 1,
+    }
+
+
+async def tasks(at_once: int, turns: int, ask: Callable[[], Awaitable[str]]) -> None:
+    """Let so many tasks make their requests, one after the other, at once."""
+
+    async def one() -> None:
+        for _ in range(turns):
+            await ask()
+
+    await asyncio.gather(*(one() for _ in range(at_once)))
+
+
+async def by_openai(url: str, at_once: int, turns: int) -> None:
+    """Make the same requests by one client of ``openai``."""
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="EMPTY", max_retries=0) as client:
+
+        async def ask() -> str:
+            completion = await client.chat.completions.create(**body())
+            return str(completion.choices[0].message.content)
+
+        await tasks(at_once, turns, ask)
+
+
+async def by_aiohttp(url: str, at_once: int, turns: int) -> None:
+    """Make them by one session of aiohttp."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def ask() -> str:
+            async with session.post(f"{url}/v1/chat/completions", json=body()) as response:
+                found = await response.json()
+                return str(found["choices"][0]["message"]["content"])
+
+        await tasks(at_once, turns, ask)
+
+
+Way = Callable[[str, int, int], Awaitable[None]]
+WAYS: dict[str, Way] = {"agents": many, "openai": by_openai, "aiohttp": by_aiohttp}
+
+
+def rates(url: str, at_once: int) -> dict[str, list[float]]:
+    """Return the requests a second of each way."""
+    turns = max(REQUESTS // at_once, 2)
+
+    def rate(way: Way) -> float:
+        began = time.perf_counter()
+        asyncio.run(_whole(way(url, at_once, turns)))
+        return at_once * turns / (time.perf_counter() - began)
+
+    return in_turns({name: lambda way=way: rate(way) for name, way in WAYS.items()}, MEASUREMENTS)  # type: ignore[misc]
+
+
+async def _whole(awaited: Awaitable[None]) -> None:
+    await awaited
+
+
+def main() -> None:
+    """Measure and report."""
+    allow_open_files(OPEN_FILES)
+    with slow_server(SECONDS) as url:
+        taken = seconds(lambda: asyncio.run(many(url, AT_ONCE, TURNS)))
+    with slow_server(0.0) as url:
+        few, all_at_once = rates(url, min(64, AT_ONCE)), rates(url, AT_ONCE)
+    report(
+        benchmark="model_requests",
+        at_once=AT_ONCE,
+        requests_per_second={name: round(statistics.median(found)) for name, found in few.items()},
+        requests_per_second_all_at_once={
+            name: round(statistics.median(found)) for name, found in all_at_once.items()
+        },
+        share_of_the_ideal=at_least([TURNS * SECONDS / taken], 0.9),
+        beside_openai=at_least(ratios(few["agents"], few["openai"]), 1.0),
+        beside_openai_all_at_once=at_least(ratios(all_at_once["agents"], all_at_once["openai"]), 1.0),
+        beside_aiohttp=round(statistics.median(ratios(few["agents"], few["aiohttp"])), 3),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""What is sent of a conversation: the prompt, the turns, and no reasoning."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+
+import pytest
+
+from agentgym_gym import errors
+from agentgym_gym.evaluate import ChatAgent, ChatPrompt, History
+from agentgym_gym.evaluate.chat_thinking import without_thinking
+from fake_model import Lines, asked, call, completion, replies
+from fake_server import FakeServer, in_turn
+
+TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
+
+
+@pytest.fixture
+def sent(started):
+    """Plays some turns; returns the messages of each request, in short."""
+
+    def play(*answers, turns=5, env=None, **options):
+        server = started(FakeServer(in_turn(*answers)))
+        replies(ChatAgent("m", base_url=server.url, **options), turns, env)
+        return [[shortly(message) for message in request["messages"]] for request in asked(server)]
+
+    return play
+
+
+def shortly(message):
+    if message.get("tool_calls"):
+        return "+".join(made["id"] for made in message["tool_calls"])
+    return message.get("tool_call_id", "") + message["content"]
+
+
+def numbered(*prompt_tokens):
+    """Completions r0, r1 and so on, with what the server counted for each."""
+    return [
+        completion(f"r{number}", usage={"prompt_tokens": tokens} if tokens else None)
+        for number, tokens in enumerate(prompt_tokens)
+    ]
+
+
+ALL = ["Play.", "o0", "r0", "o1", "r1", "o2", "r2", "o3", "r3", "o4"]
+
+
+def test_all_is_sent(sent):
+    assert sent(*numbered(*[0] * 5)) == [ALL[: 2 + 2 * turn] for turn in range(5)]
+
+
+@pytest.mark.parametrize("history", ["turns:2", History(turns=2)])
+def test_the_last_turns_are_sent_and_the_first_observation(sent, history):
+    assert sent(*numbered(*[0] * 5), history=history) == [
+        ALL[:2],
+        ALL[:4],
+        ALL[:6],
+        ["Play.", "o0", "r1", "o2", "r2", "o3"],
+        ["Play.", "o0", "r2", "o3", "r3", "o4"],
+    ]
+
+
+def test_a_budget_counts_what_the_server_counted(sent):
+    """Of 100 tokens, 10 at the start and 30 for each turn but the last, which is not yet counted."""
+    requests = sent(*numbered(10, 40, 70, 100, 100), history="tokens:100")
+    assert requests[:4] == [ALL[:2], ALL[:4], ALL[:6], ALL[:8]]  # 10 + 30 + 30 and an estimate of 16
+    assert requests[4] == ["Play.", "o0", *ALL[4:10]]  # 10 + 30 + 30 + 16, since one of 30 is left out
+    assert sent(*numbered(10, 100, 130), turns=3, history="tokens:100")[2] == ["Play.", "o0", "r1", "o2"]
+
+
+def test_a_budget_without_counts_is_kept_by_estimate(sent):
+    # 8 + 5 // 3 and 8 + 2 // 3 tokens at the start, 16 for each turn.
+    requests = sent(*numbered(*[0] * 5), history="tokens:50")
+    assert [len(messages) for messages in requests] == [2, 4, 6, 6, 6]
+    assert requests[4] == ["Play.", "o0", "r2", "o3", "r3", "o4"]
+
+
+def test_what_was_left_out_stays_left_out(sent):
+    """A count that turns out smaller brings nothing back, so that what servers keep of a prompt is of use."""
+    requests = sent(*numbered(10, 100, 20, 30, 40), history="tokens:60")
+    assert requests[2:] == [
+        ["Play.", "o0", "r1", "o2"],
+        ["Play.", "o0", "r1", "o2", "r2", "o3"],
+        ["Play.", "o0", "r1", "o2", "r2", "o3", "r3", "o4"],
+    ]
+
+
+def test_the_current_observation_is_always_sent(sent):
+    requests = sent(*numbered(*[900] * 5), history="tokens:1")
+    assert requests[3:] == [["Play.", "o0", "r2", "o3"], ["Play.", "o0", "r3", "o4"]]
+
+
+def test_both_limits_hold(sent):
+    requests = sent(*numbered(*[0] * 5), history="tokens:50,turns:1")
+    assert [len(messages) for messages in requests] == [2, 4, 4, 4, 4]
+
+
+def test_calls_are_left_out_with_their_answers(sent):
+    answers = [completion(None, *[call("get", {}, f"{n}{c}") for c in "ab"]) for n in range(4)]
+    requests = sent(*answers, turns=4, env=Lines(tools=TOOLS), tools="native", history="turns:1")
+    other = "Not played: only one call is played in each turn. See the answer to the first call."
+    assert requests[3] == ["Play.", "o0", "2a+2b", "2ao3", f"2b{other}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "history"),
+    [
+        ("all", History()),
+        ("turns:4", History(turns=4)),
+        ("tokens:8000", History(tokens=8000)),
+        ("turns:4, tokens:8000", History(turns=4, tokens=8000)),
+    ],
+)
+def test_a_policy_is_read_from_text(text, history):
+    assert History.parse(text) == history
+
+
+@pytest.mark.parametrize(
+    "text", ["", "turns", "turns:", "turns:0", "turns:-1", "turns:²", "turns:1,turns:2", "all,turns:1", "4"]
+)
+def test_a_policy_that_is_none(text):
+    with pytest.raises(errors.BadOption, match="history"):
+        History.parse(text)
+
+
+@pytest.mark.parametrize("limit", [0, 1.5, True, "4"])
+def test_a_limit_is_a_whole_number(limit):
+    with pytest.raises(errors.BadOption, match="whole number from 1"):
+        History(turns=limit)
+
+
+FEW_SHOT = [
+    {"role": "system", "content": "Be brief. {{system_prompt}}"},
+    {"role": "user", "content": "e0"},
+    {"role": "assistant", "content": "e1"},
+]
+TOML = '[[messages]]\nrole = "{}"\ncontent = "{}"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("p.txt", "Win.", ["Win."]),
+        ("p.md", "\ufeffA {{system_prompt}} {0} {b} {{{system_prompt}}} %s", ["A Play. {0} {b} {Play.} %s"]),
+        ("p", "", []),
+        ("p.json", json.dumps(FEW_SHOT), ["Be brief. Play.", "e0", "e1"]),
+        ("p.json", json.dumps({"messages": FEW_SHOT[1:]}), ["Play.", "e0", "e1"]),
+        ("p.jsonl", "\n".join(map(json.dumps, FEW_SHOT)) + "\n", ["Be brief. Play.", "e0", "e1"]),
+        pytest.param(
+            "p.TOML",
+            "".join(TOML.format(*message.values()) for message in FEW_SHOT),
+            ["Be brief. Play.", "e0", "e1"],
+            marks=pytest.mark.skipif(
+                not (find_spec("tomllib") or find_spec("tomli")), reason="Python 3.10 without tomli"
+            ),
+        ),
+    ],
+)
+def test_a_prompt_of_ones_own(sent, tmp_path, name, text, expected):
+    (tmp_path / name).write_text(text, "utf-8")
+    prompt = ChatPrompt.read(tmp_path / name)
+    assert sent(completion("r0"), turns=1, prompt=prompt) == [[*expected, "o0"]]
+    facts = ChatAgent("m", base_url="http://h", prompt=prompt).describe()["prompt"]
+    assert facts["source"] == str(tmp_path / name)
+    assert len(facts["sha256"]) == 64
+
+
+def test_examples_are_always_sent(sent):
+    prompt = ChatPrompt(examples=tuple(FEW_SHOT[1:]))
+    requests = sent(*numbered(*[0] * 5), prompt=prompt, history="turns:1")
+    assert requests[4] == ["Play.", "e0", "e1", "o0", "r3", "o4"]
+
+
+def test_an_environment_without_a_prompt(sent):
+    assert sent(completion(), turns=1, env=Lines(system_prompt=None)) == [["o0"]]
+    prompt = ChatPrompt("Win. {{system_prompt}}")
+    assert sent(completion(), turns=1, env=Lines(system_prompt=None), prompt=prompt) == [["Win. ", "o0"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("p.json", "[", "cannot be read: "),
+        ("p.json", "[" * 100_000, "cannot be read"),
+        ("p.json", "7", "should hold a list of messages"),
+        ("p.json", '[{"role": "user"}]', "message 1 should have 'role' and 'content'"),
+        ("p.json", '[{"role": "user", "content": 7}]', "message 1 should be text"),
+        ("p.json", '[{"role": [], "content": "a"}]', "message 1 should be text"),
+        ("p.json", '[{"role": "user", "content": "a"}]', "has no reply"),
+        ("p.json", '[{"role": "assistant", "content": "a"}]', "example 1 has the role 'assistant'"),
+        (
+            "p.jsonl",
+            '{"role": "user", "content": "a"}\n{"role": "system", "content": "b"}',
+            "message 2 should be text of the role user or assistant",
+        ),
+        ("p.txt", b"\xff", "cannot be read: "),
+        ("none.txt", None, "none.txt cannot be read: No such file"),
+    ],
+)
+def test_a_prompt_that_is_none(tmp_path, name, text, message):
+    if text is not None:
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(errors.BadOption, match=message):
+        ChatPrompt.read(tmp_path / name)
+
+
+def test_toml_that_is_none(tmp_path):
+    (tmp_path / "p.toml").write_text("a = ")
+    with pytest.raises((errors.BadOption, errors.MissingExtra), match=r"cannot be read: |'tomli'"):
+        ChatPrompt.read(tmp_path / "p.toml")
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Action: a", "Action: a"),
+        ("a <b> [c] < d > think", "a <b> [c] < d > think"),
+        ("<think>hm</think>\n\nAction: a", "Action: a"),
+        ("hm\n</think>\nAction: a", "Action: a"),
+        ("<think>hm, and no end", ""),
+        ("So: <think>hm", "So:"),
+        ("<think>a <think>b</think> c</think>d", "d"),
+        ("<think>a</think>b<think>c</think>d", "bd"),
+        ("<think></think>a", "a"),
+        ("<thinking>hm</thinking>a", "a"),
+        ("<seed:think>hm</seed:think>a", "a"),
+        ("[THINK]hm[/THINK]a", "a"),
+        ("<|START_THINKING|>hm<|END_THINKING|>a", "a"),
+        ("◁think▷hm◁/think▷a", "a"),
+        ("<|channel>thought\nhm<channel|>a", "a"),
+        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>a", "a"),
+    ],
+)
+def test_reasoning_is_taken_out(reply, answer):
+    assert without_thinking(reply) == answer
