@@ -149,13 +149,8 @@ def test_the_commands_run(tmp_path):
         summary = json.loads((runs / played / "summary.json").read_text("utf-8"))
         assert summary["scored"] == 20
         assert 0 < summary["success_rate"] <= most
-    for made in (
-        "random/episodes.jsonl",
-        "report.html",
-        "guesses/summary.json",
-        "guess/run.sh",
-        "craft/run.sh",
-    ):
+    made = ("random/episodes.jsonl", "report.html", "guesses/summary.json", "guess/run.sh", "craft/run.sh")
+    for each in made:
         assert (runs / each).exists()
 
 

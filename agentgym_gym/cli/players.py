@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Player", "players_of"]
 
 
+_NO_KEY = "AGENTGYM_ENGINE_API_KEY"  # a variable that nobody sets
+
+
 @dataclass(frozen=True)
 class Player:
     """One agent of a run.
@@ -82,7 +85,8 @@ class Player:
 
         plan = self.plan
         given: dict[str, Any] = {
-            "api_key_variable": plan.api_key_variable,
+            # An engine that was started here asks for no key, and is not told the user's.
+            "api_key_variable": plan.api_key_variable or (None if self.engine is None else _NO_KEY),
             "tools": plan.tools,
             "prompt": None if plan.prompt is None else ChatPrompt.read(plan.prompt),
             "history": plan.history,

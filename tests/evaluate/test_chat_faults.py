@@ -227,6 +227,7 @@ def test_the_server_says_when_to_come_again(model, header, least):
 @pytest.mark.parametrize(
     "header",
     ["Retry-After: 3600", "Retry-After: inf", f"Retry-After: {email.utils.formatdate(time.time() + 3600)}"],
+    ids=["seconds", "inf", "date"],
 )
 def test_a_server_that_wants_to_be_left_for_too_long(model, header):
     server, agent = model(refused("429 Busy", {}, header), retry_seconds=60)
