@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["Conversation", "History", "Message"]
+__all__ = ["Conversation", "History", "Message", "estimate"]
 
 Message: TypeAlias = Mapping[str, Any]
 """A message of OpenAI's chat protocol, as it is sent."""

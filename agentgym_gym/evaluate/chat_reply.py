@@ -13,7 +13,7 @@ from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadCompletion, ModelBusy, ModelError
 from agentgym_gym.evaluate.records import StepRecord
 
-__all__ = ["Call", "Completion", "is_filtered", "is_overflow", "read_completion", "said", "window"]
+__all__ = ["Call", "Completion", "is_filtered", "is_overflow", "parsed", "read_completion", "said", "window"]
 
 MAX_SAID_CHARS = 500
 _MAX_SEARCHED_CHARS = 4_000
