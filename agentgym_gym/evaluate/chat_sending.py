@@ -26,7 +26,7 @@ async def enter() -> Callable[[], None]:
     """Wait until few enough requests of this event loop are being sent.
 
     Sending takes many rounds of the event loop. Of a thousand requests that begin together, all would be sent
-    at the end of the time that they take together, be answered together, and go on so turn by turn. In a line,
+    at the end of the time that they take together, be answered together, and go on so. In a line,
     each is sent after its own share of that time, and the replies come as far apart.
 
     Returns:
