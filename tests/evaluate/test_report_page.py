@@ -309,11 +309,11 @@ def test_by_the_keyboard_alone(view, runs):
         ("R", "#run=0&task=1&sample=1"),
     ):
         page.keyboard.press(key)
-        until(page, f"location.hash === '{expected}' && document.querySelector('.conversation') !== null")
+        assert where(page) == expected
     cells = page.evaluate("state.runs[0].cells.map(({task, sample, outcome}) => [task, sample, outcome])")
     after = next(cell for cell in cells[cells.index([1, 1, cells[3][2]]) + 1 :] if cell[2] != "solved")
     page.keyboard.press("f")
-    until(page, f"location.hash === '#run=0&task={after[0]}&sample={after[1]}'")
+    assert where(page) == f"#run=0&task={after[0]}&sample={after[1]}"
     page.wait_for_selector(OPENED)
     page.keyboard.press("j")
     assert "turn 1" in page.evaluate("document.activeElement.innerText")

@@ -145,4 +145,4 @@ def _hash(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    return (files(__package__) / "page" / name).read_text("utf-8")
+    return (files(__package__) / "static" / name).read_text("utf-8")

@@ -9,6 +9,7 @@ let shown = 0; // counts what was opened, so that a block that comes late is not
 function openCell(cell) {
   if (state.open) location.replace(fragmentOf(cell)); // one step back leads to the grid
   else location.hash = fragmentOf(cell);
+  showEpisode(cell); // at once: the next key may come before the event of the new address
 }
 
 async function showEpisode(cell) {

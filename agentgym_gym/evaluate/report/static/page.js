@@ -39,6 +39,7 @@ function goToTurn(by) {
   const panel = document.getElementById("episode");
   const turns = [...panel.querySelectorAll(".reply")];
   const at = turns.indexOf(document.activeElement);
+  if (!turns.length) return; // it is not read yet, or nobody replied
   const bottom = panel.querySelector(".toolbar").getBoundingClientRect().bottom;
   const visible = turns.findIndex((turn) => turn.getBoundingClientRect().top >= bottom - 1);
   const from = at >= 0 ? at + by : by > 0 ? visible : visible - 1;
@@ -79,8 +80,8 @@ document.addEventListener("keydown", (event) => {
 
 function route() {
   const cell = cellOf(location.hash);
-  if (cell) showEpisode(cell);
-  else hideEpisode();
+  if (!cell) hideEpisode();
+  else if (cell !== state.open) showEpisode(cell);
 }
 
 async function begin() {

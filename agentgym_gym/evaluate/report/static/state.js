@@ -59,7 +59,9 @@ async function episodeOf(cell) {
   const id = `block-${first + block}`;
   if (!blocks.has(id)) {
     if (blocks.size >= BLOCKS_KEPT) blocks.delete(blocks.keys().next().value);
-    blocks.set(id, present(id).then(() => unpack(id)));
+    const unpacked = present(id).then(() => unpack(id));
+    unpacked.catch(() => blocks.delete(id)); // to be tried again
+    blocks.set(id, unpacked);
   }
   return (await blocks.get(id))[cell.place - starts[block]];
 }
