@@ -192,6 +192,11 @@ class BaseTextEnv:
         return self.environment.grammar.tools()
 
     @property
+    def parser(self) -> Literal["default", "agentgym"]:
+        """Which parser reads the replies."""
+        return self._options.parser
+
+    @property
     def playing(self) -> bool:
         """Whether an episode has begun and is not over."""
         return self._episode.playing

@@ -158,7 +158,7 @@ class Awaited:
 @pytest.mark.parametrize(
     ("kind", "within", "number"),
     [
-        pytest.param(AgentGymEnv, PACKAGE, 1_000, id="sync"),
+        pytest.param(AgentGymEnv, PACKAGE, 1_000, id="sync", marks=pytest.mark.slow),
         pytest.param(AgentGymEnv, None, 100, id="sync, other code too"),
         pytest.param(Awaited, PACKAGE, 1_000, id="async", marks=pytest.mark.slow),
     ],

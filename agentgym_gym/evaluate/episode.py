@@ -119,11 +119,15 @@ class EpisodeInPlay:
         step["agent_seconds"] = time.perf_counter() - began
         text, action = reply.text, reply.action
         if isinstance(action, Action):
-            action = self._rendered(action)
+            written = self._rendered(action)
+            if self._session.reads_what_it_writes:  # then the text need not be read to be played
+                text = written if text is None else text
+            else:
+                action = written
         if isinstance(action, str):
             action = scrub(action)
             text = action if text is None else text
-        elif action is not None:
+        elif action is not None and not isinstance(action, Action):
             text = self._called(action, text, step)
         if text is not None:
             self._note("assistant", scrub(text))

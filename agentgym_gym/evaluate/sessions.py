@@ -85,6 +85,12 @@ class Session:
         env: The environment: AgentGym's, awaited or not, or any of gymnasium whose observations and actions
             are text.
         call: How its methods are called.
+
+    Attributes:
+        env: The environment.
+        own: It without wrappers, where it is AgentGym's; else None.
+        reads_what_it_writes: Whether a typed action and its text in the environment's format are the same to
+            it.
     """
 
     def __init__(self, env: TextEnv, call: Caller) -> None:
@@ -92,6 +98,8 @@ class Session:
         self._call = call
         own = env.unwrapped
         self.own = own if isinstance(own, BaseTextEnv) else None
+        # AgentGym's own readers may read something else from the text of an action.
+        self.reads_what_it_writes = self.own is not None and self.own.parser == "default"
 
     async def reset(self, task_id: int) -> tuple[str, dict[str, Any]]:
         """Begin a task; for an environment that is not AgentGym's, the seed of its ``reset``.

@@ -7,7 +7,6 @@ promising first, and a branch is cut as soon as it cannot be better than the bes
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -40,7 +39,35 @@ class Step:
     served: tuple[tuple[str, str], ...] = ()
 
 
-_Choices: TypeAlias = "dict[str, Way]"
+@dataclass(frozen=True, eq=False)  # told apart by identity, which is fast
+class _Option:
+    """A way to have something, with what the search asks of it again and again.
+
+    Attributes:
+        way: The way.
+        batch: How many one turn makes; 0 where any number takes as many turns as one.
+        turns: The turns of one batch.
+        parts: What one batch needs, by name and number.
+    """
+
+    way: Way
+    batch: int
+    turns: int
+    parts: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, way: Way) -> _Option:
+        if isinstance(way, Craft):
+            return cls(way, way.count, 1, tuple((part.item, part.count) for part in way.ingredients))
+        if isinstance(way, Serve):
+            return cls(way, 1, 0, ((way.member, 1),))
+        return cls(way, 0, 1, ())
+
+    def batches(self, count: int) -> int:
+        return -(-count // self.batch) if self.batch else 1
+
+
+_Choices: TypeAlias = "dict[str, _Option]"
 
 
 def plan(goal: str, held: Mapping[str, int], known: Knowledge) -> list[Step] | None:
@@ -68,7 +95,7 @@ class _Search:
         self._best_turns = float("inf")
         self._goal = goal
         self._held = held
-        self._ways = {name: known.ways(name) for name in known.names | {goal}}
+        self._options = {name: [_Option.of(way) for way in known.ways(name)] for name in known.names | {goal}}
         self._guess = self._guesses()
         self._looks = 0
 
@@ -78,26 +105,34 @@ class _Search:
         needs = self._needs(choices)
         if needs is None or self._looks > MOST_LOOKS:
             return
-        turns = sum(self._turns(name, count, choices) for name, count in needs.items())
+        turns, undecided = 0.0, None
+        for name, count in needs.items():
+            option = choices.get(name)
+            if option is not None:
+                turns += option.turns * option.batches(count)
+                continue
+            if undecided is None:
+                undecided = name
+            turns += min((o.turns * o.batches(count) for o in self._options[name]), default=float("inf"))
         if turns >= self._best_turns:
             return
-        undecided = next((name for name in needs if name not in choices), None)
         if undecided is None:
             self.best, self._best_turns = dict(choices), turns
             return
         count = needs[undecided]
-        for way in sorted(self._ways[undecided], key=lambda way: self._worth(way, count)):
-            self.look({**choices, undecided: way})
+        for option in sorted(self._options[undecided], key=lambda option: self._worth(option, count)):
+            self.look({**choices, undecided: option})
 
     def steps(self, choices: _Choices) -> list[Step]:
         """Return the turns of complete choices: what is taken first, and parts before wholes."""
         needs = self._needs(choices) or {}
-        takes = [Step(Get(count, name)) for name, count in needs.items() if isinstance(choices[name], Take)]
+        ways = {name: option.way for name, option in choices.items()}
+        takes = [Step(Get(count, name)) for name, count in needs.items() if isinstance(ways[name], Take)]
         crafts: list[Step] = []
         for name, count in reversed(needs.items()):
-            way = choices[name]
+            way = ways[name]
             if isinstance(way, Craft):
-                crafts += [_step(way, choices)] * _batches(way, count)
+                crafts += [_step(way, ways)] * choices[name].batches(count)
         return takes[::-1] + crafts
 
     def _needs(self, choices: _Choices) -> dict[str, int] | None:
@@ -105,82 +140,65 @@ class _Search:
         order = self._order(choices)
         if order is None:
             return None
-        wanted = Counter({self._goal: 1})
+        wanted = {self._goal: 1}
         needs: dict[str, int] = {}
         for name in order:
-            lacking = wanted[name] - self._held.get(name, 0)
+            lacking = wanted.get(name, 0) - self._held.get(name, 0)
             if lacking <= 0:
                 continue
             needs[name] = lacking
-            for part, count in _parts(choices.get(name), lacking):
-                wanted[part] += count
+            option = choices.get(name)
+            if option is not None and option.parts:
+                batches = option.batches(lacking)
+                for part, count in option.parts:
+                    wanted[part] = wanted.get(part, 0) + count * batches
         return needs
 
     def _order(self, choices: _Choices) -> list[str] | None:
         """Return the names that the choices reach, wholes before parts; None where they go in a circle."""
-        finished: list[str] = []
+        finished: dict[str, None] = {}
         open_names: set[str] = set()
 
         def visit(name: str) -> bool:
-            if name in open_names:
-                return False
-            if name not in finished:
-                open_names.add(name)
-                if not all(visit(part) for part, _ in _parts(choices.get(name), 1)):
-                    return False
-                open_names.remove(name)
-                finished.append(name)
+            open_names.add(name)
+            option = choices.get(name)
+            if option is not None:
+                for part, _ in option.parts:
+                    if part in open_names or (part not in finished and not visit(part)):
+                        return False
+            open_names.remove(name)
+            finished[name] = None
             return True
 
-        return finished[::-1] if visit(self._goal) else None
+        return list(finished)[::-1] if visit(self._goal) else None
 
-    def _turns(self, name: str, count: int, choices: _Choices) -> float:
-        """Return the turns that one thing takes by itself; at least how many, where its way is not chosen."""
-        ways = [choices[name]] if name in choices else self._ways[name]
-        return min((_own_turns(way, count) for way in ways), default=float("inf"))
-
-    def _worth(self, way: Way, count: int) -> float:
+    def _worth(self, option: _Option, count: int) -> float:
         """Estimate the turns of a way with all its parts, to try the best one first."""
-        return _own_turns(way, count) + sum(self._guess[part] for part, _ in _parts(way, count))
+        worth: float = option.turns * option.batches(count)
+        for part, _ in option.parts:
+            worth += self._guess[part]
+        return worth
 
     def _guesses(self) -> dict[str, float]:
         """Return the turns for one of each name if nothing is shared, by iteration to a fixed point."""
-        self._guess = dict.fromkeys(self._ways, float("inf"))
+        self._guess = dict.fromkeys(self._options, float("inf"))
         changed = True
         while changed:
             changed = False
-            for name, ways in self._ways.items():
-                least = min((self._worth(way, 1) for way in ways), default=float("inf"))
+            for name, options in self._options.items():
+                least = min((self._worth(option, 1) for option in options), default=float("inf"))
                 if least < self._guess[name]:
                     self._guess[name], changed = least, True
         return self._guess
 
 
-def _batches(recipe: Craft, count: int) -> int:
-    return -(-count // recipe.count)
-
-
-def _own_turns(way: Way, count: int) -> int:
-    if isinstance(way, Craft):
-        return _batches(way, count)
-    return 1 if isinstance(way, Take) else 0
-
-
-def _parts(way: Way | None, count: int) -> list[tuple[str, int]]:
-    """Return what a way needs for a number of items."""
-    if isinstance(way, Craft):
-        batches = _batches(way, count)
-        return [(part.item, part.count * batches) for part in way.ingredients]
-    return [(way.member, count)] if isinstance(way, Serve) else []
-
-
-def _step(recipe: Craft, choices: _Choices) -> Step:
+def _step(recipe: Craft, ways: Mapping[str, Way]) -> Step:
     served = []
     ingredients = []
     for part in recipe.ingredients:
-        item, way = part.item, choices.get(part.item)
+        item, way = part.item, ways.get(part.item)
         while isinstance(way, Serve):
             served.append((item, way.member))
-            item, way = way.member, choices.get(way.member)
+            item, way = way.member, ways.get(way.member)
         ingredients.append(replace(part, item=item))
     return Step(replace(recipe, ingredients=tuple(ingredients)), recipe, tuple(served))

@@ -178,6 +178,7 @@ def test_what_unfolds_to_too_much_or_not_at_all_is_a_bad_reply(serve, monkeypatc
         driver.run(call(server))
 
 
+@pytest.mark.slow  # it waits
 @pytest.mark.parametrize("answer", [drip, drip_headers, continue_for_ever])
 @pytest.mark.parametrize("stage", ["step", "reset"])
 def test_no_server_can_stretch_the_time_limit(serve, answer, stage):

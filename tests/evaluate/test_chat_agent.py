@@ -418,6 +418,7 @@ def test_none_waits_for_a_reply_to_another():
         assert len(server.requests) == 64
 
 
+@pytest.mark.slow  # it waits
 def test_several_play_at_once():
     """Each with a connection of its own, none of which waits for another."""
     slow = FakeServer(

@@ -235,6 +235,7 @@ def test_the_conversation_is_what_the_record_says(view, tmp_path):
     assert PROMPT in shown(page, ".system .said")
 
 
+@slow
 def test_hostile_transcripts_are_text(view, tmp_path):
     records = []
     for task, text in enumerate(HOSTILE.values()):
@@ -289,6 +290,7 @@ def test_a_line_of_a_megabyte_wraps_and_is_cut(view, tmp_path):
     assert page.locator(".search [role=status]").inner_text() == "1 of 1"
 
 
+@slow
 def test_by_the_keyboard_alone(view, runs):
     page = view(*runs)
     for _ in range(30):

@@ -130,6 +130,7 @@ def test_a_forward_proxy(run, textcraft_url, proxy, goal):
     assert run("Forward proxy", GATEWAY_URL=textcraft_url, PROXY_URL=proxy.url) == [goal]
 
 
+@pytest.mark.slow  # it waits
 def test_a_proxy_that_is_away_takes_nobody_s_environment(textcraft_url, proxy):
     def client():
         return httpx.Client(proxy=proxy.url)

@@ -130,6 +130,7 @@ def evil_codes(environment):
         yield from (whole.replace("CALL", call) for whole in WHOLE)
 
 
+@pytest.mark.slow  # much text is compiled
 @each_environment
 @pytest.mark.filterwarnings("default:invalid escape sequence")
 def test_code_is_one_call_with_plain_values(environment):

@@ -233,6 +233,7 @@ def mortal():
     server.stop()
 
 
+@pytest.mark.slow  # servers are started and stopped
 def test_the_proxy_goes_and_comes_with_its_server(make_env, mortal):
     with FaultyProxy(mortal.url, 0) as proxy:
         env = make_env(server=proxy.url)
