@@ -86,6 +86,7 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
 
 
+@pytest.mark.slow
 def test_the_page_on_models_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "models.md").read_text("utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
@@ -224,6 +225,7 @@ def test_the_licence_is_the_one_named():
     assert "Apache License" in (ROOT / "LICENSE").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
 def test_examples_run(example, tmp_path):
     run = subprocess.run(
@@ -237,6 +239,7 @@ def test_examples_run(example, tmp_path):
     assert run.stdout
 
 
+@pytest.mark.slow
 def test_the_page_on_evaluation_runs(capsys):
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
     for code in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):

@@ -276,6 +276,7 @@ def test_an_interrupted_step_ends_the_episodes_that_took_part(make, late):
     assert infos["turn"].tolist() == [1, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("played", [False, True])
 def test_what_is_dropped_without_close_leaves_no_thread_and_no_descriptor(counted, played):
     def descriptors():

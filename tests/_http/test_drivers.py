@@ -230,6 +230,7 @@ def test_what_comes_after_a_reply_is_not_read_as_the_next(serve):
     assert server.connections == driver.stats.connections == 2
 
 
+@pytest.mark.slow
 def test_https(monkeypatch, tmp_path, driver_of):
     authority = trustme.CA()
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -118,6 +118,7 @@ def test_a_request_that_nobody_waits_for_is_cancelled(library):
     assert asyncio.run(play()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("awaited", [False, True])
 def test_faults_are_those_of_the_engine(library, awaited):
     kinds = {

@@ -134,6 +134,7 @@ def test_a_create_that_is_too_late_is_used_again_where_nothing_can_be_closed(cou
 
 
 # What was just being opened or closed is left to the garbage collector, which says so.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("garbage_collected")
 @pytest.mark.parametrize(("what", "awaited"), [("reset", False), ("close", False), ("close", True)])

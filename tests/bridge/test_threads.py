@@ -61,6 +61,7 @@ async def hung_and_healthy(hung, healthy, timeout):
     return await asyncio.gather(*hanging), faults
 
 
+@pytest.mark.slow
 def test_calls_that_hang_in_every_thread_fail_alone(monkeypatch):
     threads = Threads(4, "hung", 32)
     monkeypatch.setattr(environments, "_threads", threads)
@@ -96,6 +97,7 @@ def test_hundreds_of_hung_calls_do_not_make_others_wait():
     assert hung == [None] * 300
 
 
+@pytest.mark.slow
 def test_where_no_place_can_be_given_up_the_fault_names_who_holds_them(monkeypatch):
     monkeypatch.setattr(environments, "_threads", Threads(3, "full", 2))
     asyncio.run(hung_and_healthy(3, 0, timeout=0.1))

@@ -178,6 +178,7 @@ def test_a_server_that_comes_late(monkeypatch):
     assert reply.step["retries"] >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [never, dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), dripping(b"HTTP/1.1 200 OK\r\n\r\n", b" ")],
