@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadOption, MissingExtra
+from agentgym_gym._toml import read_toml
+from agentgym_gym.errors import BadOption
 
 __all__ = ["AgentPlan", "EnvironmentPlan", "RunPlan", "read_plan"]
 
@@ -89,18 +89,11 @@ def read_plan(path: Path) -> RunPlan:
         BadOption: It cannot be read, or holds what it should not; the message names the key.
         MissingExtra: Python is 3.10 and the package tomli is missing.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415
-    else:
-        try:
-            import tomli as tomllib  # type: ignore[import-not-found]  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtra("A run file", extra="eval", module="tomli") from None
     try:
-        value = tomllib.loads(path.read_text("utf-8"))
+        value = read_toml(path.read_text("utf-8"), "A run file")
     except OSError as error:
         raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadOption(f"{path} is not TOML: {error}") from None
     shared = {key: value.pop(key) for key in list(value) if key in _SHARED}
     tables = {key: value.pop(key, None) for key in ("environments", "agents")}

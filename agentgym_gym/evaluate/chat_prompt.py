@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym._text import scrub, shown
-from agentgym_gym.errors import BadOption, MissingExtra
+from agentgym_gym._toml import read_toml
+from agentgym_gym.errors import BadOption
 
 __all__ = ["ENVIRONMENT_PROMPT", "ChatPrompt"]
 
@@ -108,7 +108,7 @@ def _messages(path: Path, text: str) -> Sequence[Any] | None:
         case ".jsonl":
             found = [json.loads(line) for line in text.split("\n") if line.strip()]
         case ".toml":
-            found = _toml().loads(text)
+            found = read_toml(text, "A prompt in TOML")
         case _:
             return None
     if isinstance(found, dict):
@@ -131,12 +131,3 @@ def _checked(path: Path, number: int, message: Any) -> dict[str, str]:
             f"{shown(message)}"
         )
     return {"role": message["role"], "content": scrub(message["content"])}
-
-
-def _toml() -> Any:
-    for name in ("tomllib", "tomli"):  # the first is Python's own, from 3.11 on
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise MissingExtra("a prompt in TOML", extra="eval", module="tomli")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadOption, MissingExtra
+from agentgym_gym._toml import read_toml
+from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.tokens import Tokens
@@ -95,20 +95,15 @@ def read_prices(path: Path) -> dict[str, Price]:
 def _content(path: Path) -> Any:
     try:
         text = path.read_bytes().decode("utf-8")
-        return json.loads(text) if path.suffix.lower() == ".json" else _toml().loads(text)
+        return (
+            json.loads(text)
+            if path.suffix.lower() == ".json"
+            else read_toml(text, "A table of prices in TOML")
+        )
     except OSError as error:
         raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise BadOption(f"{path} cannot be read as a table of prices: {error}") from None
-
-
-def _toml() -> Any:
-    for module in ("tomllib", "tomli"):
-        try:
-            return importlib.import_module(module)
-        except ModuleNotFoundError:
-            continue
-    raise MissingExtra("a file in TOML", extra="eval", module="tomli")
 
 
 def _price(value: Any, what: str) -> Price:

@@ -1,0 +1,32 @@
+"""TOML, which Python reads by itself from 3.11 on."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from agentgym_gym.errors import MissingExtra
+
+__all__ = ["read_toml"]
+
+
+def read_toml(text: str, what: str) -> dict[str, Any]:
+    """Return what a text in TOML holds.
+
+    Args:
+        text: The text.
+        what: What it is of, for an error.
+
+    Raises:
+        ValueError: It is not TOML.
+        RecursionError: It is nested too deeply.
+        MissingExtra: This is Python 3.10, and the package ``tomli`` is missing.
+    """
+    for module in ("tomllib", "tomli"):
+        try:
+            reader = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        found: dict[str, Any] = reader.loads(text)
+        return found
+    raise MissingExtra(what, extra="eval", module="tomli")
