@@ -22,6 +22,7 @@ __all__ = [
     "engine_variables",
     "find_python",
     "find_version",
+    "served_name",
 ]
 
 Kind = Literal["sglang", "vllm", "transformers"]
