@@ -81,13 +81,13 @@ def train_demo(session: nox.Session) -> None:
 @nox.session
 def engines(session: nox.Session) -> None:
     """Run the tests with the real `transformers serve`."""
-    _install_pinned(session, "engines", "--editable", ".")
+    _install_pinned(session, "engines", "transformers[serving]", "--editable", ".")
     session.run("pytest", "-n0", "--durations=5", "tests/engines", *session.posargs)
 
 
 @nox.session(name="engine-parsers")
 def engine_parsers(session: nox.Session) -> None:
     """Have sglang and vLLM read their command lines: 1 GB to fetch, and no GPU is needed."""
-    _install_pinned(session, "engines", "--editable", ".")
+    _install_pinned(session, "engines", "transformers[serving]", "--editable", ".")
     session.install("--no-deps", "--requirement", "constraints/engine-parsers.txt")
     session.run("pytest", "-n0", "tests/engines/test_command_lines.py", *session.posargs)

@@ -19,8 +19,12 @@ ServerArgs.add_cli_args(parser)
 print(json.dumps(vars(parser.parse_args(sys.argv[1:])), default=repr))
 """
 
+# Without a GPU vLLM knows no device; as a CPU its own `vllm bench` goes on.
 VLLM = """
 import json, sys
+from vllm import platforms
+from vllm.platforms.cpu import CpuPlatform
+platforms.current_platform = CpuPlatform()
 from vllm.entrypoints.common.cli_args import make_arg_parser
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 parser = make_arg_parser(FlexibleArgumentParser())
