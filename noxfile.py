@@ -30,16 +30,16 @@ def _install(session: nox.Session, version: str) -> None:
     _install_pinned(session, f"verl-{version}", "ray[default]", "--editable", ".[cli,data,servers]")
 
 
-def _test(session: nox.Session, version: str) -> None:
+def _test(session: nox.Session, version: str, *more: str) -> None:
     _install(session, version)
     # A file at a time to each of two processes: some share a run of verl among their tests.
-    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/verl", *session.posargs)
+    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/verl", *more, *session.posargs)
 
 
 @nox.session(name="verl-0.9")
 def verl_09(session: nox.Session) -> None:
-    """Run the bridge's tests with the newest verl."""
-    _test(session, "0.9")
+    """Run the bridge's tests with the newest verl, and with its ray those of evaluation on a cluster."""
+    _test(session, "0.9", "tests/ray")
 
 
 @nox.session(name="verl-0.8")

@@ -82,6 +82,14 @@ def evaluate(
         Path | None,
         typer.Option(help="A TOML or JSON file with prices per million tokens.", rich_help_panel=_RUN),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Spread the episodes over a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     server: Annotated[
         str | None,
         typer.Option(
@@ -220,6 +228,7 @@ def evaluate(
         "concurrency": concurrency,
         "seed": seed,
         "prices": None if prices is None else str(prices),
+        "ray": ray,
     }
     of_environment: dict[str, Any] = {
         "tasks": tasks,

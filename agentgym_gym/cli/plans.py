@@ -80,6 +80,7 @@ class RunPlan:
     concurrency: int = _key(int, "episodes at once", 16)
     seed: int | None = _key(int, "seed of what is drawn")
     prices: str | None = _key(str, "a file with prices of tokens")
+    ray: str | None = _key(str, "address of a Ray cluster that plays the episodes, such as auto")
 
 
 def read_plan(path: Path) -> RunPlan:

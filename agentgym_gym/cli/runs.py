@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from agentgym_gym.cli.players import Player, players_of
 from agentgym_gym.cli.progress import Progress
 from agentgym_gym.cli.results import print_results
 from agentgym_gym.cli.sources import require_server
-from agentgym_gym.errors import AgentFault
+from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.prices import price_of, read_prices
 from agentgym_gym.evaluate.runner import Part, episodes_of, play_parts
@@ -33,6 +34,7 @@ from agentgym_gym.evaluate.tasks import is_tasks
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.plans import EnvironmentPlan, RunPlan
+    from agentgym_gym.evaluate.on_ray import RayCluster
     from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
 
 __all__ = ["play"]
@@ -147,16 +149,16 @@ class _Entry:
     def part(self, on_episode: Callable[[EpisodeRecord], object]) -> Part:
         """Return it as the runner takes it."""
 
+        make_agent = self.player.maker(self.environment.chosen.environment)
+        served = getattr(make_agent(), "served", None)
+
         def take(record: EpisodeRecord) -> None:
             self.folder.add(record)
+            if callable(served):
+                self.folder.run["model_server"] = served()
             on_episode(record)
 
-        return Part(
-            self.environment.maker(tools=self.player.uses_tools),
-            self.player.maker(self.environment.chosen.environment),
-            self.left,
-            take,
-        )
+        return Part(self.environment.maker(tools=self.player.uses_tools), make_agent, self.left, take)
 
 
 def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool) -> None:
@@ -186,10 +188,12 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
         _allow_connections(plan.concurrency)
         try:
             with Progress([entry.folder for entry in entries], sum(len(e.left) for e in entries)) as progress:
+                make_slot = stack.enter_context(_cluster(plan, players)).slot if plan.ray else None
                 for engine, served in groupby(entries, key=lambda entry: entry.player.engine):
                     with engine if engine is not None else contextlib.nullcontext():
                         parts = [entry.part(progress.note) for entry in served]
-                        asyncio.run(_interruptible(play_parts(parts, concurrency=plan.concurrency)))
+                        work = play_parts(parts, concurrency=plan.concurrency, make_slot=make_slot)
+                        asyncio.run(_interruptible(work))
         except KeyboardInterrupt:
             interrupted = True
         except AgentFault as fault:
@@ -268,6 +272,26 @@ def _opened(
         price=price_of(player.name, prices) if player.is_model else None,
     ) as folder:
         yield _Entry(player, environment, folder, folder.remaining(episodes, retry_faulted=retry_faulted))
+
+
+def _cluster(plan: RunPlan, players: Sequence[Player]) -> RayCluster:
+    """Return the Ray cluster that plays the episodes.
+
+    Raises:
+        BadOption: A model is served on this machine alone.
+        MissingExtra: The package ``ray`` is missing.
+        SetupError: There is no cluster.
+    """
+    if any(player.engine is not None for player in players):
+        raise BadOption(
+            "--ray cannot be given with --launch: the engine listens on this machine alone. Start it by "
+            "itself, and give --model and --base-url"
+        )
+    from agentgym_gym.evaluate.on_ray import RayCluster  # noqa: PLC0415 - an extra
+
+    named = {player.plan.api_key_variable or "OPENAI_API_KEY" for player in players if player.is_model}
+    variables = {name: os.environ[name] for name in named if name in os.environ}
+    return RayCluster(str(plan.ray), concurrency=plan.concurrency, variables=variables)
 
 
 def _slug(name: str) -> str:

@@ -6,8 +6,9 @@ import contextlib
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from agentgym_gym._logging import logger
 from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate.episode import EpisodeInPlay
 from agentgym_gym.evaluate.sessions import OwnThread, Session, call_here
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
     from agentgym_gym.evaluate.sessions import Caller
 
-__all__ = ["Part", "episodes_of", "evaluate", "evaluate_async", "play_episode", "play_parts"]
+__all__ = [
+    "LocalSlot",
+    "Part",
+    "Slot",
+    "episodes_of",
+    "evaluate",
+    "evaluate_async",
+    "play_episode",
+    "play_parts",
+]
 
 T = TypeVar("T")
 
@@ -182,12 +192,15 @@ async def evaluate_async(
     return [found[episode] for episode in episodes]
 
 
-async def play_parts(parts: Iterable[Part], *, concurrency: int = 16) -> None:
+async def play_parts(
+    parts: Iterable[Part], *, concurrency: int = 16, make_slot: Callable[[Part], Slot] | None = None
+) -> None:
     """Play several agents or environments, one part after another, with no gap between them.
 
     Args:
         parts: What to play.
         concurrency: Episodes at once, from 1.
+        make_slot: Makes what plays one episode after another; by default in this process.
 
     Raises:
         BadOption: ``concurrency`` is less than 1.
@@ -201,7 +214,8 @@ async def play_parts(parts: Iterable[Part], *, concurrency: int = 16) -> None:
     queue = ((part, episode) for part in parts for episode in part.episodes)
     watch = _FaultsInARow(max(_FAULTS_IN_A_ROW, concurrency))
     first = list(_first(queue, concurrency))
-    workers = [asyncio.ensure_future(_work(job, queue, watch)) for job in first]
+    make_slot = make_slot or LocalSlot
+    workers = [asyncio.ensure_future(_work(job, queue, watch, make_slot)) for job in first]
     if not workers:
         return
     try:
@@ -237,16 +251,18 @@ def _first(queue: Iterator[_Job], most: int) -> Iterator[_Job]:
         yield job
 
 
-async def _work(job: _Job | None, queue: Iterator[_Job], watch: _FaultsInARow) -> None:
+async def _work(
+    job: _Job | None, queue: Iterator[_Job], watch: _FaultsInARow, make_slot: Callable[[Part], Slot]
+) -> None:
     """Play one episode after another, in one environment as long as they are of the same part."""
-    slot: _Slot | None = None
+    slot: Slot | None = None
     try:
         while job is not None:
             part, (task_id, sample) = job
             if slot is None or slot.part is not part:
                 if slot is not None:
                     await slot.close()
-                slot = _Slot(part)
+                slot = make_slot(part)
             record = await slot.play(task_id, sample)
             part.on_episode(record)
             watch.note(record)
@@ -258,8 +274,32 @@ async def _work(job: _Job | None, queue: Iterator[_Job], watch: _FaultsInARow) -
             await slot.close()
 
 
-class _Slot:
-    """An environment and an agent, in which one episode at a time is played."""
+class Slot(Protocol):
+    """An environment and an agent, in which one episode at a time is played.
+
+    Attributes:
+        part: What they are of.
+    """
+
+    part: Part
+
+    async def play(self, task_id: int, sample: int) -> EpisodeRecord:
+        """Play an episode.
+
+        Raises:
+            SetupError: It cannot be played without a change of set-up.
+        """
+
+    async def close(self) -> None:
+        """Close environment and agent."""
+
+
+class LocalSlot:
+    """A slot in this process.
+
+    Args:
+        part: What it is of.
+    """
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -268,6 +308,11 @@ class _Slot:
         self._agent: Agent | None = None
 
     async def play(self, task_id: int, sample: int) -> EpisodeRecord:
+        """Play an episode.
+
+        Raises:
+            SetupError: It cannot be played without a change of set-up.
+        """
         if self._session is None or self._agent is None:
             self._session = Session(await self._thread(self.part.make_env), self._thread)
             self._agent = await self._thread(self.part.make_agent)
@@ -276,14 +321,18 @@ class _Slot:
         return await EpisodeInPlay(self._session, self._agent, call).play(task_id, sample)
 
     async def close(self) -> None:
+        """Close environment and agent; an error of theirs is logged, as the episodes are over."""
         import asyncio  # noqa: PLC0415 - importing the library must be cheap
 
         closes = [getattr(self._agent, "close", None), None if self._session is None else self._session.close]
         try:
             for close in closes:
-                if close is not None:
-                    with contextlib.suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(self._thread(close), _CLOSE_SECONDS)
+                if close is None:
+                    continue
+                try:
+                    await asyncio.wait_for(self._thread(close), _CLOSE_SECONDS)
+                except Exception as error:  # noqa: BLE001 - another's code may raise anything
+                    logger.warning("closing failed after evaluation: %s: %s", type(error).__name__, error)
         finally:
             self._thread.stop()
 
