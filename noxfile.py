@@ -80,8 +80,8 @@ def train_demo(session: nox.Session) -> None:
 
 @nox.session
 def engines(session: nox.Session) -> None:
-    """Run the tests with the real `transformers serve`."""
-    _install_pinned(session, "engines", "transformers[serving]", "--editable", ".")
+    """Run the tests with the real `transformers serve`, and have it evaluated."""
+    _install_pinned(session, "engines", "transformers[serving]", "--editable", ".[eval,servers]")
     session.run("pytest", "-n0", "--durations=5", "tests/engines", *session.posargs)
 
 

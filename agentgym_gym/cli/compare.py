@@ -12,7 +12,7 @@ import typer
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym.cli.console import clean, out, print_json, print_pairs, print_table
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.permutation import DRAWS, ENUMERATED
+from agentgym_gym.evaluate.figures.permutation import DRAWS, ENUMERATED
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Comparison, Paired, Run

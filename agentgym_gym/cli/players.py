@@ -14,7 +14,7 @@ from agentgym_gym.evaluate.agents import Agent, maker_from
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.cli.plans import AgentPlan
-    from agentgym_gym.evaluate.chat_agent import ChatAgent
+    from agentgym_gym.evaluate.chat.agent import ChatAgent
     from agentgym_gym.evaluate.engines import Engine
 
 __all__ = ["Player", "players_of"]
@@ -80,8 +80,8 @@ class Player:
         }
 
     def _chat_agent(self, base_url: str | None) -> ChatAgent:
-        from agentgym_gym.evaluate.chat_agent import ChatAgent  # noqa: PLC0415 - not always needed
-        from agentgym_gym.evaluate.chat_prompt import ChatPrompt  # noqa: PLC0415 - likewise
+        from agentgym_gym.evaluate.chat.agent import ChatAgent  # noqa: PLC0415 - not always needed
+        from agentgym_gym.evaluate.chat.prompt import ChatPrompt  # noqa: PLC0415 - likewise
 
         plan = self.plan
         given: dict[str, Any] = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.cli.console import out, print_table
 
 if TYPE_CHECKING:
+    from agentgym_gym.evaluate.figures.metrics import Summary
     from agentgym_gym.evaluate.folder import RunFolder
-    from agentgym_gym.evaluate.metrics import Summary
 
 __all__ = ["print_results"]
 

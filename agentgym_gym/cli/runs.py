@@ -27,8 +27,8 @@ from agentgym_gym.cli.progress import Progress
 from agentgym_gym.cli.results import print_results
 from agentgym_gym.cli.sources import require_server
 from agentgym_gym.errors import AgentFault, BadOption
+from agentgym_gym.evaluate.figures.prices import price_of, read_prices
 from agentgym_gym.evaluate.folder import RunFolder
-from agentgym_gym.evaluate.prices import price_of, read_prices
 from agentgym_gym.evaluate.runner import Part, episodes_of, play_parts
 from agentgym_gym.evaluate.tasks import is_tasks
 
@@ -148,7 +148,6 @@ class _Entry:
 
     def part(self, on_episode: Callable[[EpisodeRecord], object]) -> Part:
         """Return it as the runner takes it."""
-
         make_agent = self.player.maker(self.environment.chosen.environment)
         served = getattr(make_agent(), "served", None)
 

@@ -12,14 +12,14 @@ An episode that a fault ended says nothing about the agent. It is counted, and i
 from __future__ import annotations
 
 from agentgym_gym.evaluate.agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
-from agentgym_gym.evaluate.chat_agent import ChatAgent
-from agentgym_gym.evaluate.chat_history import History
-from agentgym_gym.evaluate.chat_prompt import ChatPrompt
-from agentgym_gym.evaluate.compare import Comparison, Paired, compare_runs
-from agentgym_gym.evaluate.engines import Engine, checkpoints
+from agentgym_gym.evaluate.chat.agent import ChatAgent
+from agentgym_gym.evaluate.chat.history import History
+from agentgym_gym.evaluate.chat.prompt import ChatPrompt
+from agentgym_gym.evaluate.engines.engine import Engine, checkpoints
+from agentgym_gym.evaluate.figures.compare import Comparison, Paired, compare_runs
+from agentgym_gym.evaluate.figures.metrics import Summary, summarise
+from agentgym_gym.evaluate.figures.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate.folder import RunFolder
-from agentgym_gym.evaluate.metrics import Summary, summarise
-from agentgym_gym.evaluate.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, read_records
 from agentgym_gym.evaluate.reference_agent import ReferenceAgent
 from agentgym_gym.evaluate.rescore import DIVERGED, Difference, Rescored, ScoreRule, load_rule, rescore

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate.facts import git_state, versions
-from agentgym_gym.evaluate.metrics import Summary, counted, summarise
+from agentgym_gym.evaluate.figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate.records import EpisodeRecord, read_records
 from agentgym_gym.evaluate.runs import EPISODES, SUMMARY, counting
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from agentgym_gym.evaluate.prices import Price
+    from agentgym_gym.evaluate.figures.prices import Price
 
 __all__ = ["RunFolder"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import redact, scrub
 from agentgym_gym.errors import BadOption, MissingExtra, SetupError
-from agentgym_gym.evaluate.metrics import Summary, summarise
+from agentgym_gym.evaluate.figures.metrics import Summary, summarise
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentgym_gym.errors import SetupError
-from agentgym_gym.evaluate import engine_process
 from agentgym_gym.evaluate.engines import Engine
+from agentgym_gym.evaluate.engines import process as engine_process
 
 for needed in ("torch", "transformers", "openai", "uvicorn", "fastapi"):
     if importlib.util.find_spec(needed) is None:

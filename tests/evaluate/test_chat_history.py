@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent, ChatPrompt, History
-from agentgym_gym.evaluate.chat_thinking import without_thinking
+from agentgym_gym.evaluate.chat.thinking import without_thinking
 from fake_model import Lines, asked, call, completion, replies
 from fake_server import FakeServer, in_turn
 

@@ -13,7 +13,7 @@ from os.path import commonpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.evaluate.metrics import summarise
+from agentgym_gym.evaluate.figures.metrics import summarise
 from agentgym_gym.evaluate.runs import find_runs, read_run
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.by_task import TaskResult, by_task, mean
-from agentgym_gym.evaluate.intervals import Interval, bootstrap
-from agentgym_gym.evaluate.permutation import permutation_test
+from agentgym_gym.evaluate.figures.by_task import TaskResult, by_task, mean
+from agentgym_gym.evaluate.figures.intervals import Interval, bootstrap
+from agentgym_gym.evaluate.figures.permutation import permutation_test
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.runs import Run

@@ -14,15 +14,15 @@ import numpy as np
 from agentgym_gym._text import scrub, shown
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.agents import AgentReply
-from agentgym_gym.evaluate.chat_client import ChatClient, Outcome
-from agentgym_gym.evaluate.chat_history import Conversation, History, Message, estimate
-from agentgym_gym.evaluate.chat_prompt import ChatPrompt
-from agentgym_gym.evaluate.chat_server import ModelServer
-from agentgym_gym.evaluate.chat_thinking import without_thinking
+from agentgym_gym.evaluate.chat.client import ChatClient, Outcome
+from agentgym_gym.evaluate.chat.history import Conversation, History, Message, estimate
+from agentgym_gym.evaluate.chat.prompt import ChatPrompt
+from agentgym_gym.evaluate.chat.server import ModelServer
+from agentgym_gym.evaluate.chat.thinking import without_thinking
 from agentgym_gym.evaluate.records import StepRecord, env_id_of
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.chat_reply import Call, Completion
+    from agentgym_gym.evaluate.chat.reply import Call, Completion
 
 __all__ = ["ChatAgent", "request_seed"]
 

@@ -14,7 +14,7 @@ from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.tokens import Tokens
+    from agentgym_gym.evaluate.figures.tokens import Tokens
 
 __all__ = ["Price", "price_of", "read_prices"]
 

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._http.limits import Stats
-from agentgym_gym.evaluate.by_task import TaskResult, by_task, mean
-from agentgym_gym.evaluate.intervals import bootstrap, share_interval
-from agentgym_gym.evaluate.pass_at import Estimator, ks_up_to, over_tasks, pass_at_k, pass_hat_k
-from agentgym_gym.evaluate.tokens import Tokens, count_tokens
+from agentgym_gym.evaluate.figures.by_task import TaskResult, by_task, mean
+from agentgym_gym.evaluate.figures.intervals import bootstrap, share_interval
+from agentgym_gym.evaluate.figures.pass_at import Estimator, ks_up_to, over_tasks, pass_at_k, pass_hat_k
+from agentgym_gym.evaluate.figures.tokens import Tokens, count_tokens
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.prices import Price
+    from agentgym_gym.evaluate.figures.prices import Price
     from agentgym_gym.evaluate.records import EpisodeRecord
 
 __all__ = ["Solved", "Summary", "counted", "summarise"]
@@ -43,7 +43,7 @@ class Summary:
     """Counts and averages over episodes. An average over nothing is None, never 0.
 
     Averages are over the scored episodes. Intervals hold the true value 95 % of the time, see
-    `agentgym_gym.evaluate.intervals`.
+    `agentgym_gym.evaluate.figures.intervals`.
 
     Attributes:
         episodes: How many there are.

@@ -23,7 +23,7 @@ from agentgym_gym.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
-from agentgym_gym.evaluate.chat_reply import (
+from agentgym_gym.evaluate.chat.reply import (
     Completion,
     is_filtered,
     is_overflow,
@@ -32,8 +32,8 @@ from agentgym_gym.evaluate.chat_reply import (
     said,
     window,
 )
-from agentgym_gym.evaluate.chat_sending import SENT, enter, nothing
-from agentgym_gym.evaluate.chat_server import ModelServer, http_library, openai_package
+from agentgym_gym.evaluate.chat.sending import SENT, enter, nothing
+from agentgym_gym.evaluate.chat.server import ModelServer, http_library, openai_package
 
 __all__ = ["ChatClient", "Outcome"]
 

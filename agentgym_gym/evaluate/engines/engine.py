@@ -6,7 +6,7 @@
         ChatAgent(engine.model, base_url=engine.base_url)
 
 An engine listens on a free port of 127.0.0.1. It stops when it is told to, when this process ends, and when
-this process is killed: a small process between the two, `engine_process`, ends all that the engine started.
+this process is killed: a small process between the two, `process`, ends all that the engine started.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
 from agentgym_gym.errors import BadOption, SetupError
-from agentgym_gym.evaluate import engine_process
-from agentgym_gym.evaluate.checkpoints import checkpoints, model_folder
-from agentgym_gym.evaluate.engine_commands import (
+from agentgym_gym.evaluate.engines import process as engine_process
+from agentgym_gym.evaluate.engines.checkpoints import checkpoints, model_folder
+from agentgym_gym.evaluate.engines.commands import (
     Kind,
     check_arguments,
     command_line,

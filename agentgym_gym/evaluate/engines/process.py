@@ -1,6 +1,6 @@
 """Runs one command and ends all that it started: when told to, and when whoever told it has ended.
 
-``python engine_process.py GRACE COMMAND…`` is run by its path, with the standard library alone. It stops at
+``python process.py GRACE COMMAND…`` is run by its path, with the standard library alone. It stops at
 the end of its standard input, which is a pipe that nobody writes to: the system closes it however the other
 process ends. It stops on SIGTERM and SIGINT too, and when the command has ended by itself.
 

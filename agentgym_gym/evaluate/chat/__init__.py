@@ -1,0 +1,9 @@
+"""A model behind OpenAI's chat protocol as an agent."""
+
+from __future__ import annotations
+
+from agentgym_gym.evaluate.chat.agent import ChatAgent
+from agentgym_gym.evaluate.chat.history import History
+from agentgym_gym.evaluate.chat.prompt import ChatPrompt
+
+__all__ = ["ChatAgent", "ChatPrompt", "History"]

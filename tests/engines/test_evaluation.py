@@ -1,0 +1,83 @@
+"""`agentgym eval --launch transformers`: a tiny model plays all tasks of Maze on the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+
+import pytest
+
+for needed in ("torch", "transformers", "openai", "uvicorn", "fastapi", "typer", "rich"):
+    if importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed: nox -s engines", allow_module_level=True)
+
+import programs  # noqa: E402 - not before it is known that all is there
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    from verl_bridge.cpu.tiny import make_tiny
+
+    folder = make_tiny(tmp_path_factory.mktemp("tiny"), ["Find the goal. You are at 5, 6. move up"] * 20)
+    file = folder / "generation_config.json"
+    # Else transformers answers greedily at any temperature.
+    file.write_text(json.dumps({**json.loads(file.read_text()), "do_sample": True}))
+    return folder
+
+
+def evaluated(model, out, *more):
+    """Evaluate the model; return its records by task and sample."""
+    command = [sys.executable, "-m", "agentgym_gym", "eval", "Maze", "--launch", "transformers"]
+    command += ["--model-path", str(model), "--engine-arguments", "--device cpu", "--action-format", "bare"]
+    command += ["--max-turns", "2", "--max-tokens", "4", "--on-cut-reply", "play", "--concurrency", "16"]
+    environment = programs.environment(OPENAI_API_KEY="sk-not-for-an-engine")
+    done = programs.run(
+        [*command, "--out", str(out), *more],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (out / "episodes.jsonl").read_text("utf-8").splitlines()
+    return {(record["task_id"], record["sample"]): record for record in map(json.loads, lines)}
+
+
+def test_greedily_each_task_is_played_alike_again(model, tmp_path):
+    first = evaluated(model, tmp_path / "first", "--temperature", "0")
+    again = evaluated(model, tmp_path / "again", "--temperature", "0")
+    assert set(first) == {(task, 0) for task in range(25)}
+    for key, record in first.items():
+        assert record["agent_fault"] is None
+        assert [step["completion_tokens"] for step in record["steps"]] == [4, 4]
+        assert record["messages"] == again[key]["messages"]
+    summary = json.loads((tmp_path / "first" / "summary.json").read_text("utf-8"))
+    assert summary["run"]["agent_settings"]["engine"] == "transformers"
+    assert "sk-not-for-an-engine" not in json.dumps(summary)
+
+
+def test_samples_of_a_task_differ(model, tmp_path):
+    records = evaluated(model, tmp_path / "run", "--temperature", "1", "--samples", "4")
+    assert set(records) == {(task, sample) for task in range(25) for sample in range(4)}
+    said = [tuple(records[0, sample]["messages"][1]["content"] for sample in range(4))]
+    said += [tuple(records[task, 0]["messages"][1]["content"] for task in range(25))]
+    assert all(len(set(each)) > 1 for each in said)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))
+    assert (summary["samples"], summary["episodes"], summary["scored"]) == (4, 100, 100)
+    assert set(summary["pass_at"]) == {"1", "2", "4"}
+
+
+def test_a_checkpoint_that_cannot_be_loaded_plays_nothing(tmp_path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text('{"model_type": "of another world"}')
+    (tmp_path / "broken" / "model.safetensors").touch()
+    command = [sys.executable, "-m", "agentgym_gym", "eval", "Maze", "--launch", "transformers"]
+    command += ["--model-path", str(tmp_path / "bro*"), "--out", str(tmp_path / "run")]
+    done = programs.run(
+        command, env=programs.environment(), capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 2
+    assert "ended with status 1 before it answered" in " ".join(done.stderr.split())
+    assert not (tmp_path / "run" / "episodes.jsonl").exists()
