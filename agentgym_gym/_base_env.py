@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentgym_gym import catalogue
-from agentgym_gym._addresses import addresses
+from agentgym_gym._addresses import addresses, configured
 from agentgym_gym._episode import Episode
 from agentgym_gym._headers import configured_headers
 from agentgym_gym._http.late import drain
@@ -205,6 +205,15 @@ class BaseTextEnv:
     def tasks(self) -> Sequence[int]:
         """The task ids of the split."""
         return self._tasks
+
+    @property
+    def capacity(self) -> int | None:
+        """How many such environments the servers hold for this process at once; None for no limit."""
+        limits = (self._episode.wire.capacity, self._options.max_envs_per_server)
+        known = [limit for limit in limits if limit is not None]
+        if not known:
+            return None
+        return min(known) * max(1, len(configured(self.environment, self._server)))
 
     @property
     def servers(self) -> tuple[str, ...]:

@@ -108,6 +108,18 @@ class Style:
         return self.marked and self.pieces is not None and self.pieces.search(block) is not None
 
 
+# What shows where something is to be filled in, between brackets or tags: "<keywords>", "...", "query here".
+_SLOT = (
+    r"(?:search )?(?:query|keywords?|terms?|text|content|item|answer|words?|value|name|option|number|id|url"
+    r"|element|input|action)"
+)
+_PLACEHOLDER = re.compile(
+    rf"[\[>]\s*(?:\.{{2,}}|…|<[^<>]{{1,40}}>|your {_SLOT}"
+    rf"|(?:(?:insert|put|enter|type|write) )?(?:your |the )?{_SLOT}s? here)\s*(?:\]|</)",
+    re.IGNORECASE,
+)
+
+
 class Action(TemplateText):
     """A typed action: a text that an environment plays. Its docstring tells the agent what it does.
 
@@ -118,6 +130,11 @@ class Action(TemplateText):
 
     style: ClassVar[Style] = Style()
     aliases: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.style.verbatim and _PLACEHOLDER.search(text := str(self)):
+            raise BadArguments(f"{shown(text)} only shows where something is to be filled in")
 
     @classmethod
     def name(cls) -> str:

@@ -85,6 +85,12 @@ class _Environment:
             "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
         }
 
+    @property
+    def capacity(self) -> int | None:
+        """How many of it the servers hold at once; None for no limit."""
+        own = self._look(tools=False)
+        return own.capacity if isinstance(own, BaseTextEnv) else None
+
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return what a run keeps of the environment."""
         prompt = getattr(self._look(tools=tools), "system_prompt", None)
@@ -157,7 +163,8 @@ class _Entry:
                 self.folder.run["model_server"] = served()
             on_episode(record)
 
-        return Part(self.environment.maker(tools=self.player.uses_tools), make_agent, self.left, take)
+        make_env = self.environment.maker(tools=self.player.uses_tools)
+        return Part(make_env, make_agent, self.left, take, self.environment.capacity)
 
 
 def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool) -> None:

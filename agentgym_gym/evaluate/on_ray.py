@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.evaluate.records import EpisodeRecord
 
-__all__ = ["RayCluster"]
+__all__ = ["RayCluster", "RaySlot"]
 
 _SLOTS_EACH = 32
 """Slots in one process: an event loop serves more, and an oracle or a parser takes time of its own."""

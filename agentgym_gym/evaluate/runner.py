@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from agentgym_gym._logging import logger
 from agentgym_gym.errors import AgentFault, BadOption
@@ -24,6 +26,7 @@ __all__ = [
     "LocalSlot",
     "Part",
     "Slot",
+    "capacity_of",
     "episodes_of",
     "evaluate",
     "evaluate_async",
@@ -146,12 +149,14 @@ class Part:
         make_agent: Makes the agent, likewise.
         episodes: Task and sample of each episode.
         on_episode: Called with each record as soon as its episode is over.
+        at_most: The most episodes at once, where the environment's servers hold no more; None for no limit.
     """
 
     make_env: Callable[[], TextEnv]
     make_agent: Callable[[], Agent]
     episodes: Sequence[tuple[int, int]]
     on_episode: Callable[[EpisodeRecord], object]
+    at_most: int | None = None
 
 
 async def evaluate_async(
@@ -166,11 +171,12 @@ async def evaluate_async(
     """Play tasks, many at once.
 
     Args:
-        make_env: Makes an environment. `AsyncAgentGymEnv` is awaited; any other works in a thread.
+        make_env: Makes an environment. `AsyncAgentGymEnv` is awaited; any other works in a thread. The first
+            is asked how many its servers hold, and closed.
         make_agent: Makes an agent. As many are made as play at once.
         tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
         samples: Episodes of each task, from 1.
-        concurrency: Episodes at once, from 1.
+        concurrency: Episodes at once, from 1; fewer where the environment's servers hold no more.
         on_episode: Called with each record as soon as its episode is over.
 
     Returns:
@@ -188,8 +194,24 @@ async def evaluate_async(
         if on_episode is not None:
             on_episode(record)
 
-    await play_parts([Part(make_env, make_agent, episodes, take)], concurrency=concurrency)
+    part = Part(make_env, make_agent, episodes, take, await capacity_of(make_env))
+    await play_parts([part], concurrency=concurrency)
     return [found[episode] for episode in episodes]
+
+
+async def capacity_of(make_env: Callable[[], TextEnv]) -> int | None:
+    """Return how many environments of a kind can be held at once; None for no limit, or if it is not known.
+
+    Args:
+        make_env: Makes one, which is closed.
+    """
+    thread = OwnThread()
+    try:
+        session = Session(await thread(make_env), thread)
+        await session.close()
+    finally:
+        thread.stop()
+    return None if session.own is None else session.own.capacity
 
 
 async def play_parts(
@@ -211,11 +233,11 @@ async def play_parts(
 
     if concurrency < 1:
         raise BadOption(f"concurrency={concurrency} should be 1 or more")
-    queue = ((part, episode) for part in parts for episode in part.episodes)
+    jobs = _Jobs(parts)
     watch = _FaultsInARow(max(_FAULTS_IN_A_ROW, concurrency))
-    first = list(_first(queue, concurrency))
+    first = itertools.takewhile(bool, (jobs.take(None) for _ in range(concurrency)))
     make_slot = make_slot or LocalSlot
-    workers = [asyncio.ensure_future(_work(job, queue, watch, make_slot)) for job in first]
+    workers = [asyncio.ensure_future(_work(job, jobs, watch, make_slot)) for job in first]
     if not workers:
         return
     try:
@@ -242,31 +264,53 @@ class _Stopped(Exception):
         self.by = by
 
 
-_Job = tuple[Part, tuple[int, int]]
+class _Job(NamedTuple):
+    """An episode that is to be played."""
+
+    part: Part
+    task_id: int
+    sample: int
 
 
-def _first(queue: Iterator[_Job], most: int) -> Iterator[_Job]:
-    """Yield as many jobs as there are workers: where there are fewer, no worker is in want of one."""
-    for _, job in zip(range(most), queue, strict=False):
-        yield job
+class _Jobs:
+    """What is left to be played, part after part, with no more at once of a part than it allows."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._left = {id(part): (part, deque(part.episodes)) for part in parts}
+        self._workers: Counter[int] = Counter()  # that play a part, by its identity
+
+    def take(self, before: Part | None) -> _Job | None:
+        """Return the next episode for a worker; None where there is none for it.
+
+        Args:
+            before: The part that it played before, in whose environment it goes on while episodes are left.
+        """
+        if before is not None:
+            if self._left[id(before)][1]:
+                return _Job(before, *self._left[id(before)][1].popleft())
+            self._workers[id(before)] -= 1
+        for key, (part, episodes) in self._left.items():
+            if episodes and (part.at_most is None or self._workers[key] < part.at_most):
+                self._workers[key] += 1
+                return _Job(part, *episodes.popleft())
+        return None  # those who play what is left go on with it
 
 
 async def _work(
-    job: _Job | None, queue: Iterator[_Job], watch: _FaultsInARow, make_slot: Callable[[Part], Slot]
+    job: _Job | None, jobs: _Jobs, watch: _FaultsInARow, make_slot: Callable[[Part], Slot]
 ) -> None:
     """Play one episode after another, in one environment as long as they are of the same part."""
     slot: Slot | None = None
     try:
         while job is not None:
-            part, (task_id, sample) = job
-            if slot is None or slot.part is not part:
+            if slot is None or slot.part is not job.part:
                 if slot is not None:
                     await slot.close()
-                slot = make_slot(part)
-            record = await slot.play(task_id, sample)
-            part.on_episode(record)
+                slot = make_slot(job.part)
+            record = await slot.play(job.task_id, job.sample)
+            job.part.on_episode(record)
             watch.note(record)
-            job = next(queue, None)
+            job = jobs.take(job.part)
     except (KeyboardInterrupt, SystemExit) as stop:
         raise _Stopped(stop) from stop
     finally:

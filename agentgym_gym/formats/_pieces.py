@@ -197,17 +197,10 @@ class PieceReader:
         return None
 
 
-_PLACEHOLDER = re.compile(
-    r"[\[>]\s*(?:\.{2,}|…|<[^<>]{1,40}>|your [a-z ]{1,30}|[a-z ]{1,30} here)\s*(?:\]|</)", re.IGNORECASE
-)
-
-
 def _is_placeholder(action: Action, piece: str) -> bool:
     """Return whether an action that was read from a piece only shows how one is written."""
-    if "]" not in piece and "<" not in piece and piece.isascii():
-        return False
-    text = str(action)
-    return _PLACEHOLDER.search(text) is not None or ("<" in text and text == _usage(type(action)))
+    text = str(action) if "<" in piece else ""
+    return "<" in text and text == _usage(type(action))
 
 
 _usages: dict[type[Action], str] = {}  # filled at first use

@@ -3,11 +3,14 @@
 import asyncio
 import threading
 import time
+from collections import Counter
+from functools import partial
 
 import gymnasium
 import pytest
 
 from agentgym_gym.aio import AsyncAgentGymEnv
+from agentgym_gym.catalogue import find
 from agentgym_gym.errors import AgentFault, BadOption, ModelBusy, WrongServer
 from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.evaluate.runner import Part, play_parts
@@ -131,7 +134,7 @@ def test_what_blocks_has_a_thread_of_its_own():
     records = asyncio.run(evaluate_async(Slow, lambda: ScriptedAgent("go"), range(8), concurrency=8))
     assert time.monotonic() - before < 8 * 0.2
     assert [record.score for record in records] == [1.0] * 8
-    assert Slow.made == 8
+    assert Slow.made == 8 + 1
     deadline = time.monotonic() + 5
     while any(thread.name == "agentgym-evaluate" for thread in threading.enumerate()):
         assert time.monotonic() < deadline
@@ -151,6 +154,52 @@ def test_several_parts_follow_each_other(textcraft_url, env):
 
     asyncio.run(play_parts([part([1, 2]), part([]), part([3])], concurrency=5))
     assert sorted(record.task_id for record in found) == [1, 2, 3]
+
+
+def test_no_more_play_at_once_than_the_servers_hold(counted, monkeypatch):
+    server = counted()
+    monkeypatch.setattr(type(find("TextCraft").wire), "capacity", 2)
+    records = asyncio.run(
+        evaluate_async(
+            lambda: AsyncAgentGymEnv("TextCraft", server=server.url),
+            lambda: ScriptedAgent("Action: inventory"),
+            range(12),
+            concurrency=8,
+        )
+    )
+    assert (server.most, [record.fault for record in records]) == (2, [None] * 12)
+    env = AsyncAgentGymEnv("TextCraft", server=[server.url, f"{server.url}/b"], max_envs_per_server=1)
+    assert env.capacity == 2
+
+
+def test_who_finds_no_place_in_one_part_plays_the_next(textcraft_url, env):
+    playing, most = Counter(), Counter()
+
+    class Watched(Waiting):
+        def __init__(self, name):
+            super().__init__(self.wait)
+            self.name = name
+
+        async def wait(self):
+            playing[self.name] += 1
+            most[self.name] = max(most[self.name], playing[self.name])
+            await asyncio.sleep(0.02)
+            playing[self.name] -= 1
+
+    found = []
+    parts = [
+        Part(
+            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
+            partial(Watched, name),
+            [(task, 0) for task in range(10)],
+            found.append,
+            at_most,
+        )
+        for name, at_most in (("one", 1), ("many", None))
+    ]
+    asyncio.run(play_parts(parts, concurrency=5))
+    assert Counter(record.agent for record in found) == {"one": 10, "many": 10}
+    assert most == {"one": 1, "many": 4}
 
 
 class Failing:
