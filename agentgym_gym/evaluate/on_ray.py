@@ -14,10 +14,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import socket
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.errors import MissingExtra, SetupError
+from agentgym_gym.errors import AgentGymError, MissingExtra, SetupError
 from agentgym_gym.evaluate.runner import LocalSlot, Part
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ __all__ = ["RayCluster", "RaySlot"]
 
 _SLOTS_EACH = 32
 """Slots in one process: an event loop serves more, and an oracle or a parser takes time of its own."""
+
+_CONNECT_SECONDS = 10.0
 
 _TRIES = 3
 """How often an episode is begun, if the process that plays it dies."""
@@ -57,6 +60,7 @@ class RayCluster:
             import ray  # noqa: PLC0415 - an extra
         except ImportError:
             raise MissingExtra("A Ray cluster", extra="ray", module="ray") from None
+        _require_listener(address)
         self._ray = ray
         self._began = not ray.is_initialized()
         try:
@@ -99,14 +103,29 @@ class RayCluster:
         return error
 
     @property
-    def failed(self) -> type[Exception]:
-        """The error of what a process raised."""
-        error: type[Exception] = self._ray.exceptions.RayTaskError
-        return error
+    def failed(self) -> tuple[type[Exception], ...]:
+        """The errors of what a process raised, or could not do."""
+        found = self._ray.exceptions
+        return (found.RayTaskError, found.RaySystemError)
 
     def _new_host(self) -> Any:
         host = self._ray.remote(num_cpus=1, max_concurrency=4 * _SLOTS_EACH)(_Host)
         return host.remote(self._variables)
+
+
+def _require_listener(address: str) -> None:
+    """Look whether anything listens where a cluster should be: ray itself tries for minutes.
+
+    Raises:
+        SetupError: Nothing does.
+    """
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdecimal():
+        return  # "auto" and "local", which ray finds or starts
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise SetupError(f"there is no Ray cluster at {address!r:.200}: {error}") from None
 
 
 class RaySlot:
@@ -144,7 +163,14 @@ class RaySlot:
                 died = error
                 self._cluster.replace(self._number, host)
             except self._cluster.failed as error:
-                raise getattr(error, "cause", error) from None
+                cause = getattr(error, "cause", error)
+                if isinstance(cause, AgentGymError):
+                    raise cause from None
+                told = str(cause).strip().splitlines()
+                raise SetupError(
+                    f"this cannot be used on the Ray cluster: {told[0] if told else type(cause).__name__}. "
+                    "What environments and agents need must be installed on each of its machines"
+                ) from error
             else:
                 return record
         raise SetupError(f"the processes of the Ray cluster die: {died}") from died

@@ -10,18 +10,21 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="ray is not installed: nox -s verl-0.9 runs these tests")
 
+import programs  # noqa: E402
 from agentgym_gym import AsyncAgentGymEnv, find  # noqa: E402 - not before it is known that ray is there
 from agentgym_gym.env import AgentGymEnv  # noqa: E402
 from agentgym_gym.errors import BadOption, SetupError  # noqa: E402
 from agentgym_gym.evaluate import evaluate, load_oracle  # noqa: E402
 from agentgym_gym.evaluate.on_ray import RayCluster  # noqa: E402
 from agentgym_gym.evaluate.runner import Part, play_parts  # noqa: E402
+from ray_agents import Where  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def cluster():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        patch.setenv("PYTHONPATH", programs.environment()["PYTHONPATH"])  # by which its processes import ours
         with RayCluster("local", concurrency=40, variables={"OF_THE_TEST": "here"}) as cluster:
             yield cluster
 
@@ -31,26 +34,6 @@ def play(cluster, make_env, make_agent, tasks, concurrency=40):
     part = Part(make_env, make_agent, [(task, 0) for task in tasks], records.append)
     asyncio.run(play_parts([part], concurrency=concurrency, make_slot=cluster.slot))
     return sorted(records, key=lambda record: record.task_id)
-
-
-class Where:
-    """Says in which process it plays, and dies where it is told to."""
-
-    name = "where"
-
-    def __init__(self, folder=None):
-        self.folder = folder
-
-    async def reset(self, env, observation, info):
-        if self.folder is not None and info["task_id"] == 7:
-            try:
-                (self.folder / "died").touch(exist_ok=False)
-            except FileExistsError:
-                return
-            os._exit(1)
-
-    async def act(self, observation, info):
-        return f"Action: inventory {os.getpid()} {os.environ['OF_THE_TEST']}" if info["turn"] == 0 else None
 
 
 def test_it_plays_as_without_it(cluster, textcraft_url):
@@ -77,14 +60,23 @@ def test_a_process_that_dies_loses_no_episode(cluster, textcraft_url, tmp_path):
     assert all(record.scored for record in records)
 
 
+class NotThere(Where):
+    """An agent in a module that the processes cannot import."""
+
+
+def test_what_the_machines_cannot_import_is_told(cluster, textcraft_url):
+    make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
+    with pytest.raises(SetupError, match=r"cannot be used on the Ray cluster.*No module named"):
+        play(cluster, make_env, NotThere, [1])
+
+
 def test_a_mistake_in_the_set_up_is_told_as_without_it(cluster, textcraft_url):
     make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
     with pytest.raises(BadOption, match="no task 999"):
         play(cluster, make_env, Where, [999])
 
 
-def test_where_there_is_no_cluster(cluster):
-    if ray.is_initialized():
-        ray.shutdown()
-    with pytest.raises(SetupError, match=r"there is no Ray cluster at '127\.0\.0\.1:9'"):
-        RayCluster("127.0.0.1:9")
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9"])
+def test_where_there_is_no_cluster(address):
+    with pytest.raises(SetupError, match="there is no Ray cluster at"):
+        RayCluster(address)
