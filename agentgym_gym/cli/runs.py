@@ -29,7 +29,8 @@ from agentgym_gym.cli.sources import require_server
 from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate.figures.prices import price_of, read_prices
 from agentgym_gym.evaluate.folder import RunFolder
-from agentgym_gym.evaluate.runner import Part, episodes_of, play_parts
+from agentgym_gym.evaluate.runner import episodes_of, play_parts
+from agentgym_gym.evaluate.slots import Part
 from agentgym_gym.evaluate.tasks import is_tasks
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class _Environment:
         if plan.split is None and is_tasks(plan.tasks):
             self.split = self.chosen.evaluation_split()
         self.tasks = self.chosen.tasks(plan.tasks, self.split)
+        self._looked: dict[bool, Any] = {}  # another library's may take long to make
 
     def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
         """Return what makes the environment.
@@ -104,11 +106,12 @@ class _Environment:
 
     def _look(self, *, tools: bool) -> Any:
         """Return an environment to be asked, and not to be played."""
-        env = self.maker(tools=tools)()
-        own = env.unwrapped
-        if not isinstance(own, BaseTextEnv):
-            env.close()
-        return own
+        if tools not in self._looked:
+            env = self.maker(tools=tools)()
+            self._looked[tools] = own = env.unwrapped
+            if not isinstance(own, BaseTextEnv):
+                env.close()
+        return self._looked[tools]
 
     def _asked(self, *, tools: bool) -> dict[str, Any]:
         written = self.plan.action_format

@@ -127,7 +127,7 @@ def _run(run: Run, name: str, blocks: list[str]) -> dict[str, Any]:
         "env": run.env_id,
         "facts": _facts(run.facts),
         "system_prompt": _text(run.facts.get("system_prompt")),
-        "summary": _summary(run.records),
+        "summary": summarise(run.records).to_json(),
         "episodes": _episodes(run.records),
         "first_block": first_block,
         "starts": starts,
@@ -177,16 +177,6 @@ def _whose_fault(record: EpisodeRecord) -> str | None:
 
 def _whole(number: int) -> int | str:
     return number if abs(number) < _EXACT else str(number)
-
-
-def _summary(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
-    """Return the figures of a run; the agent's faults are counted here where they are not among them."""
-    counted: dict[str, int] = {}
-    for record in records:
-        if record.agent_fault is not None and record.fault is None:
-            kind = record.agent_fault.get("kind", "?")
-            counted[kind] = counted.get(kind, 0) + 1
-    return {"agent_faults": counted, **summarise(records).to_json()}
 
 
 def _facts(facts: Mapping[str, Any]) -> dict[str, Any]:
