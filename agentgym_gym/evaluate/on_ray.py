@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import AgentGymError, MissingExtra, SetupError
-from agentgym_gym.evaluate.runner import LocalSlot, Part
+from agentgym_gym.evaluate.slots import LocalSlot, Part
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -6,26 +6,22 @@ import contextlib
 import inspect
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from agentgym_gym._logging import logger
 from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate.episode import EpisodeInPlay
 from agentgym_gym.evaluate.sessions import OwnThread, Session, call_here
+from agentgym_gym.evaluate.slots import LocalSlot, Part
 
 if TYPE_CHECKING:
     import gymnasium
 
     from agentgym_gym.evaluate.agents import Agent
     from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
-    from agentgym_gym.evaluate.sessions import Caller
+    from agentgym_gym.evaluate.slots import Slot
 
 __all__ = [
-    "LocalSlot",
-    "Part",
-    "Slot",
     "capacity_of",
     "episodes_of",
     "evaluate",
@@ -36,7 +32,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-_CLOSE_SECONDS = 30.0  # for an environment and an agent that are not needed any more
 _FAULTS_IN_A_ROW = 20  # at least, of the agent: then something is wrong that stays so
 
 
@@ -137,26 +132,6 @@ def _completed(work: Coroutine[Any, Any, T], agent: Agent) -> T:
             f"the agent {agent.name} is awaited, and an event loop runs here: use evaluate_async()"
         )
     return asyncio.run(work)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One agent in one environment, as part of what `play_parts` plays.
-
-    Attributes:
-        make_env: Makes the environment, for one episode after another. `AsyncAgentGymEnv` is awaited; any
-            other works in a thread of its own.
-        make_agent: Makes the agent, likewise.
-        episodes: Task and sample of each episode.
-        on_episode: Called with each record as soon as its episode is over.
-        at_most: The most episodes at once, where the environment's servers hold no more; None for no limit.
-    """
-
-    make_env: Callable[[], TextEnv]
-    make_agent: Callable[[], Agent]
-    episodes: Sequence[tuple[int, int]]
-    on_episode: Callable[[EpisodeRecord], object]
-    at_most: int | None = None
 
 
 async def evaluate_async(
@@ -316,69 +291,6 @@ async def _work(
     finally:
         if slot is not None:
             await slot.close()
-
-
-class Slot(Protocol):
-    """An environment and an agent, in which one episode at a time is played.
-
-    Attributes:
-        part: What they are of.
-    """
-
-    part: Part
-
-    async def play(self, task_id: int, sample: int) -> EpisodeRecord:
-        """Play an episode.
-
-        Raises:
-            SetupError: It cannot be played without a change of set-up.
-        """
-
-    async def close(self) -> None:
-        """Close environment and agent."""
-
-
-class LocalSlot:
-    """A slot in this process.
-
-    Args:
-        part: What it is of.
-    """
-
-    def __init__(self, part: Part) -> None:
-        self.part = part
-        self._thread = OwnThread()
-        self._session: Session | None = None
-        self._agent: Agent | None = None
-
-    async def play(self, task_id: int, sample: int) -> EpisodeRecord:
-        """Play an episode.
-
-        Raises:
-            SetupError: It cannot be played without a change of set-up.
-        """
-        if self._session is None or self._agent is None:
-            self._session = Session(await self._thread(self.part.make_env), self._thread)
-            self._agent = await self._thread(self.part.make_agent)
-            self._thread.stop()  # it may not be needed any more, and starts again where it is
-        call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
-        return await EpisodeInPlay(self._session, self._agent, call).play(task_id, sample)
-
-    async def close(self) -> None:
-        """Close environment and agent; an error of theirs is logged, as the episodes are over."""
-        import asyncio  # noqa: PLC0415 - importing the library must be cheap
-
-        closes = [getattr(self._agent, "close", None), None if self._session is None else self._session.close]
-        try:
-            for close in closes:
-                if close is None:
-                    continue
-                try:
-                    await asyncio.wait_for(self._thread(close), _CLOSE_SECONDS)
-                except Exception as error:  # noqa: BLE001 - another's code may raise anything
-                    logger.warning("closing failed after evaluation: %s: %s", type(error).__name__, error)
-        finally:
-            self._thread.stop()
 
 
 class _FaultsInARow:

@@ -16,7 +16,8 @@ from agentgym_gym.env import AgentGymEnv  # noqa: E402
 from agentgym_gym.errors import BadOption, SetupError  # noqa: E402
 from agentgym_gym.evaluate import evaluate, load_oracle  # noqa: E402
 from agentgym_gym.evaluate.on_ray import RayCluster  # noqa: E402
-from agentgym_gym.evaluate.runner import Part, play_parts  # noqa: E402
+from agentgym_gym.evaluate.runner import play_parts  # noqa: E402
+from agentgym_gym.evaluate.slots import Part  # noqa: E402
 from ray_agents import Where  # noqa: E402
 
 
