@@ -28,6 +28,7 @@ from agentgym_gym.cli.options import (  # noqa: TC001 - typer reads them at run 
     MaxTurns,
     OnUnknown,
     Parser,
+    Split,
     Timeout,
 )
 from agentgym_gym.data import Division, Item, Recipe
@@ -90,9 +91,7 @@ def _rl(
             "is configured where the training runs. With several environments say for which, and repeat it.",
         ),
     ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
-    ] = None,
+    split: Split = None,
     action_format: ActionFormat = None,
     parser: Parser = None,
     on_unknown: OnUnknown = None,

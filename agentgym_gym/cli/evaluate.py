@@ -16,6 +16,7 @@ from agentgym_gym.cli.options import (
     MaxTurns,
     OnUnknown,
     Parser,
+    Server,
     Timeout,
     headers_of,
 )
@@ -90,12 +91,7 @@ def evaluate(
             rich_help_panel=_RUN,
         ),
     ] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            help="URL of the server, or several with commas; by default the variable, else a local one."
-        ),
-    ] = None,
+    server: Server = None,
     split: Annotated[
         str | None,
         typer.Option(

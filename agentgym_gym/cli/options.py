@@ -11,7 +11,17 @@ from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import FormatName
 from agentgym_gym.errors import BadOption
 
-__all__ = ["ActionFormat", "Header", "MaxTurns", "OnUnknown", "Parser", "Timeout", "headers_of"]
+__all__ = [
+    "ActionFormat",
+    "Header",
+    "MaxTurns",
+    "OnUnknown",
+    "Parser",
+    "Server",
+    "Split",
+    "Timeout",
+    "headers_of",
+]
 
 ActionFormat = Annotated[
     FormatName | None,
@@ -52,6 +62,18 @@ Header = Annotated[
         help="An HTTP header for the server, such as a token; repeat it for several. Others on this machine "
         "may see it in the list of processes: the variable AGENTGYM_<NAME>_HEADERS, a JSON object, hides it.",
     ),
+]
+
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        help="URL of the server, or several with commas; by default the variable, else a local one."
+    ),
+]
+
+Split = Annotated[
+    str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
 ]
 
 

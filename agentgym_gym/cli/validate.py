@@ -15,7 +15,17 @@ from agentgym_gym._text import redact
 from agentgym_gym.catalogue import environments
 from agentgym_gym.cli.console import clean, err, out, print_json, print_table
 from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, Name, json_object, resolve
-from agentgym_gym.cli.options import ActionFormat, Header, MaxTurns, OnUnknown, Parser, Timeout, headers_of
+from agentgym_gym.cli.options import (
+    ActionFormat,
+    Header,
+    MaxTurns,
+    OnUnknown,
+    Parser,
+    Server,
+    Split,
+    Timeout,
+    headers_of,
+)
 from agentgym_gym.cli.sources import require_server
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import BadOption
@@ -41,15 +51,8 @@ def validate(
             "of WebArena; by default the oracle, where there is one.",
         ),
     ] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            help="URL of the server, or several with commas; by default the variable, else a local one."
-        ),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
-    ] = None,
+    server: Server = None,
+    split: Split = None,
     action_format: ActionFormat = None,
     parser: Parser = None,
     on_unknown: OnUnknown = None,
