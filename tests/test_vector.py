@@ -165,7 +165,7 @@ def test_a_dead_server_ends_one_episode_and_the_others_go_on(textcraft_url, sile
     envs.envs[1]._server = silent_url
     began = time.monotonic()
     observations, infos = envs.reset(options={"task_id": 4})
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert list(infos["_fault"]) == [False, True, False]
     assert infos["fault"]["kind"][1] == "ServerTimeout"
     assert "could not be reset" in observations[1]

@@ -186,7 +186,7 @@ def test_no_server_can_stretch_the_time_limit(serve, answer, stage):
     began = time.monotonic()
     with pytest.raises(errors.ServerTimeout):
         driver.run(call(server, stage))
-    assert time.monotonic() - began < 1.5  # each of these would go on for two seconds
+    assert time.monotonic() - began < 10  # each of these would go on for twenty seconds
     assert len(server.requests) == 1
 
 
@@ -357,7 +357,7 @@ def test_a_wait_beyond_the_time_limit_is_not_begun(serve):
     began = time.monotonic()
     with pytest.raises(errors.ServerError, match="429"):
         driver.run(call(server))
-    assert (len(server.requests), time.monotonic() - began < 2) == (1, True)
+    assert (len(server.requests), time.monotonic() - began < 5) == (1, True)
 
 
 @everywhere

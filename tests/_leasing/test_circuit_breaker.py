@@ -161,7 +161,7 @@ def test_many_threads_are_not_held_up_by_a_dead_server(silent_url):
         thread.start()
     for thread in threads:
         thread.join()
-    assert time.monotonic() - began < 4  # not 16 seconds
+    assert time.monotonic() - began < 8  # not 16 seconds
 
 
 def looked_up(monkeypatch, answer):

@@ -22,18 +22,23 @@ AGENTGYM_MAZE = "agentgym_gym:agentgym/Maze-v0"
 
 
 class Returns(gymnasium.Env):
-    """Fails until a moment on the clock, by a `make`, a reset or a step; then pays 1 and ends."""
+    """Fails for some seconds from its first call on, by a `make`, a reset or a step; then pays 1 and ends."""
 
     observation_space = gymnasium.spaces.Text(9)
     action_space = gymnasium.spaces.Text(9)
-    back_at: ClassVar[float] = 0.0
+    away: ClassVar[float] = 0.0
+    back_at: ClassVar[float | None] = None
 
     def __init__(self, stage="reset", server=None, error=RuntimeError):
         self.stage, self.error = stage, error
         self._meet("make")
 
     def _meet(self, stage):
-        if stage == self.stage and time.monotonic() < self.back_at:
+        if stage != self.stage:
+            return
+        if self.back_at is None:
+            type(self).back_at = time.monotonic() + self.away
+        if time.monotonic() < self.back_at:
             raise self.error(f"no answer at {stage}")
 
     def reset(self, *, seed=None, options=None):
@@ -48,6 +53,11 @@ class Returns(gymnasium.Env):
 
 class Permanent(ConnectionError):
     transient = False
+
+
+def away_for(monkeypatch, seconds):
+    monkeypatch.setattr(Returns, "away", seconds)
+    monkeypatch.setattr(Returns, "back_at", None)
 
 
 gymnasium.register("bridge/Returns-v0", Returns)
@@ -80,7 +90,7 @@ async def played(task, budget):
 @pytest.mark.parametrize("stage", ["make", "reset", "step"])
 @pytest.mark.parametrize("error", [RuntimeError, ConnectionError])
 def test_an_environment_that_comes_back_within_the_budget_is_played(monkeypatch, stage, error):
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 0.1)
+    away_for(monkeypatch, 0.5)
     task = Task(RETURNS, {"stage": stage, "error": error}, {"task": 7}, seed=3)
     episode, seen = asyncio.run(played(task, budget=10))
     assert episode.fault is None
@@ -95,17 +105,17 @@ def test_what_comes_back_at_the_very_end_of_the_budget_is_met(monkeypatch):
     """The last try is made when the budget ends, however long the waits have grown."""
     monkeypatch.setattr(replays, "FIRST_WAIT", 30.0)
     monkeypatch.setattr(replays, "MAX_WAIT", 30.0)
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 0.2)
+    away_for(monkeypatch, 0.2)
     episode, seen = asyncio.run(played(Task(RETURNS), budget=0.4))
     assert episode.fault is None
     assert len(seen) == 2
 
 
 def test_what_stays_away_is_left_out_when_the_budget_is_used_up(monkeypatch, caplog):
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 60)
+    away_for(monkeypatch, 60)
     began = time.monotonic()
     episode, seen = asyncio.run(played(Task(RETURNS), budget=0.3))
-    assert 0.3 <= time.monotonic() - began < 2
+    assert 0.3 <= time.monotonic() - began < 20
     assert episode.fault == {"kind": "RuntimeError", "message": "no answer at reset"}
     assert episode.record()["replays"] == len(seen) - 1 >= 3
     assert "The episode is left out after" in caplog.records[-1].message
@@ -129,7 +139,7 @@ def test_the_waits_grow_up_to_a_limit_and_differ(monkeypatch):
 
     monkeypatch.setattr(replays, "FIRST_WAIT", 1.0)
     monkeypatch.setattr(replays, "MAX_WAIT", 6.0)
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 60)
+    away_for(monkeypatch, 60)
     asyncio.run(work())
     for place, longest in enumerate([1, 2, 4, 6, 6, 6]):
         those = waits[place::6]
@@ -138,7 +148,7 @@ def test_the_waits_grow_up_to_a_limit_and_differ(monkeypatch):
 
 
 def test_no_budget_is_no_replay(monkeypatch):
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 60)
+    away_for(monkeypatch, 60)
     episode, seen = asyncio.run(played(Task(RETURNS), budget=0))
     assert episode.fault is not None
     assert len(seen) == 1
@@ -156,7 +166,7 @@ def test_no_budget_is_no_replay(monkeypatch):
     ids=str,
 )
 def test_what_waiting_does_not_mend_is_not_waited_for(monkeypatch, task, kind, caplog):
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 60)
+    away_for(monkeypatch, 60)
     episode, seen = asyncio.run(played(task, budget=60))
     assert episode.fault["kind"] == kind
     assert len(seen) == 1
@@ -187,7 +197,7 @@ def test_a_fault_in_the_info_may_say_that_it_stays(monkeypatch):
 
 def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
     monkeypatch.setattr(replays, "LOG_SECONDS", 0.3)
-    monkeypatch.setattr(Returns, "back_at", time.monotonic() + 0.4)
+    away_for(monkeypatch, 0.4)
 
     async def work():
         server = "http://someone:secret@127.0.0.1:9"

@@ -201,7 +201,7 @@ def test_an_engine_that_does_not_answer_in_time_is_stopped(behaviour, fake, mode
     begun = time.monotonic()
     with pytest.raises(SetupError, match=r"vllm did not answer within 0\.4 s\. .*\nloading the model"):
         Engine("vllm", model, start_seconds=0.4).start()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert len(fake.started()) == 1
 
 

@@ -6,12 +6,12 @@ import contextlib
 import itertools
 import json
 import re
-import time
 
 import pytest
 
 from agentgym_gym import FORMATS, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
+from clock import cpu_seconds
 from every_format import ENVIRONMENTS, THOROUGH, each_environment, read
 
 # In a plain `pytest` the time that reading takes is looked at in two formats, but for the first environment.
@@ -90,13 +90,6 @@ def placed(environment, action_format, family, size):
     yield reply.replace(str(action), f"{action} {long} {action}")
 
 
-def seconds(function, arguments) -> float:
-    began = time.process_time()
-    for argument in arguments:
-        function(argument)
-    return time.process_time() - began
-
-
 def assert_linear(function, make, name, *, sizes=(1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20)):
     """Check that four times the text takes at most eight times as long, from a few kilobytes on.
 
@@ -108,10 +101,12 @@ def assert_linear(function, make, name, *, sizes=(1 << 12, 1 << 14, 1 << 16, 1 <
     for size in sizes:
         arguments = list(make(size))
         allowed = max(floor, min(bound, 8 * before))
-        spent = seconds(function, arguments)
-        if spent > allowed:
-            # Once may have been bad luck. The best of some is what the code takes.
-            spent = min(spent, *(seconds(function, arguments) for _ in range(3)))
+
+        def all_of_them(arguments=arguments):
+            for argument in arguments:
+                function(argument)
+
+        spent = cpu_seconds(all_of_them, allowed)
         assert spent <= allowed, f"{name!r}: {spent:.3f} s at {size} characters, {before:.3f} s at a quarter"
         before = spent
 

@@ -218,7 +218,7 @@ def never(connection: Connection) -> None:
     connection.hang_up()
 
 
-def dripping(head: bytes, drop: bytes, *, seconds: float = 2) -> Callable[[Connection], None]:
+def dripping(head: bytes, drop: bytes, *, seconds: float = 20) -> Callable[[Connection], None]:
     """Return an answer that sends its head and then a drop every 50 ms, for some seconds."""
 
     def answer(connection: Connection) -> None:
