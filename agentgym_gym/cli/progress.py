@@ -14,7 +14,6 @@ from agentgym_gym.cli.console import err
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from agentgym_gym.evaluate.folder import RunFolder
     from agentgym_gym.evaluate.records import EpisodeRecord
 
 __all__ = ["Progress"]
@@ -27,12 +26,12 @@ class Progress:
     time that is left.
 
     Args:
-        folders: The folders of the run, with what was played before.
-        left: How many episodes are left.
+        before: What was played before.
+        left: How many episodes are left; None where it is not known.
+        success: Whether the success so far is shown.
     """
 
-    def __init__(self, folders: Sequence[RunFolder], left: int) -> None:
-        before = [record for folder in folders for record in folder.records]
+    def __init__(self, before: Sequence[EpisodeRecord], left: int | None, *, success: bool = True) -> None:
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -43,7 +42,9 @@ class Progress:
             disable=not err.is_terminal,
         )
         played = sum(1 for record in before if record.scored)
-        self._task = self._bar.add_task("episodes", total=left + played, completed=played, said="")
+        total = None if left is None else left + played
+        self._task = self._bar.add_task("episodes", total=total, completed=played, said="")
+        self._success = success
         self._solved = self._told = self._faults = self._tokens = 0
         self._began = time.monotonic()
         for record in before:
@@ -71,7 +72,7 @@ class Progress:
 
     def _said(self) -> str:
         said: list[Any] = []
-        if self._told:
+        if self._told and self._success:
             said.append(f"success {self._solved / self._told:.2f}")
         if self._faults:
             said.append(f"faults {self._faults}")

@@ -6,144 +6,34 @@ import asyncio
 import contextlib
 import os
 import re
-import signal
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from agentgym_gym._base_env import BaseTextEnv
-from agentgym_gym._http.limits import DEFAULT_TIMEOUT
-from agentgym_gym._options import EnvOptions
-from agentgym_gym._text import redact
 from agentgym_gym.cli.console import ERROR, err, report
-from agentgym_gym.cli.names import Chosen, resolve
+from agentgym_gym.cli.environments import PlannedEnvironment
+from agentgym_gym.cli.interrupts import INTERRUPTED, interruptible
 from agentgym_gym.cli.players import Player, players_of
 from agentgym_gym.cli.progress import Progress
 from agentgym_gym.cli.results import print_results
-from agentgym_gym.cli.sources import require_server
 from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate.figures.prices import price_of, read_prices
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.runner import episodes_of, play_parts
 from agentgym_gym.evaluate.slots import Part
-from agentgym_gym.evaluate.tasks import is_tasks
 
 if TYPE_CHECKING:
-    from agentgym_gym.cli.plans import EnvironmentPlan, RunPlan
+    from agentgym_gym.cli.plans import RunPlan
     from agentgym_gym.evaluate.on_ray import RayCluster
-    from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
+    from agentgym_gym.evaluate.records import EpisodeRecord
 
 __all__ = ["play"]
 
-_INTERRUPTED = 130  # the status a shell gives a command that Ctrl-C ended
 _FILES = 256  # that are open beside the connections
-
-
-class _Environment:
-    """One environment of a run.
-
-    Args:
-        plan: What was asked for.
-        headers: HTTP headers for its server.
-    """
-
-    def __init__(self, plan: EnvironmentPlan, headers: Mapping[str, str]) -> None:
-        self.plan = plan
-        self.chosen: Chosen = resolve(plan.id)
-        self._headers = headers
-        self.split = plan.split
-        if plan.split is None and is_tasks(plan.tasks):
-            self.split = self.chosen.evaluation_split()
-        self.tasks = self.chosen.tasks(plan.tasks, self.split)
-        self._looked: dict[bool, Any] = {}  # another library's may take long to make
-
-    def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
-        """Return what makes the environment.
-
-        Args:
-            tools: Whether actions are tool calls, as far as no other format was asked for.
-        """
-        return self.chosen.maker(self.plan.env_kwargs, self._asked(tools=tools), self.plan.max_turns)
-
-    @cached_property
-    def servers(self) -> Mapping[str, Any]:
-        """What is known of the servers; one of its own is started here.
-
-        Raises:
-            NoServer: None answers, or all are another environment's: now, and not by a folder full of faults.
-        """
-        environment, own = self.chosen.environment, self._look(tools=False)
-        if environment is None or not isinstance(own, BaseTextEnv):
-            return {}
-        probes = require_server(environment, own.servers, self._headers)
-        return {
-            "server": [redact(url) for url in own.servers],
-            "server_says": [found.answers for found in probes],
-            "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
-        }
-
-    @property
-    def capacity(self) -> int | None:
-        """How many of it the servers hold at once; None for no limit."""
-        own = self._look(tools=False)
-        return own.capacity if isinstance(own, BaseTextEnv) else None
-
-    def facts(self, *, tools: bool) -> dict[str, Any]:
-        """Return what a run keeps of the environment."""
-        prompt = getattr(self._look(tools=tools), "system_prompt", None)
-        return {
-            "env_id": self.chosen.id,
-            "tasks": self.plan.tasks,
-            "options": self._options(tools=tools),
-            "system_prompt": prompt if isinstance(prompt, str) else None,
-            **self.servers,
-        }
-
-    def _look(self, *, tools: bool) -> Any:
-        """Return an environment to be asked, and not to be played."""
-        if tools not in self._looked:
-            env = self.maker(tools=tools)()
-            self._looked[tools] = own = env.unwrapped
-            if not isinstance(own, BaseTextEnv):
-                env.close()
-        return self._looked[tools]
-
-    def _asked(self, *, tools: bool) -> dict[str, Any]:
-        written = self.plan.action_format
-        if tools and written is None and self.chosen.environment is not None:
-            written = "tool_calls"
-        return {
-            "split": self.plan.split,
-            "action_format": written,
-            "parser": self.plan.parser,
-            "on_unknown": self.plan.on_unknown,
-            "server": self.plan.server,
-            "timeout": self.plan.timeout,
-            "headers": self._headers or None,
-        }
-
-    def _options(self, *, tools: bool) -> dict[str, Any]:
-        """Return what the episodes depend on: a run is gone on with by the same alone."""
-        environment, more, turns = self.chosen.environment, self.plan.env_kwargs, self.plan.max_turns
-        public = {name: value for name, value in more.items() if name not in {"headers", "server"}}
-        if environment is None:
-            return {"max_turns": turns, **public}
-        shown = {
-            name: getattr(EnvOptions, name) if value is None else value
-            for name, value in self._asked(tools=tools).items()
-            if name not in {"server", "timeout", "headers"}
-        }
-        return {
-            **shown,
-            "split": self.split,
-            "max_turns": environment.max_turns if turns is None else turns or None,
-            **public,
-        }
 
 
 @dataclass(frozen=True)
@@ -151,7 +41,7 @@ class _Entry:
     """One agent in one environment, with the folder of their run."""
 
     player: Player
-    environment: _Environment
+    environment: PlannedEnvironment
     folder: RunFolder
     left: Sequence[tuple[int, int]]
 
@@ -167,7 +57,7 @@ class _Entry:
             on_episode(record)
 
         make_env = self.environment.maker(tools=self.player.uses_tools)
-        return Part(make_env, make_agent, self.left, take, self.environment.capacity)
+        return Part(make_env, make_agent, self.left, take, self.environment.places)
 
 
 def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool) -> None:
@@ -179,7 +69,7 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
         resume: Whether runs that are in the folders are gone on with.
         retry_faulted: Whether their episodes that a fault ended are played anew.
     """
-    environments = [_Environment(each, headers) for each in plan.environments]
+    environments = [PlannedEnvironment(each, headers) for each in plan.environments]
     players = players_of(plan.agents, plan.seed)
     how = {
         "several": len(environments) * len(players) > 1,
@@ -195,14 +85,15 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
             for environment in environments
         ]
         _allow_connections(plan.concurrency)
+        before = [record for entry in entries for record in entry.folder.records]
         try:
-            with Progress([entry.folder for entry in entries], sum(len(e.left) for e in entries)) as progress:
+            with Progress(before, sum(len(entry.left) for entry in entries)) as progress:
                 make_slot = stack.enter_context(_cluster(plan, players)).slot if plan.ray else None
                 for engine, served in groupby(entries, key=lambda entry: entry.player.engine):
                     with engine if engine is not None else contextlib.nullcontext():
                         parts = [entry.part(progress.note) for entry in served]
                         work = play_parts(parts, concurrency=plan.concurrency, make_slot=make_slot)
-                        asyncio.run(_interruptible(work))
+                        asyncio.run(interruptible(work))
         except KeyboardInterrupt:
             interrupted = True
         except AgentFault as fault:
@@ -213,48 +104,17 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
         raise typer.Exit(ERROR)
     if interrupted:
         err.print("Interrupted; --resume goes on from here.")
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
     summaries = [entry.folder.summary for entry in entries]
     if any(summary.episodes for summary in summaries) and not any(summary.scored for summary in summaries):
         raise typer.Exit(1)
-
-
-async def _interruptible(work: Coroutine[Any, Any, None]) -> None:
-    """Await something, and have Ctrl-C cancel it rather than break into the midst of a callback.
-
-    A second Ctrl-C ends the program as usual.
-
-    Raises:
-        KeyboardInterrupt: It was cancelled so.
-    """
-    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
-    interrupted = False
-
-    def interrupt() -> None:
-        nonlocal interrupted
-        interrupted = True
-        task.cancel()
-        loop.remove_signal_handler(signal.SIGINT)
-
-    # Not on every system, and in the main thread alone.
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        loop.add_signal_handler(signal.SIGINT, interrupt)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if interrupted:
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.remove_signal_handler(signal.SIGINT)
 
 
 @contextlib.contextmanager
 def _opened(
     plan: RunPlan,
     player: Player,
-    environment: _Environment,
+    environment: PlannedEnvironment,
     *,
     several: bool,
     resume: bool,

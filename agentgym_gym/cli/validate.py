@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agentgym_gym import evaluate as evaluation
-from agentgym_gym._text import redact
 from agentgym_gym.catalogue import environments
-from agentgym_gym.cli.console import clean, err, out, print_json, print_table
-from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, Name, json_object, resolve
+from agentgym_gym.cli.console import clean, out, print_json, print_table
+from agentgym_gym.cli.environments import PlannedEnvironment
+from agentgym_gym.cli.interrupts import interruptible
+from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, Name, find_modules_here, json_object
 from agentgym_gym.cli.options import (
     ActionFormat,
     Header,
@@ -26,9 +26,10 @@ from agentgym_gym.cli.options import (
     Timeout,
     headers_of,
 )
-from agentgym_gym.cli.sources import require_server
-from agentgym_gym.env import AgentGymEnv
+from agentgym_gym.cli.plans import EnvironmentPlan
+from agentgym_gym.cli.progress import Progress
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate.agents import maker_from
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.names import Chosen
@@ -47,8 +48,8 @@ def validate(
         str | None,
         typer.Option(
             metavar="AGENT",
-            help="Who plays the known solutions: oracle, or replay:PATH, a kept run that won or task files "
-            "of WebArena; by default the oracle, where there is one.",
+            help="Who plays the known solutions: oracle; replay:PATH, a kept run that won or task files of "
+            "WebArena; or MODULE:NAME of your own. By default the oracle, where there is one.",
         ),
     ] = None,
     server: Server = None,
@@ -60,6 +61,7 @@ def validate(
     timeout: Timeout = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Episodes at once.")] = 16,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Folder for the episodes; by default they are not kept.")
     ] = None,
@@ -73,56 +75,53 @@ def validate(
     """
     if resume and out_ is None:
         raise BadOption("--resume goes on with a folder: name it by --out")
-    chosen, headers, more = resolve(name), headers_of(header), json_object(env_kwargs)
-    options: dict[str, Any] = {
-        "split": split,
-        "action_format": action_format,
-        "parser": parser,
-        "on_unknown": on_unknown,
-    }
-    asked = {**options, "server": server, "timeout": timeout, "headers": headers or None}
-    env = chosen.make(more, asked, max_turns)
-    with contextlib.closing(env):
-        player = _gold(chosen, gold)
-        wanted = chosen.tasks(tasks, split)
-        public = {key: value for key, value in more.items() if key not in {"headers", "server"}}
-        facts: dict[str, Any] = {
-            "tasks": tasks,
-            "seed": 0,
-            "options": {**options, "max_turns": max_turns, **public},
-        }
-        own = env.unwrapped
-        if chosen.environment is not None and isinstance(own, AgentGymEnv):
-            facts["server"] = [redact(url) for url in own.servers]
-            require_server(chosen.environment, own.servers, headers)
-        with _progress() as on_episode:
-            found = evaluation.validate(
-                env, player, wanted, folder=out_, facts=facts, resume=resume, on_episode=on_episode
-            )
+    plan = EnvironmentPlan(
+        id=name,
+        tasks=tasks,
+        split=split,
+        server=server,
+        action_format=action_format,
+        parser=parser,
+        on_unknown=on_unknown,
+        max_turns=max_turns,
+        timeout=timeout,
+        env_kwargs=json_object(env_kwargs),
+    )
+    environment = PlannedEnvironment(plan, headers_of(header), any_split=True)
+    make_gold = _gold(environment.chosen, gold)
+    facts = {**environment.facts(tools=False), "seed": 0, "samples": 1, "concurrency": concurrency}
+    with Progress((), None, success=False) as progress:
+        work = evaluation.validate(
+            environment.maker(tools=False),
+            make_gold,
+            environment.tasks,
+            concurrency=concurrency,
+            folder=out_,
+            facts=facts,
+            resume=resume,
+            on_episode=progress.note,
+        )
+        found = asyncio.run(interruptible(work))
     if json:
         print_json(found.to_json())
     else:
-        _print(found, chosen, out_)
+        _print(found, environment.chosen, out_)
     raise typer.Exit(0 if found.passed else 1)
 
 
-def _gold(chosen: Chosen, gold: str | None) -> Agent | None:
+def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:
+    """Return what makes the agent that knows the solutions; None where there is none.
+
+    Raises:
+        BadOption: It is not one that knows them.
+    """
     known = chosen.environment is not None and chosen.environment.oracle is not None
     if gold is None and not known:
         return None
-    agent = evaluation.agent_from(gold or "oracle", chosen.environment)
-    if isinstance(agent, evaluation.RandomAgent):
-        raise BadOption("--gold random knows no solution; it is oracle or replay:PATH")
-    return agent
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[EpisodeRecord], None]]:
-    """Show on standard error how many episodes are over, where that is a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
-        bar = progress.add_task("episodes", total=None)
-        yield lambda _: progress.advance(bar)
+    if gold == "random":
+        raise BadOption("--gold random knows no solution; it is oracle, replay:PATH or MODULE:NAME")
+    find_modules_here()
+    return maker_from(gold or "oracle", chosen.environment)
 
 
 def _print(found: Validation, chosen: Chosen, folder: Path | None) -> None:

@@ -6,13 +6,13 @@ import contextlib
 import inspect
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate.episode import EpisodeInPlay
 from agentgym_gym.evaluate.sessions import OwnThread, Session, call_here
-from agentgym_gym.evaluate.slots import LocalSlot, Part
+from agentgym_gym.evaluate.slots import LocalSlot, Part, Places
 
 if TYPE_CHECKING:
     import gymnasium
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate.slots import Slot
 
 __all__ = [
-    "capacity_of",
     "episodes_of",
     "evaluate",
     "evaluate_async",
+    "looked_at",
     "play_episode",
     "play_parts",
 ]
@@ -169,24 +169,29 @@ async def evaluate_async(
         if on_episode is not None:
             on_episode(record)
 
-    part = Part(make_env, make_agent, episodes, take, await capacity_of(make_env))
+    async with looked_at(make_env) as env:
+        places = Places.of(env)
+    part = Part(make_env, make_agent, episodes, take, places)
     await play_parts([part], concurrency=concurrency)
     return [found[episode] for episode in episodes]
 
 
-async def capacity_of(make_env: Callable[[], TextEnv]) -> int | None:
-    """Return how many environments of a kind can be held at once; None for no limit, or if it is not known.
+@contextlib.asynccontextmanager
+async def looked_at(make_env: Callable[[], TextEnv]) -> AsyncIterator[TextEnv]:
+    """Make an environment that is asked and not played, and close it.
 
     Args:
-        make_env: Makes one, which is closed.
+        make_env: Makes it.
     """
     thread = OwnThread()
     try:
-        session = Session(await thread(make_env), thread)
-        await session.close()
+        env = await thread(make_env)
+        try:
+            yield env
+        finally:
+            await thread(env.close)
     finally:
         thread.stop()
-    return None if session.own is None else session.own.capacity
 
 
 async def play_parts(
@@ -248,11 +253,11 @@ class _Job(NamedTuple):
 
 
 class _Jobs:
-    """What is left to be played, part after part, with no more at once of a part than it allows."""
+    """What is left to be played, part after part, with no more at once than there are places."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._left = {id(part): (part, deque(part.episodes)) for part in parts}
-        self._workers: Counter[int] = Counter()  # that play a part, by its identity
+        self._workers: Counter[Places] = Counter()  # that play there
 
     def take(self, before: Part | None) -> _Job | None:
         """Return the next episode for a worker; None where there is none for it.
@@ -263,10 +268,11 @@ class _Jobs:
         if before is not None:
             if self._left[id(before)][1]:
                 return _Job(before, *self._left[id(before)][1].popleft())
-            self._workers[id(before)] -= 1
-        for key, (part, episodes) in self._left.items():
-            if episodes and (part.at_most is None or self._workers[key] < part.at_most):
-                self._workers[key] += 1
+            self._workers[before.places] -= 1
+        for part, episodes in self._left.values():
+            most = part.places.most
+            if episodes and (most is None or self._workers[part.places] < most):
+                self._workers[part.places] += 1
                 return _Job(part, *episodes.popleft())
         return None  # those who play what is left go on with it
 

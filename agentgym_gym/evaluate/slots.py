@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._logging import logger
 from agentgym_gym.evaluate.episode import EpisodeInPlay
 from agentgym_gym.evaluate.sessions import OwnThread, Session, call_here
@@ -15,9 +16,26 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
     from agentgym_gym.evaluate.sessions import Caller
 
-__all__ = ["LocalSlot", "Part", "Slot"]
+__all__ = ["LocalSlot", "Part", "Places", "Slot"]
 
 _CLOSE_SECONDS = 30.0  # for an environment and an agent that are not needed any more
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The places on an environment's servers, shared by all parts that are played on them.
+
+    Attributes:
+        most: How many environments they hold at once; None for no limit.
+    """
+
+    most: int | None = None
+
+    @classmethod
+    def of(cls, env: TextEnv) -> Places:
+        """Return those of an environment, which need not be played."""
+        own = env.unwrapped
+        return cls(own.capacity if isinstance(own, BaseTextEnv) else None)
 
 
 @dataclass(frozen=True)
@@ -30,14 +48,14 @@ class Part:
         make_agent: Makes the agent, likewise.
         episodes: Task and sample of each episode.
         on_episode: Called with each record as soon as its episode is over.
-        at_most: The most episodes at once, where the environment's servers hold no more; None for no limit.
+        places: Where it is played: the same object for all parts on the same servers.
     """
 
     make_env: Callable[[], TextEnv]
     make_agent: Callable[[], Agent]
     episodes: Sequence[tuple[int, int]]
     on_episode: Callable[[EpisodeRecord], object]
-    at_most: int | None = None
+    places: Places = field(default_factory=Places)
 
 
 class Slot(Protocol):

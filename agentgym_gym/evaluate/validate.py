@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv, env_id_of
-from agentgym_gym.evaluate.runner import evaluate
+from agentgym_gym.evaluate.runner import episodes_of, looked_at, play_parts
 from agentgym_gym.evaluate.runs import counting
+from agentgym_gym.evaluate.slots import Part, Places
 
 if TYPE_CHECKING:
-    import gymnasium
-
     from agentgym_gym.evaluate.agents import Agent
 
 __all__ = ["NullAgent", "Validation", "validate"]
@@ -110,75 +110,81 @@ class Validation:
         }
 
 
-def validate(
-    env: gymnasium.Env[str, Any],
-    gold: Agent | None,
+async def validate(
+    make_env: Callable[[], TextEnv],
+    make_gold: Callable[[], Agent] | None,
     tasks: Iterable[int],
     *,
+    concurrency: int = 16,
     folder: Path | None = None,
     facts: Mapping[str, Any] | None = None,
     resume: bool = False,
     on_episode: Callable[[EpisodeRecord], object] | None = None,
 ) -> Validation:
-    """Have a known solution and an agent that does nothing play tasks.
+    """Have a known solution and an agent that does nothing play tasks, many at once.
 
     Args:
-        env: The environment, as for `evaluate`.
-        gold: Plays the known solutions, such as an oracle, a `ReplayAgent` or a `ReferenceAgent`; None where
-            there is none. What its method ``refusal`` refuses, if it has one, is not played.
+        make_env: Makes an environment, as for `evaluate_async`.
+        make_gold: Makes who plays the known solutions, such as an oracle, a `ReplayAgent` or a
+            `ReferenceAgent`; None where there is none. What its method ``refusal`` refuses, if it has one, is
+            not played.
         tasks: Task ids.
+        concurrency: Episodes at once, from 1; fewer where the environment's servers hold no more.
         folder: Where the episodes are kept, in the runs ``gold`` and ``null``; by default they are not.
         facts: What their summaries say of the runs.
-        resume: Whether to go on with what is in the folder.
+        resume: Whether to go on with what is in the folder; what a fault ended is played anew.
         on_episode: Called with each record as soon as its episode is over.
 
     Raises:
         SetupError: It cannot be played without a change of set-up.
+        AgentFault: The known solutions' agent failed in many episodes in a row.
     """
     tasks = list(tasks)
-    refused = _refused(env, gold, tasks)
-    played: dict[str, tuple[EpisodeRecord, ...]] = {"gold": (), "null": ()}
-    for name, agent, chosen in (
-        ("gold", gold, [task for task in tasks if task not in refused]),
-        ("null", NullAgent(), tasks),
-    ):
-        if agent is None:
-            continue
-        if folder is None:
-            records = evaluate(env, agent, chosen, on_episode=on_episode)
-        else:
-            run = {"env_id": env_id_of(env), "agent": agent.name, **(facts or {})}
-            records = _kept(RunFolder(folder / name, run, resume=resume), env, agent, chosen, on_episode)
-        wanted = set(chosen)
-        played[name] = tuple(record for record in counting(records) if record.task_id in wanted)
-    return Validation(
-        env_id_of(env), None if gold is None else gold.name, played["gold"], played["null"], refused
-    )
+    gold = None if make_gold is None else make_gold()
+    async with looked_at(make_env) as env:
+        env_id, places, refused = env_id_of(env), Places.of(env), _refused(env, gold, tasks)
+    chosen = {"gold": [task for task in tasks if task not in refused], "null": tasks}
+    makers: dict[str, Callable[[], Agent]] = {"null": NullAgent}
+    if make_gold is not None and gold is not None:
+        makers = {"gold": make_gold, **makers}
+    names = {"gold": None if gold is None else gold.name, "null": NullAgent.name}
+    records: dict[str, list[EpisodeRecord]] = {"gold": [], "null": []}
+    with contextlib.ExitStack() as stack:
+        parts = []
+        for run, make_agent in makers.items():
+            keep: Callable[[EpisodeRecord], object] = records[run].append
+            left = episodes_of(chosen[run], 1)
+            if folder is not None:
+                about = {"env_id": env_id, "agent": names[run], **(facts or {})}
+                kept = stack.enter_context(RunFolder(folder / run, about, resume=resume, planned=left))
+                records[run], keep = kept.records, kept.add
+                left = kept.remaining(left, retry_faulted=True)
+            parts.append(Part(make_env, make_agent, left, _each(keep, on_episode), places))
+        await play_parts(parts, concurrency=concurrency)
+    played = {
+        run: tuple(record for record in counting(those) if record.task_id in wanted)
+        for run, those in records.items()
+        for wanted in (frozenset(chosen[run]),)
+    }
+    return Validation(env_id, names["gold"], played["gold"], played["null"], refused)
 
 
-def _refused(env: gymnasium.Env[str, Any], gold: Agent | None, tasks: Iterable[int]) -> dict[int, str]:
+def _each(
+    keep: Callable[[EpisodeRecord], object], then: Callable[[EpisodeRecord], object] | None
+) -> Callable[[EpisodeRecord], None]:
+    def take(record: EpisodeRecord) -> None:
+        keep(record)
+        if then is not None:
+            then(record)
+
+    return take
+
+
+def _refused(env: TextEnv, gold: Agent | None, tasks: Iterable[int]) -> dict[int, str]:
     if gold is None:
         return dict.fromkeys(tasks, "there is no agent that knows a solution")
     refusal: Callable[[Any, int], str | None] = getattr(gold, "refusal", lambda *_: None)
     return {task: why for task in tasks if (why := refusal(env, task)) is not None}
-
-
-def _kept(
-    folder: RunFolder,
-    env: gymnasium.Env[str, Any],
-    agent: Agent,
-    tasks: Iterable[int],
-    on_episode: Callable[[EpisodeRecord], object] | None,
-) -> list[EpisodeRecord]:
-    def keep(record: EpisodeRecord) -> None:
-        folder.add(record)
-        if on_episode is not None:
-            on_episode(record)
-
-    played = {record.task_id for record in folder.records if record.scored}
-    with folder:
-        evaluate(env, agent, [task for task in tasks if task not in played], on_episode=keep)
-    return folder.records
 
 
 def _counts(records: Iterable[EpisodeRecord]) -> dict[str, int]:

@@ -81,6 +81,13 @@ def test_a_kept_run_may_be_the_known_solution_of_some_tasks(run, door, tmp_path)
     assert "The known solution does not win: tasks 1.\n" in result.stdout
 
 
+def test_an_agent_of_ones_own_may_know_the_solutions(run, door):
+    result = run("validate", door, "--tasks", "1:2", "--gold", "agentgym_gym.evaluate:NullAgent", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert (found["gold_agent"], [each["task_id"] for each in found["not_won"]]) == ("null", [1])
+
+
 def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url):
     for arguments, said in (
         (("Maze", "--resume"), "--resume goes on with a folder: name it by --out"),

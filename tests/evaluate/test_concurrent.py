@@ -15,7 +15,7 @@ from agentgym_gym.catalogue import find
 from agentgym_gym.errors import AgentFault, BadOption, ModelBusy, WrongServer
 from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.evaluate.runner import play_parts
-from agentgym_gym.evaluate.slots import Part
+from agentgym_gym.evaluate.slots import Part, Places
 from agentgym_gym.testing import ScriptedAgent
 
 
@@ -173,6 +173,28 @@ def test_no_more_play_at_once_than_the_servers_hold(counted, monkeypatch):
     assert env.capacity == 2
 
 
+def test_parts_on_the_same_servers_share_their_places(counted, monkeypatch):
+    server = counted()
+    monkeypatch.setattr(type(find("TextCraft").wire), "capacity", 2)
+
+    def make_env():
+        return AsyncAgentGymEnv("TextCraft", server=server.url)
+
+    found, places = [], Places.of(make_env())
+    parts = [
+        Part(
+            make_env,
+            lambda: ScriptedAgent("Action: inventory"),
+            [(n, 0) for n in range(5)],
+            found.append,
+            places,
+        )
+        for _ in range(3)
+    ]
+    asyncio.run(play_parts(parts, concurrency=8))
+    assert (server.most, [record.fault for record in found]) == (2, [None] * 15)
+
+
 def test_who_finds_no_place_in_one_part_plays_the_next(textcraft_url, env):
     playing, most = Counter(), Counter()
 
@@ -194,9 +216,9 @@ def test_who_finds_no_place_in_one_part_plays_the_next(textcraft_url, env):
             partial(Watched, name),
             [(task, 0) for task in range(10)],
             found.append,
-            at_most,
+            Places(most_at_once),
         )
-        for name, at_most in (("one", 1), ("many", None))
+        for name, most_at_once in (("one", 1), ("many", None))
     ]
     asyncio.run(play_parts(parts, concurrency=5))
     assert Counter(record.agent for record in found) == {"one": 10, "many": 10}

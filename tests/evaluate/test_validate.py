@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import gymnasium
+import asyncio
+from functools import partial
 
+import gymnasium
+import pytest
+
+from agentgym_gym.aio import AsyncAgentGymEnv
+from agentgym_gym.catalogue import find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.evaluate import (
     NullAgent,
@@ -55,12 +61,25 @@ class Gullible(FakeServer):
         return http(b"true")
 
 
+def validated(*arguments, **named):
+    return asyncio.run(validate(*arguments, **named))
+
+
+@pytest.fixture
+def textcraft(textcraft_url):
+    """What makes the environment."""
+    return partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
+
+
+oracle = partial(load_oracle, find("TextCraft"))
+
+
 def ids(records):
     return [record.task_id for record in records]
 
 
-def test_every_task_that_the_oracle_wins_passes(env):
-    found = validate(env, load_oracle(env.environment), range(3))
+def test_every_task_that_the_oracle_wins_passes(textcraft):
+    found = validated(textcraft, oracle, range(3))
     assert found.passed
     assert (ids(found.gold), ids(found.null)) == ([0, 1, 2], [0, 1, 2])
     assert (found.not_won, found.won_by_null, found.faulted, dict(found.no_solution)) == ((), (), (), {})
@@ -70,8 +89,8 @@ def test_every_task_that_the_oracle_wins_passes(env):
 
 
 def test_a_task_that_cannot_be_won_in_its_turns_is_named(textcraft_url):
-    with AgentGymEnv("TextCraft", server=textcraft_url, max_turns=2) as short:
-        found = validate(short, load_oracle(short.environment), range(6))
+    short = partial(AgentGymEnv, "TextCraft", server=textcraft_url, max_turns=2)
+    found = validated(short, oracle, range(6))
     by_hand = [record.task_id for record in found.gold if record.score == 0.0]
     assert 0 < len(by_hand) < 6
     assert ids(found.not_won) == by_hand
@@ -81,16 +100,16 @@ def test_a_task_that_cannot_be_won_in_its_turns_is_named(textcraft_url):
 
 
 def test_what_doing_nothing_wins_is_named_and_faults_are_apart():
-    found = validate(Paying(), ScriptedAgent("yes"), [0, 1, 2, 3, 4, 6])
+    found = validated(Paying, partial(ScriptedAgent, "yes"), [0, 1, 2, 3, 4, 6])
     assert ids(found.won_by_null) == [1, 3]
     assert found.not_won == ()
     assert [(each.agent, each.task_id) for each in found.faulted] == [("scripted", 4), ("null", 4)]
     assert ids(found.undecided) == [6, 6]
     assert not found.passed
     assert found.to_json()["faulted"][0]["fault"] == {"kind": "RuntimeError", "message": "it broke"}
-    assert validate(Paying(), ScriptedAgent("yes"), [0, 2, 6]).passed
-    assert not validate(Paying(), ScriptedAgent("yes"), [4]).passed
-    assert not validate(Paying(), ScriptedAgent(""), [0]).passed
+    assert validated(Paying, partial(ScriptedAgent, "yes"), [0, 2, 6]).passed
+    assert not validated(Paying, partial(ScriptedAgent, "yes"), [4]).passed
+    assert not validated(Paying, partial(ScriptedAgent, ""), [0]).passed
 
 
 def test_an_action_without_words_reaches_a_server_that_takes_any(started):
@@ -109,29 +128,45 @@ def test_the_null_agent_gives_up_where_turns_have_no_limit(textcraft_url):
     assert (record.turns, record.ending, record.score) == (100, "gave_up", 0.0)
 
 
-def test_tasks_without_a_known_solution_are_said_and_played_by_nobody_else(tmp_path, env):
+def test_tasks_without_a_known_solution_are_said_and_played_by_nobody_else(tmp_path, env, textcraft):
     with RunFolder(tmp_path / "kept", {}) as kept:
         evaluate(env, load_oracle(env.environment), [1, 2], on_episode=kept.add)
-    found = validate(env, ReplayAgent(tmp_path / "kept"), range(4))
+    found = validated(textcraft, partial(ReplayAgent, tmp_path / "kept"), range(4))
     assert ids(found.gold) == [1, 2]
     assert ids(found.null) == [0, 1, 2, 3]
     assert list(found.no_solution) == [0, 3]
     assert found.passed
-    nobody = validate(env, None, range(2))
+    nobody = validated(textcraft, None, range(2))
     assert (nobody.gold_agent, nobody.gold, list(nobody.no_solution)) == (None, (), [0, 1])
     assert ids(nobody.null) == [0, 1]
     assert nobody.passed
 
 
-def test_what_was_kept_is_not_played_again(tmp_path, env):
+def test_what_was_kept_is_not_played_again(tmp_path, textcraft):
     played = []
-    gold = load_oracle(env.environment)
-    validate(env, gold, range(2), folder=tmp_path, on_episode=played.append)
+    validated(textcraft, oracle, range(2), folder=tmp_path, on_episode=played.append)
     assert len(played) == 4
-    found = validate(env, gold, range(3), folder=tmp_path, resume=True, on_episode=played.append)
-    assert [(each.agent, each.task_id) for each in played[4:]] == [("oracle", 2), ("null", 2)]
+    found = validated(textcraft, oracle, range(3), folder=tmp_path, resume=True, on_episode=played.append)
+    assert sorted((each.agent, each.task_id) for each in played[4:]) == [("null", 2), ("oracle", 2)]
     assert (ids(found.gold), ids(found.null)) == ([0, 1, 2], [0, 1, 2])
     assert read_run(tmp_path / "gold").facts["agent"] == "oracle"
     assert [each.success for each in read_run(tmp_path / "null").records] == [False] * 3
-    fewer = validate(env, gold, [1], folder=tmp_path, resume=True)
+    fewer = validated(textcraft, oracle, [1], folder=tmp_path, resume=True)
     assert (ids(fewer.gold), ids(fewer.null)) == ([1], [1])
+
+
+def test_what_a_fault_ended_is_played_anew_when_it_goes_on(tmp_path):
+    go = partial(validated, Paying, partial(ScriptedAgent, "yes"), [0, 4], folder=tmp_path)
+    assert ids(go().faulted) == [4, 4]
+    again = []
+    assert ids(go(resume=True, on_episode=again.append).faulted) == [4, 4]
+    assert ids(again) == [4, 4]
+
+
+def test_as_many_play_at_once_as_the_server_holds_of_both_agents_together(counted, monkeypatch):
+    server = counted()
+    monkeypatch.setattr(type(find("TextCraft").wire), "capacity", 3)
+    make_env = partial(AsyncAgentGymEnv, "TextCraft", server=server.url)
+    found = validated(make_env, partial(ScriptedAgent, "Action: inventory"), range(7), concurrency=8)
+    assert (server.most, found.faulted) == (3, ())
+    assert (ids(found.gold), ids(found.null)) == ([*range(7)], [*range(7)])
