@@ -16,6 +16,7 @@ from agentgym_gym import errors
 from agentgym_gym._episode import StepResult
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._options import FormatName, HttpClient
+from agentgym_gym._version import __version__
 from agentgym_gym.actions import Action, Grammar, ListOf, StepAction, Style, Thought, ToolCall, Verbatim
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.arguments import Argument, Choice, Integer, Name, Text
@@ -69,8 +70,6 @@ __all__ = [
     "find",
     "register",
 ]
-
-__version__ = "0.1.0"
 
 for _environment in BUILT_IN:
     register(_environment)

@@ -124,6 +124,7 @@ class Episode:
         self._task_id = -1
         self._start = Start("")
         self._available: tuple[str, ...] | None = None  # as the server last listed them
+        self._served_by: str | None = None  # which of our own servers
         self._turn = 0
         self._score = 0.0
         self._agentgym_score = 0.0
@@ -262,6 +263,7 @@ class Episode:
             raise
         lease.fresh = False
         lease.memory.seen = Seen(task_id, start)
+        self._served_by = lease.memory.served_by
         return start
 
     def _play(self, lease: Lease, action: str) -> WaitingFlow[Outcome]:
@@ -369,8 +371,9 @@ class Episode:
             "action": None,
             "goal": self._start.goal,
             "available_actions": self._available,
+            "served_by": self._served_by,
             **told,
         }
         # What does not apply is left out, so that `"fault" in info` says what it seems to say.
-        optional = ("goal", "available_actions", "parse_error", "fault")
+        optional = ("goal", "available_actions", "served_by", "parse_error", "fault")
         return {name: value for name, value in info.items() if value is not None or name not in optional}

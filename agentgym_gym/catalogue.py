@@ -56,6 +56,7 @@ class Environment:
         on_unknown: What is done by default with an action that the grammar does not know.
         agentgym_readers: AgentGym's own parser of replies, by action format.
         local_server: Name of this project's own server for it, or None.
+        local_quirks: Where that differs from AgentGym's, as a list in Markdown.
         oracle: Import path ``"module:Class"`` of an agent that plays it well, or None.
     """
 
@@ -70,6 +71,7 @@ class Environment:
     on_unknown: OnUnknown = "forward"
     agentgym_readers: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
     local_server: str | None = None
+    local_quirks: str = ""
     oracle: str | None = None
     aliases: tuple[str, ...] = ()
     item_prefix: str | None = None

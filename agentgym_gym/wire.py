@@ -11,7 +11,10 @@ from typing import Any, ClassVar
 from agentgym_gym.calls import Body, Call, Flow, Reply, body_of
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongServer
 
-__all__ = ["Outcome", "Score", "Seen", "Start", "Wire", "greeting_of", "look"]
+__all__ = ["SERVER_HEADER", "Outcome", "Score", "Seen", "Start", "Wire", "greeting_of", "look"]
+
+SERVER_HEADER = "agentgym-server"
+"""The HTTP header by which this project's own servers say which they are. AgentGym's have none."""
 
 
 @dataclass(frozen=True)

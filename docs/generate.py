@@ -99,6 +99,7 @@ def environment_page(environment: Environment) -> str:
         f"## How replies are read\n\n{_ways(environment)}",
         f"## The beginning of an episode\n\n{_transcript(environment)}",
         f"## What to know of its server\n\n{environment.quirks}",
+        *([f"## This project's server\n\n{_local(environment)}"] if environment.local_quirks else []),
         f"## AgentGym's server\n\n{_launch(environment)}",
     ]
     return "\n\n".join(parts) + "\n"
@@ -172,6 +173,13 @@ def _transcript(environment: Environment) -> str:
     for action, told in zip(turns[::2], turns[1::2], strict=True):
         parts += [f"[agent]\n{action}", f"[environment]\n{told}"]
     return _fenced("\n\n".join(part.rstrip() for part in parts))
+
+
+def _local(environment: Environment) -> str:
+    return (
+        f"It is used where no other is named. `agentgym serve {environment.local_server}` starts it by itself. "
+        f"Where it differs from AgentGym's:\n\n{environment.local_quirks}"
+    )
 
 
 def _launch(environment: Environment) -> str:

@@ -16,6 +16,7 @@ from agentgym_gym._http import numbers
 from agentgym_gym._text import redact
 from agentgym_gym.calls import MaybeRestarted, relay
 from agentgym_gym.errors import Fault, LeaseLost
+from agentgym_gym.wire import SERVER_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +60,8 @@ class Memory:
         uncertain: Whether a request was sent since, and not answered as it should be.
         unseen: Whether the last look failed, so that nothing else was asked.
         witness: What proves then that the server was not restarted, when the connections are closed.
+        served_by: Which of this project's own servers it was last heard from, in the server's words; None
+            for any other.
     """
 
     connection: int = 0
@@ -68,10 +71,12 @@ class Memory:
     uncertain: bool = False
     unseen: bool = False
     witness: numbers.Witness | None = field(default=None, repr=False)
+    served_by: str | None = None
 
     def note(self, reply: Reply, gateway: Gateway) -> None:
         """Note a reply."""
         self.connection, self.closing, self.away = reply.connection, reply.closing, gateway.away
+        self.served_by = reply.headers.get(SERVER_HEADER)
 
     def listen(self, flow: Flow[T], gateway: Gateway) -> Flow[T]:
         """Run a flow, and note the replies."""

@@ -68,6 +68,7 @@ class PlannedEnvironment:
         return {
             "server": [redact(url) for url in own.servers],
             "server_says": [found.answers for found in probes],
+            "served_by": [found.served_by for found in probes],
             "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
         }
 

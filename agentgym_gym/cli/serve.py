@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +15,7 @@ __all__ = ["serve"]
 
 
 def _complete(incomplete: str) -> list[str]:
-    return [name for name in servers.SERVERS if name.startswith(incomplete)]
+    return [name for name in (*servers.SERVERS, servers.ALL) if name.startswith(incomplete)]
 
 
 def serve(
@@ -22,7 +23,7 @@ def serve(
         str,
         typer.Argument(
             metavar="NAME",
-            help="Which environment, such as textcraft.",
+            help="Which environment, such as textcraft; or all, each below the path of its name.",
             autocompletion=_complete,
         ),
     ],
@@ -31,14 +32,33 @@ def serve(
     max_envs: Annotated[
         int | None, typer.Option(min=1, help="How many environments to hold at a time; by default 4096.")
     ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the world that is made.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", exists=True, file_okay=False, help="Folder with a world of your own, in its place."
+        ),
+    ] = None,
 ) -> None:
     """Serve an environment from here until Ctrl-C.
 
     Prints where it serves once it does. Anybody who can reach the address can play.
     """
+    servers.serve(_kind(name), host=host, port=port, max_envs=max_envs, seed=seed, data=data)
+
+
+def _kind(name: str) -> str:
+    """Return the name of the server of an environment.
+
+    Raises:
+        UnknownEnvironment: There is no such environment.
+        BadOption: It has no server here.
+    """
+    if name == servers.ALL:
+        return name
     chosen = resolve(name)
     kind = None if chosen.environment is None else chosen.environment.local_server
     if kind is None:
         have = ", ".join(servers.SERVERS)
         raise BadOption(f"this project has no server of its own for {chosen.id}: it has them for {have}")
-    servers.serve(kind, host=host, port=port, max_envs=max_envs)
+    return kind

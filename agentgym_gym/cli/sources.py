@@ -18,7 +18,7 @@ from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import AgentGymError, BadOption, NoServer, WrongServer
 from agentgym_gym.servers import local
-from agentgym_gym.wire import greeting_of
+from agentgym_gym.wire import SERVER_HEADER, greeting_of
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -72,6 +72,7 @@ class Probe:
     Attributes:
         url: The URL, without a password.
         answers: What it says at its root, or None where nothing came.
+        served_by: Which of this project's own servers it says it is; None for any other.
         environments: The environments whose servers answer like that.
         round_trip_ms: Median time of a request on an open connection, in milliseconds.
         problem: What is wrong, or None.
@@ -79,6 +80,7 @@ class Probe:
 
     url: str
     answers: str | None = None
+    served_by: str | None = None
     environments: tuple[Environment, ...] = ()
     round_trip_ms: float | None = None
     problem: str | None = None
@@ -103,7 +105,8 @@ def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str
     except AgentGymError as error:
         return Probe(redact(url), problem=str(error))
     try:
-        said = greeting_of(driver.run(at(url, _root())), plain=True)
+        reply = driver.run(at(url, _root()))
+        said, served_by = greeting_of(reply, plain=True), reply.headers.get(SERVER_HEADER)
         times = [_seconds(driver, url) for _ in range(PINGS)]
         found = tuple(e for e in environments() if _answers(driver, url, e))
     except AgentGymError as error:
@@ -115,7 +118,7 @@ def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str
         problem = f"not {wanted.name}: it says {said}"
     elif not found:
         problem = f"none of the environments known here: it says {said}"
-    return Probe(redact(url), said, found, round(median(times) * 1000, 3), problem)
+    return Probe(redact(url), said, served_by, found, round(median(times) * 1000, 3), problem)
 
 
 def require_server(

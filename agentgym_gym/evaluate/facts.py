@@ -7,7 +7,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-from agentgym_gym import __version__
+from agentgym_gym._version import __version__
 
 __all__ = ["git_state", "versions"]
 

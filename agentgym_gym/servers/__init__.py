@@ -9,16 +9,19 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.errors import MissingExtra, UnknownEnvironment
+from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
-__all__ = ["SERVERS", "ServerKind", "serve", "server_kind"]
+__all__ = ["ALL", "SERVERS", "ServerKind", "serve", "server_kind"]
 
 
 @dataclass(frozen=True)
@@ -28,33 +31,41 @@ class ServerKind:
     Attributes:
         title: The environment's name as it is written.
         module: The module whose ``create_app`` builds the server; imported when it is first needed.
-        needs: The modules it requires, which an extra installs.
+        needs: The modules it requires beside those of every server, which an extra installs.
+        takes: The options that its ``create_app`` takes beside those of every server: ``seed``, of the world
+            that it makes, and ``data``, a folder with a world of the user's.
         extra: The name of the extra.
     """
 
     title: str
     module: str
-    needs: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
     extra: str = "servers"
 
     def create_app(self, **options: Any) -> FastAPI:
         """Build the server.
 
         Args:
-            options: What the module's ``create_app`` takes.
+            options: What the module's ``create_app`` takes; None stands for its own default.
 
         Raises:
             MissingExtra: Something it needs is not installed.
+            BadOption: It takes no such option, or the option cannot have the value.
         """
         missing = self.missing()
         if missing is not None:
             raise missing
+        options = {name: value for name, value in options.items() if value is not None}
+        refused = sorted(set(options) - {"max_envs", "max_body_bytes", "keep_seconds", *self.takes})
+        if refused:
+            raise BadOption(f"the {self.title} server takes no {', '.join(refused)}")
         app: FastAPI = importlib.import_module(self.module).create_app(**options)
         return app
 
     def missing(self) -> MissingExtra | None:
         """Return the error of starting it; None if all it needs is installed. Imports nothing."""
-        for module in self.needs:
+        for module in ("fastapi", "uvicorn", *self.needs):
             if importlib.util.find_spec(module) is None:
                 return MissingExtra(f"the local {self.title} server", extra=self.extra, module=module)
         return None
@@ -64,11 +75,14 @@ SERVERS: Mapping[str, ServerKind] = {
     "textcraft": ServerKind(
         title="TextCraft",
         module="agentgym_gym.servers.textcraft",
-        needs=("fastapi", "uvicorn", "textcraft"),
+        needs=("textcraft",),
     ),
-    "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze", needs=("fastapi", "uvicorn")),
+    "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
 }
 """The servers there are, by the lower-case name of their environment."""
+
+ALL = "all"
+"""The name by which all of them are served by one process."""
 
 
 def server_kind(name: str) -> ServerKind:
@@ -93,28 +107,59 @@ def serve(
     port: int = 0,
     exit_with_parent: bool = False,
     max_envs: int | None = None,
+    seed: int | None = None,
+    data: Path | None = None,
 ) -> None:
     """Run a server until SIGINT or SIGTERM. Requests in progress are then completed.
 
     Once connections are accepted, prints one line, ``serving TextCraft on http://127.0.0.1:PORT``.
 
     Args:
-        name: The environment's name, in any case.
+        name: The environment's name, in any case; or ``all`` for all that can be started, each below the path
+            of its name.
         host: The address to listen on: one that names this machine, IPv4 or IPv6.
         port: The port to listen on; 0 takes any free one.
         exit_with_parent: Whether to stop when standard input ends, too. A parent that holds the other end of
             a pipe then leaves no orphan, even if it is killed with no time to clean up.
         max_envs: How many environments the server holds at a time; None for the server's own limit.
+        seed: Of the world that it makes, where it makes one; None for the server's own.
+        data: A folder with a world of the user's, where it can load one.
 
     Raises:
         UnknownEnvironment: This project has no server of that name.
         MissingExtra: Something the server needs is not installed.
         BadOption: The port is in use, the host is not this machine's, or a number is out of range.
     """
-    kind = server_kind(name)
-    app = kind.create_app(**({} if max_envs is None else {"max_envs": max_envs}))
+    app: ASGIApp
+    if name.lower() == ALL:
+        if seed is not None or data is not None:
+            raise BadOption("seed and data are of one server: serve that by its name")
+        app, title = _all_servers(max_envs), "all environments"
+    else:
+        kind = server_kind(name)
+        app, title = kind.create_app(max_envs=max_envs, seed=seed, data=data), kind.title
     # Only now, because it imports uvicorn, which comes with the extra.
     from agentgym_gym.servers.serving import listen, run_until_told  # noqa: PLC0415
 
     with listen(host, port) as listener:
-        run_until_told(app, listener, title=kind.title, exit_with_parent=exit_with_parent)
+        run_until_told(app, listener, title=title, exit_with_parent=exit_with_parent)
+
+
+def _all_servers(max_envs: int | None) -> ASGIApp:
+    """Return an application with every server that can be started here.
+
+    Raises:
+        MissingExtra: What they all need is not installed.
+    """
+    missing = {name: kind.missing() for name, kind in SERVERS.items()}
+    if all(missing.values()):
+        raise next(error for error in missing.values() if error is not None)
+    from agentgym_gym.servers.mounted import Mounted  # noqa: PLC0415 - it imports what comes with the extra
+
+    return Mounted(
+        {
+            name: partial(kind.create_app, max_envs=max_envs)
+            for name, kind in SERVERS.items()
+            if missing[name] is None
+        }
+    )

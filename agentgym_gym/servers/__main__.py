@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from agentgym_gym.errors import AgentGymError
 from agentgym_gym.servers import SERVERS, serve
@@ -14,11 +15,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m agentgym_gym.servers", description="Run a server until SIGINT or SIGTERM."
     )
-    parser.add_argument("name", metavar="NAME", help=f"which environment: {', '.join(SERVERS)}")
+    parser.add_argument("name", metavar="NAME", help=f"which environment: {', '.join(SERVERS)}, or all")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="the port to listen on (default: any free one)")
     parser.add_argument("--exit-with-parent", action="store_true", help="stop when standard input ends, too")
     parser.add_argument("--max-envs", type=int, help="how many environments to hold at a time")
+    parser.add_argument("--seed", type=int, help="seed of the world that is made")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with a world of your own")
     try:
         serve(**vars(parser.parse_args()))
     except AgentGymError as error:

@@ -10,7 +10,9 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
+from agentgym_gym._version import __version__
 from agentgym_gym.errors import BadOption
+from agentgym_gym.wire import SERVER_HEADER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -42,16 +44,21 @@ def check_limits(**limits: int) -> None:
             raise BadOption(f"{name}={value} is out of range; it must be 1 or more")
 
 
-def new_app(title: str, *, max_body_bytes: int) -> FastAPI:
+def new_app(title: str, *, max_body_bytes: int, world: str | None = None) -> FastAPI:
     """Return an application without routes, which answers `Failed` by HTTP 200 with ``{"error": str}``.
+
+    Each of its replies says by the header `SERVER_HEADER` that it is none of AgentGym's own servers.
 
     Args:
         title: Its title in the description of its routes.
         max_body_bytes: Largest request body in bytes; a larger one is answered 413.
+        world: What it plays, where there is a choice, in a few ASCII words such as ``seed 0``.
     """
     # The pages that show the API make a browser load scripts from other sites.
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
     app.add_middleware(_LimitBody, limit=max_body_bytes)
+    says = f"agentgym-gym/{__version__} ({title}{'' if world is None else f', {world}'})"
+    app.add_middleware(_SayWho, says=says)
     app.exception_handler(Failed)(_failed)
     app.exception_handler(RequestValidationError)(_invalid)
     return app
@@ -76,6 +83,22 @@ class _Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class _SayWho:
+    """Adds a header to each reply that says which server it is from."""
+
+    def __init__(self, app: ASGIApp, says: str) -> None:
+        self._app = app
+        self._header = (SERVER_HEADER.encode(), says.encode("ascii"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def say(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), self._header]
+            await send(message)
+
+        await self._app(scope, receive, say)
 
 
 class _LimitBody:

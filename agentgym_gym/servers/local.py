@@ -20,7 +20,7 @@ from typing import IO
 
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
 from agentgym_gym.errors import NoServer
-from agentgym_gym.servers import SERVERS, server_kind
+from agentgym_gym.servers import ALL, SERVERS, server_kind
 
 __all__ = ["LocalServer", "available", "local_server_url", "stop_all"]
 
@@ -40,7 +40,7 @@ class LocalServer:
     """A server in a process of its own.
 
     Args:
-        name: The environment's name, in any case.
+        name: The environment's name, in any case; or ``all``.
         port: The port to serve on; 0 takes any free one, another one at each start.
         start_seconds: How long it may take until it says where it serves.
 
@@ -84,7 +84,7 @@ class LocalServer:
         """
         if self.is_alive():
             return self.url
-        missing = server_kind(self._name).missing()
+        missing = None if self._name == ALL else server_kind(self._name).missing()
         if missing is not None:
             raise missing
         self.stop()  # of one that died, the pipe is still to be closed

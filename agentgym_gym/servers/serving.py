@@ -17,7 +17,7 @@ from agentgym_gym.errors import BadOption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 __all__ = ["listen", "run_until_told", "url_of"]
 
@@ -64,7 +64,7 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
-def run_until_told(app: FastAPI, listener: socket.socket, *, title: str, exit_with_parent: bool) -> None:
+def run_until_told(app: ASGIApp, listener: socket.socket, *, title: str, exit_with_parent: bool) -> None:
     """Serve until SIGINT, SIGTERM or, where asked for, the end of standard input.
 
     Args:

@@ -14,7 +14,8 @@ are its faults and hazards that are not copied:
 - ``"data_idx": null`` answers Python's own complaint and empties the inventory. Here the error says what is
   wrong, and the game goes on as it was.
 - *Nothing is limited.* Here there are at most 4,096 environments, past which ``/create`` answers
-  ``{"error"}``, and at most 1 MiB a request, past which it is 413. Both can be set.
+  ``{"error"}``; it forgets those that nobody asked for in an hour. A request has at most 1 MiB, past which it
+  is 413. All of it can be set.
 - *Every action is printed*, which is 500 where the terminal's encoding lacks a character. Here nothing is.
 
 As there: ``commands`` and ``goal`` of ``/create`` are accepted and change nothing, a new environment plays
@@ -23,13 +24,12 @@ the task that its id is the index of, and a game goes on after it is won.
 
 from __future__ import annotations
 
-import itertools
-import threading
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from agentgym_gym.servers.app import MAX_BODY_BYTES, MAX_ENVS, EnvId, Failed, check_limits, new_app
+from agentgym_gym.servers.held import KEEP_SECONDS, HeldEnvs
 from agentgym_gym.servers.textcraft_game import Game, Outcome
 from agentgym_gym.servers.textcraft_recipes import RecipeBook, Task, recipe_book
 
@@ -71,121 +71,80 @@ class _Table:
         self.last = Outcome(self.task.text)
 
 
-class _Tables:
-    """All environments of one server; safe to use from several threads."""
-
-    def __init__(self, book: RecipeBook, max_envs: int) -> None:
-        self._book = book
-        self._max_envs = max_envs
-        self._tables: dict[int, _Table] = {}
-        self._ids = itertools.count()  # never reused: an id held too long must not reach another's game
-        self._lock = threading.Lock()  # nothing done under it takes longer than a millisecond or so
-
-    def create(self) -> dict[str, Any]:
-        with self._lock:
-            if len(self._tables) >= self._max_envs:
-                raise Failed(
-                    f"This server holds {self._max_envs} environments, which is its limit. Close some, or "
-                    "start it with a higher one: --max-envs, or create_app(max_envs=...)."
-                )
-            env_id = next(self._ids)
-            self._tables[env_id] = table = _Table(self._book, env_id)
-            return _started(env_id, table)
-
-    def reset(self, env_id: int, index: int | None) -> dict[str, Any]:
-        with self._lock:
-            table = self._table(env_id)
-            if index is None:
-                raise Failed("data_idx must be an integer, not null.")
-            table.deal(self._book, index)
-            return _started(env_id, table)
-
-    def step(self, env_id: int, action: str) -> dict[str, Any]:
-        with self._lock:
-            table = self._table(env_id)
-            table.last = last = table.game.play(action)
-            return {"observation": last.observation, "reward": last.reward, "done": last.done}
-
-    def close(self, env_id: int) -> bool:
-        with self._lock:
-            return self._tables.pop(env_id, None) is not None
-
-    def last(self, env_id: int) -> Outcome:
-        with self._lock:
-            return self._table(env_id).last
-
-    def task(self, env_id: int) -> Task:
-        with self._lock:
-            return self._table(env_id).task
-
-    def _table(self, env_id: int) -> _Table:
-        if env_id not in self._tables:
-            raise Failed(f"The id {env_id} is not valid.")
-        return self._tables[env_id]
-
-
 def _started(env_id: int, table: _Table) -> dict[str, Any]:
     return {"id": env_id, "observation": table.last.observation, "done": False, "reward": 0}
 
 
-def create_app(*, max_envs: int = MAX_ENVS, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
+def create_app(
+    *, max_envs: int = MAX_ENVS, max_body_bytes: int = MAX_BODY_BYTES, keep_seconds: float = KEEP_SECONDS
+) -> FastAPI:
     """Build a server with no environments yet.
 
     Args:
         max_envs: How many environments it holds at a time.
         max_body_bytes: How large a request body may be; a larger one is answered 413.
+        keep_seconds: For how long it keeps an environment that nobody asks for.
 
     Raises:
         BadOption: A limit is below 1.
         MissingExtra: The package ``textcraft``, which brings the recipes, is not installed.
     """
     check_limits(max_envs=max_envs, max_body_bytes=max_body_bytes)
-    tables = _Tables(recipe_book(), max_envs)
+    book = recipe_book()
+    tables = HeldEnvs[_Table](max_envs, keep_seconds)
     app = new_app("TextCraft", max_body_bytes=max_body_bytes)
-    _add_play(app, tables)
+    _add_play(app, tables, book)
     _add_views(app, tables)
     return app
 
 
 # The handlers are `async` although they await nothing: each takes microseconds, and a thread would cost more.
+# They run one after the other, in the one thread of the event loop.
 
 
-def _add_play(app: FastAPI, tables: _Tables) -> None:
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], book: RecipeBook) -> None:
     @app.post("/create", response_model=None)
     async def create(_body: _CreateBody) -> dict[str, Any]:
-        return tables.create()
+        env_id = tables.add(lambda number: _Table(book, number))
+        return _started(env_id, tables.get(env_id))
 
     @app.post("/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
-        return tables.step(body.id, body.action)
+        table = tables.get(body.id)
+        table.last = last = table.game.play(body.action)
+        return {"observation": last.observation, "reward": last.reward, "done": last.done}
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:
-        return tables.reset(body.id, body.data_idx)
+        table = tables.get(body.id)
+        if body.data_idx is None:
+            raise Failed("data_idx must be an integer, not null.")
+        table.deal(book, body.data_idx)
+        return _started(body.id, table)
 
     @app.post("/close", response_model=None)
     async def close(body: _CloseBody) -> bool:
         return tables.close(body.id)
 
 
-def _add_views(app: FastAPI, tables: _Tables) -> None:
+def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
     @app.get("/", response_model=None)
     async def name() -> str:
         return "This is environment TextCraft."
 
     @app.get("/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:
-        return tables.last(env_id).observation
+        return tables.get(env_id).last.observation
 
     @app.get("/detail", response_model=None)
     async def detail(env_id: EnvId) -> dict[str, Any]:
-        last = tables.last(env_id)
+        last = tables.get(env_id).last
         return {"observation": last.observation, "done": last.done, "reward": last.reward, "deleted": False}
 
     @app.get("/commands", response_model=None)
     async def commands(env_id: EnvId) -> str:
-        return tables.task(env_id).commands
+        return tables.get(env_id).task.commands
 
     @app.get("/goal", response_model=None)
     async def goal(env_id: EnvId) -> str:
-        return tables.task(env_id).goal
+        return tables.get(env_id).task.goal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import http.client
 import json
 import re
@@ -30,7 +29,6 @@ from agentgym_gym.evaluate.runner import evaluate
 from agentgym_gym.servers import local
 from agentgym_gym.servers.local import LocalServer
 from agentgym_gym.servers.maze import create_app
-from agentgym_gym.servers.maze_game import Game
 
 JSON = {"content-type": "application/json"}
 
@@ -241,36 +239,6 @@ def test_a_full_server_says_so_while_all_it_holds_is_in_use():
     assert made == [{"id": 0}, {"id": 1}]
     assert list(full) == ["error"]
     assert re.search("2 environments.*in the last 3600 s.*--max-envs", full["error"])
-
-
-def test_a_full_server_forgets_what_was_asked_for_longest_ago():
-    app = create_app(max_envs=2, keep_seconds=0)
-    answers = ask(
-        app,
-        ("create", None),
-        ("create", None),
-        ("reset", {"id": 0, "game": 0}),  # so that it is 1 which nobody asks for
-        ("create", None),
-        ("reset", {"id": 1, "game": 0}),
-        ("step", {"id": 0, "action": "move right"}),
-        ("reset", {"id": 2, "game": 18}),
-    )
-    assert answers[3] == {"id": 2}
-    assert answers[4] == {"error": "The id 1 is not valid."}
-    assert "position 1, 2." in answers[5]["observation"]
-    assert "position 7, 6." in answers[6]["observation"]
-
-
-def test_what_is_forgotten_leaves_nothing_behind():
-    def games() -> int:
-        gc.collect()
-        return sum(isinstance(each, Game) for each in gc.get_objects())
-
-    before, app = games(), create_app(max_envs=20, keep_seconds=0)
-    calls = [(("create", None), ("reset", {"id": env_id, "game": 0})) for env_id in range(100)]
-    answers = ask(app, *[call for pair in calls for call in pair])
-    assert not [each for each in answers if "error" in each]
-    assert games() == before + 20
 
 
 def test_an_environment_that_was_forgotten_is_made_anew_by_the_client(url):

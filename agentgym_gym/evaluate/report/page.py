@@ -13,8 +13,8 @@ from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 
-from agentgym_gym import __version__
 from agentgym_gym._text import scrub
+from agentgym_gym._version import __version__
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.report.contents import Contents, collect, packed
 

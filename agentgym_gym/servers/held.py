@@ -1,0 +1,98 @@
+"""The environments that a server holds: made, found by id, and forgotten when nobody asks for them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from agentgym_gym.servers.app import Failed
+
+__all__ = ["KEEP_SECONDS", "HeldEnvs"]
+
+E = TypeVar("E")
+
+KEEP_SECONDS = 3600.0
+"""For how many seconds an environment is kept that nobody asks for, by default."""
+
+
+class HeldEnvs(Generic[E]):
+    """All environments of one server, by id. For one thread only, which is that of the event loop.
+
+    An id is never used again: one that a client holds too long must not reach another's environment.
+
+    Args:
+        max_envs: How many it holds at a time.
+        keep_seconds: For how long it keeps one that nobody asks for. They are forgotten when another is made.
+        on_forget: Called with each that is closed or forgotten, so that it can give back what it holds.
+    """
+
+    def __init__(
+        self, max_envs: int, keep_seconds: float, on_forget: Callable[[E], object] | None = None
+    ) -> None:
+        self._max_envs = max_envs
+        self._keep_seconds = keep_seconds
+        self._on_forget = on_forget
+        self._held: OrderedDict[int, E] = OrderedDict()  # the one asked for longest ago comes first
+        self._used: dict[int, float] = {}
+        self._ids = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, make: Callable[[int], E]) -> int:
+        """Hold another environment, and forget those that nobody asked for in a long time.
+
+        Args:
+            make: Makes it, by its id.
+
+        Returns:
+            Its id.
+
+        Raises:
+            Failed: It holds as many as it may.
+        """
+        self._forget_idle()
+        if len(self._held) >= self._max_envs:
+            raise Failed(
+                f"This server holds {self._max_envs} environments, which is its limit, and each was asked "
+                f"for in the last {self._keep_seconds:g} s. Close some, or start it with a higher one: "
+                "--max-envs, or create_app(max_envs=...)."
+            )
+        env_id = next(self._ids)
+        self._held[env_id] = make(env_id)
+        self._used[env_id] = time.monotonic()
+        return env_id
+
+    def get(self, env_id: int) -> E:
+        """Return an environment by its id.
+
+        Raises:
+            Failed: There is none.
+        """
+        if env_id not in self._held:
+            raise Failed(f"The id {env_id} is not valid.")
+        self._used[env_id] = time.monotonic()
+        self._held.move_to_end(env_id)
+        return self._held[env_id]
+
+    def close(self, env_id: int) -> bool:
+        """Forget an environment; return whether there was one."""
+        if env_id not in self._held:
+            return False
+        env = self._held.pop(env_id)
+        del self._used[env_id]
+        if self._on_forget is not None:
+            self._on_forget(env)
+        return True
+
+    def ids(self) -> list[int]:
+        """Return the ids of all, ascending."""
+        return sorted(self._held)
+
+    def _forget_idle(self) -> None:
+        before = time.monotonic() - self._keep_seconds
+        while self._held and self._used[first := next(iter(self._held))] <= before:
+            self.close(first)
