@@ -177,8 +177,9 @@ def _transcript(environment: Environment) -> str:
 
 def _local(environment: Environment) -> str:
     return (
-        f"It is used where no other is named. `agentgym serve {environment.local_server}` starts it by itself. "
-        f"Where it differs from AgentGym's:\n\n{environment.local_quirks}"
+        "It is used where no other is named. By itself it is started by\n"
+        f"`agentgym serve {environment.local_server}`. Where it differs from AgentGym's:\n\n"
+        f"{environment.local_quirks}"
     )
 
 
