@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
+from agentgym_gym._logging import logger
 from agentgym_gym._version import __version__
 from agentgym_gym.errors import BadOption
 from agentgym_gym.wire import SERVER_HEADER
@@ -44,28 +45,36 @@ def check_limits(**limits: int) -> None:
             raise BadOption(f"{name}={value} is out of range; it must be 1 or more")
 
 
-def new_app(title: str, *, max_body_bytes: int, world: str | None = None) -> FastAPI:
-    """Return an application without routes, which answers `Failed` by HTTP 200 with ``{"error": str}``.
+def new_app(
+    title: str, *, max_body_bytes: int, world: str | None = None, plain_errors: bool = False
+) -> FastAPI:
+    """Return an application without routes, which answers `Failed` as AgentGym's servers do.
 
-    Each of its replies says by the header `SERVER_HEADER` that it is none of AgentGym's own servers.
+    That is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason, of which a line is logged. Each of its replies says by the header `SERVER_HEADER` that it is none of AgentGym's own servers.
 
     Args:
         title: Its title in the description of its routes.
         max_body_bytes: Largest request body in bytes; a larger one is answered 413.
         world: What it plays, where there is a choice, in a few ASCII words such as ``seed 0``.
+        plain_errors: Whether a failure is HTTP 500, as on the servers whose ids are named ``env_idx``.
     """
     # The pages that show the API make a browser load scripts from other sites.
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
     app.add_middleware(_LimitBody, limit=max_body_bytes)
     says = f"agentgym-gym/{__version__} ({title}{'' if world is None else f', {world}'})"
     app.add_middleware(_SayWho, says=says)
-    app.exception_handler(Failed)(_failed)
+    app.exception_handler(Failed)(_failed_plainly if plain_errors else _failed)
     app.exception_handler(RequestValidationError)(_invalid)
     return app
 
 
 async def _failed(_request: Request, failure: Exception) -> Response:
     return _Json({"error": str(failure)})
+
+
+async def _failed_plainly(request: Request, failure: Exception) -> Response:
+    logger.info("%s %s failed: %s", request.method, request.url.path, failure)
+    return PlainTextResponse("Internal Server Error", status_code=500)
 
 
 async def _invalid(_request: Request, invalid: Exception) -> Response:
