@@ -50,7 +50,8 @@ def new_app(
 ) -> FastAPI:
     """Return an application without routes, which answers `Failed` as AgentGym's servers do.
 
-    That is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason, of which a line is logged. Each of its replies says by the header `SERVER_HEADER` that it is none of AgentGym's own servers.
+    That is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason, of which a line is logged. Each of
+    its replies says by the header `SERVER_HEADER` that it is none of AgentGym's own servers.
 
     Args:
         title: Its title in the description of its routes.
