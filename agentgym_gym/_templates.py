@@ -69,8 +69,10 @@ class TemplateText:
         if not template.gaps:  # with nothing between two fields, each is read as it was written
             return
         written = self._written()
-        if template.split(template.join(written)) != written:
-            raise BadArguments(f"{shown(str(self))} would be read as something else")
+        text = template.join(written)
+        if template.split(text) != written:
+            raise BadArguments(f"{shown(text)} would be read as something else")
+        self.__dict__["_text"] = text
 
     def _check_fields(self) -> None:
         for field in fields_of(type(self)):
@@ -83,7 +85,10 @@ class TemplateText:
         return [f.argument.write(getattr(self, f.name)) for f in fields_of(type(self))]
 
     def __str__(self) -> str:
-        return _templates(type(self))[0].join(self._written())
+        text: str | None = self.__dict__.get("_text")  # asked for again and again, and never another
+        if text is None:
+            text = self.__dict__["_text"] = _templates(type(self))[0].join(self._written())
+        return text
 
     @classmethod
     def head(cls) -> str:

@@ -20,6 +20,7 @@ from _common import MEASUREMENTS, allow_open_files, at_most, in_turns, ratios, r
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv, find
 from agentgym_gym.evaluate import RunFolder, evaluate_async, load_oracle
+from agentgym_gym.formats import base
 from agentgym_gym.servers.local import LocalServer
 
 AT_ONCE = usually(64, quick=4)
@@ -30,6 +31,7 @@ BAR = 1.3
 def evaluated(url: str) -> dict[int, tuple[str, ...]]:
     """Evaluate the oracle; return what it replied in each task."""
     environment = find("TextCraft")
+    base._rendered.clear()  # noqa: SLF001 - as in a process that plays these tasks for the first time
     with tempfile.TemporaryDirectory() as out, RunFolder(Path(out), {}) as folder:
         asyncio.run(
             evaluate_async(

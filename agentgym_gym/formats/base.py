@@ -17,6 +17,11 @@ ParsedReply: TypeAlias = Action | Verbatim | Thought
 
 _EXAMPLE_THOUGHT = "I know what to do next."
 
+# To see that a reply is read as its action takes longer than to play it, and an agent writes the same few
+# actions again and again.
+_rendered: dict[tuple[Format, type[Action], str], str] = {}
+_MOST_RENDERED = 1024
+
 
 class Format(ABC):
     """One way of wrapping an action in a reply."""
@@ -46,6 +51,9 @@ class Format(ABC):
         Raises:
             BadOption: The thought would be read as part of the action.
         """
+        key = (self, type(action), str(action))
+        if not thought and key in _rendered:
+            return _rendered[key]
         reply = self._wrap(action, thought.strip())
         try:
             same = self.parse(reply, Grammar([action])) == action
@@ -53,6 +61,10 @@ class Format(ABC):
             same = False
         if not same or "think>" in thought:
             raise BadOption(f"in the format {self.name!r} this thought hides the action: {shown(thought)}")
+        if not thought:
+            if len(_rendered) >= _MOST_RENDERED:
+                _rendered.clear()
+            _rendered[key] = reply
         return reply
 
     @abstractmethod
