@@ -24,6 +24,7 @@ __all__ = [
     "environments",
     "find",
     "register",
+    "shared_out",
 ]
 
 NAMESPACE = "agentgym"
@@ -51,7 +52,8 @@ class Environment:
         namespace: The namespace of its gymnasium id; one of your own for environments of your own.
         version: The version in its gymnasium id.
         max_turns: AgentGym's turn limit.
-        splits: Task ids by split; the first split is the default.
+        splits: Task ids by split; the first split is the default. Where it is ``all``, the others share its
+            tasks out; no two of the others have a task in common.
         score_range: Least and greatest score of an episode.
         on_unknown: What is done by default with an action that the grammar does not know.
         agentgym_readers: AgentGym's own parser of replies, by action format.
@@ -129,9 +131,25 @@ class Environment:
         except (KeyError, TypeError):
             raise BadOption(f"split={name!r} is not one of {sorted(self.splits)} of {self.name}") from None
 
+    @property
+    def task_count(self) -> int:
+        """How many tasks there are, in whichever split."""
+        return len(self.splits["all"]) if "all" in self.splits else sum(map(len, self.splits.values()))
+
     def has_task(self, task_id: int) -> bool:
         """Return whether any split holds the task."""
         return any(task_id in tasks for tasks in self.splits.values())
+
+
+def shared_out(tasks: range, *, test: range) -> dict[str, Sequence[int]]:
+    """Return the splits of an environment of which AgentGym names none: all tasks, and these in two.
+
+    Args:
+        tasks: The ids of all tasks.
+        test: Those that models are measured on; they stand at one end.
+    """
+    train = range(test.stop, tasks.stop) if test.start == tasks.start else range(tasks.start, test.start)
+    return {"all": tasks, "train": train, "test": test}
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def formats_section() -> str:
 def environments_page() -> str:
     """Return docs/environments/README.md: all environments in a table."""
     rows = [
-        f"| [{e.name}]({e.name.lower()}.md) | {e.summary} | {sum(map(len, e.splits.values())):,} "
+        f"| [{e.name}]({e.name.lower()}.md) | {e.summary} | {e.task_count:,} "
         f"| {e.max_turns} | {_score(e)} | {'ours, or ' if e.local_server else ''}AgentGym's |"
         for e in agentgym_gym.environments()
     ]

@@ -13,7 +13,6 @@ from agentgym_gym._text import redact
 from agentgym_gym.cli.names import Chosen, resolve
 from agentgym_gym.cli.sources import require_server
 from agentgym_gym.evaluate.slots import Places
-from agentgym_gym.evaluate.tasks import is_tasks
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.plans import EnvironmentPlan
@@ -28,8 +27,8 @@ class PlannedEnvironment:
     Args:
         plan: What was asked for.
         headers: HTTP headers for its server.
-        any_split: Whether tasks are of all splits where the plan names none; else they are of the one that
-            models are measured on.
+        any_split: Whether ``all`` tasks are those of all splits where the plan names none; else they are
+            those of the one that models are measured on.
 
     Raises:
         UnknownEnvironment: There is none of that name.
@@ -41,7 +40,7 @@ class PlannedEnvironment:
         self.chosen: Chosen = resolve(plan.id)
         self._headers = headers
         self.split = plan.split
-        if plan.split is None and not any_split and is_tasks(plan.tasks):
+        if plan.split is None and not any_split and plan.tasks == "all":
             self.split = self.chosen.evaluation_split()
         self.tasks = self.chosen.tasks(plan.tasks, self.split)
         self._looked: dict[bool, Any] = {}  # another library's may take long to make

@@ -43,7 +43,7 @@ def envs(
     rows = []
     for environment, source in found:
         low, high = environment.score_range
-        tasks = sum(map(len, environment.splits.values()))
+        tasks = environment.task_count
         ids, score = "\nor ".join(environment.ids), f"{low:g} to {high:g}"
         rows.append((ids, f"{tasks:,}", str(environment.max_turns), score, source.note))
     print_table(("id", "tasks", "turns", "score", "server"), rows, left={"id", "server"})

@@ -95,8 +95,8 @@ def evaluate(
     split: Annotated[
         str | None,
         typer.Option(
-            help="Which split the tasks are of; by default test, where there is one, else dev or the first; "
-            "in a file any."
+            help="Which split the tasks are of. By default `all` tasks are those of test, where there is one, "
+            "else of dev or the first; ids and files are of any."
         ),
     ] = None,
     action_format: ActionFormat = None,

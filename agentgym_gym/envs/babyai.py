@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name, strategies
 from agentgym_gym.calls import Body, Call, Flow, exchange
-from agentgym_gym.catalogue import Environment
+from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
@@ -301,7 +301,7 @@ BABYAI = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=20,
-    splits={"all": range(900)},
+    splits=shared_out(range(900), test=range(720, 900)),
     agentgym_readers={"react": plain_line},
     quirks=_QUIRKS,
     launch="cd agentenv-babyai && pip install -e . && babyai --host 127.0.0.1 --port 36001",

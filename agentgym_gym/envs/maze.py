@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Choice
-from agentgym_gym.catalogue import Environment
+from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
 from agentgym_gym.wire import Outcome, Score, Start
 
@@ -77,6 +77,12 @@ _QUIRKS = """\
   Wordle, has a text for each error, takes no negative task id for a position from the end, and, once it is
   full, forgets the environment that was used longest ago."""
 
+_LOCAL_QUIRKS = """\
+- It plays Maze alone. AgentGym's server plays Wordle too.
+- A negative task id is refused like any other task that there is none of. On AgentGym's it counts from the
+  end.
+- Each error says what is wrong. On AgentGym's some are empty or name a part of the program."""
+
 MAZE = Environment(
     name="Maze",
     summary="Find the way to the goal of a maze (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).",
@@ -84,10 +90,11 @@ MAZE = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,
-    splits={"all": range(25)},
+    splits=shared_out(range(25), test=range(20, 25)),
     score_range=(-1.0, 1.0),
     agentgym_readers={"react": read_as_agentgym},
     local_server="maze",
+    local_quirks=_LOCAL_QUIRKS,
     oracle="agentgym_gym.oracles.maze:MazeOracle",
     quirks=_QUIRKS,
     launch=(

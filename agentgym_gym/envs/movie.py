@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from agentgym_gym.actions import Grammar
-from agentgym_gym.catalogue import Environment
+from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Id, Words
 from agentgym_gym.envs._tools import (
@@ -186,7 +186,7 @@ MOVIE = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=12,
-    splits={"all": range(238)},
+    splits=shared_out(range(238), test=range(190, 238)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
     quirks=f"""\

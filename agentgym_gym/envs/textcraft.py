@@ -17,7 +17,7 @@ from agentgym_gym._templates import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import NO_NAMES, Integer, Name
 from agentgym_gym.calls import Body, Call, Flow, exchange
-from agentgym_gym.catalogue import Environment
+from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
@@ -157,6 +157,14 @@ _QUIRKS = """\
 - The listed recipes depend on Python's hash seed and, where several clients reset at once, on chance.
 - AgentGym's server has no step limit, and pays again when a finished episode is stepped."""
 
+_LOCAL_QUIRKS = """\
+- A task id is the same goal with the same recipes on every machine and in every process.
+- `/commands` and `/goal` answer with the recipes shown and the goal's item id. On AgentGym's they fail.
+- A number of more than 600 digits is refused like any other action that cannot be done. On AgentGym's one of
+  more than 4,300 digits breaks the environment.
+- `"data_idx": null` is an error that says what is wrong, and the game goes on. On AgentGym's it empties the
+  inventory."""
+
 TEXTCRAFT = Environment(
     name="TextCraft",
     summary="Craft a Minecraft item from the recipes shown (Prasad et al., 2024, arXiv:2311.05772).",
@@ -164,9 +172,10 @@ TEXTCRAFT = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=20,
-    splits={"all": range(544)},
+    splits=shared_out(range(544), test=range(444, 544)),
     agentgym_readers={"react": plain_line},
     local_server="textcraft",
+    local_quirks=_LOCAL_QUIRKS,
     oracle="agentgym_gym.oracles.textcraft:TextCraftOracle",
     quirks=_QUIRKS,
     launch="cd agentenv-textcraft && pip install -e . && textcraft --host 127.0.0.1 --port 36001",

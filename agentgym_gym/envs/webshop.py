@@ -18,7 +18,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.calls import Body, Call, Flow, exchange
-from agentgym_gym.catalogue import Environment
+from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
 from agentgym_gym.errors import BadArguments, BadReply, ServerError
 from agentgym_gym.wire import Outcome, Score, Start, Wire
@@ -232,7 +232,7 @@ WEBSHOP = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=10,
-    splits={"all": range(6_910)},
+    splits=shared_out(range(6_910), test=range(500)),
     agentgym_readers={
         "react": react_action,
         "function_calling": _read_function_calling,

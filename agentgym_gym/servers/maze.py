@@ -1,25 +1,9 @@
 """The Maze server: AgentGym's protocol over the games of `maze_game`.
 
 Requests and replies are those of AgentGym's LMRL-Gym server, errors too: HTTP 200 with ``{"error": str}``.
-It says of itself what that server says, so that whatever is made for that server finds this one. These are
-the differences:
-
-- *There is no Wordle.* That server plays both. Here every route under ``/wordle`` is 404, and
-  ``/openapi.json``, by which `agentgym_gym.envs.wordle` knows its server, lists none.
-- *A negative task id counts from the end there*, so that -26 is task 0. Here it is refused like any other
-  task that does not exist.
-- *Some error messages are empty, or name a part of the program*: that of task 25, which is the goal itself,
-  and those of requests before the first reset. Here each says what is wrong.
-- *Environments are kept for ever* there, as nothing frees one. Here there are at most 4,096: ``/maze/create``
-  forgets those that nobody asked for in an hour, and answers ``{"error"}`` where it is full even so. Both
-  limits can be set.
-- *Nothing else is limited* there. Here a request has at most 1 MiB, past which it is 413; it can be set.
-- *A reply that quotes the request can be 500* there, where JSON cannot hold what it would quote. Here it
-  never is.
-- *Every environment is announced on standard output* there. Here nothing is printed.
-
-As there: a request before the first reset fails, and so does any but a reset once a game is over; a reset
-that is refused leaves the game as it was.
+It says of itself what that server says, so that whatever is made for that server finds this one. Where it
+differs stands in `agentgym_gym.envs.maze`. As there, a request before the first reset fails, and so does any
+but a reset once a game is over; a reset that is refused leaves the game as it was.
 """
 
 from __future__ import annotations
@@ -116,6 +100,10 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
     @app.get("/", response_model=None)
     async def name() -> str:
         return "This is environment LMRL-Gym."
+
+    @app.get("/maze/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return tables.ids()
 
     @app.get("/maze/available_actions", response_model=None)
     async def available_actions() -> list[str]:

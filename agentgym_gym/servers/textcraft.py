@@ -1,25 +1,9 @@
 """The TextCraft server: AgentGym's protocol over the games of `textcraft_game`.
 
-Requests and replies are those of AgentGym's own server, errors too: HTTP 200 with ``{"error": str}``. These
-are its faults and hazards that are not copied:
-
-- *Tasks differ from machine to machine and from process to process* there; here they are the same (see
-  `textcraft_recipes`).
-- ``/commands`` *and* ``/goal`` *are always 500.* Here they answer: the recipes shown, the goal's item id.
-- *An action can break an environment.* There a number of more than 4,300 digits answers ``{"error"}``, and so
-  does ``inventory`` ever after where sums grow that long. Here a number of more than 600 digits is refused
-  like any other action: an observation and reward 0.
-- *A reply that quotes the request can be 500*, where UTF-8 or JSON cannot hold what it would quote: half a
-  surrogate pair in an action, NaN. Here it never is.
-- ``"data_idx": null`` answers Python's own complaint and empties the inventory. Here the error says what is
-  wrong, and the game goes on as it was.
-- *Nothing is limited.* Here there are at most 4,096 environments, past which ``/create`` answers
-  ``{"error"}``; it forgets those that nobody asked for in an hour. A request has at most 1 MiB, past which it
-  is 413. All of it can be set.
-- *Every action is printed*, which is 500 where the terminal's encoding lacks a character. Here nothing is.
-
-As there: ``commands`` and ``goal`` of ``/create`` are accepted and change nothing, a new environment plays
-the task that its id is the index of, and a game goes on after it is won.
+Requests and replies are those of AgentGym's own server, errors too: HTTP 200 with ``{"error": str}``. Where it
+differs stands in `agentgym_gym.envs.textcraft`. As there, ``commands`` and ``goal`` of ``/create`` are accepted
+and change nothing, a new environment plays the task that its id is the index of, and a game goes on after it
+is won.
 """
 
 from __future__ import annotations
@@ -131,6 +115,10 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
     @app.get("/", response_model=None)
     async def name() -> str:
         return "This is environment TextCraft."
+
+    @app.get("/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return tables.ids()
 
     @app.get("/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:

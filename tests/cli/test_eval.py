@@ -144,7 +144,7 @@ def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
         (["--action-format", "xml"], "'--action-format': 'xml' is not one of"),
         (["--parser", "mine"], "'--parser': 'mine' is not one of"),
         (["--on-unknown", "cry"], "'--on-unknown': 'cry' is not one of"),
-        (["--split", "test"], "--split='test'"),
+        (["--split", "dev"], "--split='dev'"),
         (["--timeout", "0"], "--timeout=0"),
         (["--server", "here"], "--server='here'"),
     ],

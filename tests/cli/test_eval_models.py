@@ -167,7 +167,7 @@ def test_a_run_file_that_cannot_be_played_says_why(run, tmp_path, text, told):
         (("--model", "m", "--prompt", "none.txt"), "none.txt cannot be read"),
         (("--agent", "nowhere:Agent"), "cannot import the agent"),
         (("--agent", "json:__doc__"), "should be a class or a function"),
-        (("--agent", "oracle", "--split", "test"), "--split='test'"),
+        (("--agent", "oracle", "--split", "dev"), "split='dev'"),
     ],
 )
 def test_options_that_do_not_go_together(run, tmp_path, textcraft_url, options, told):
