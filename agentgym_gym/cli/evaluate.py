@@ -95,7 +95,7 @@ def evaluate(
     split: Annotated[
         str | None,
         typer.Option(
-            help="Which split the tasks are of. By default `all` tasks are those of test, where there is one, "
+            help="Which split the tasks are of. By default `all` tasks are those of test, if there is one, "
             "else of dev or the first; ids and files are of any."
         ),
     ] = None,

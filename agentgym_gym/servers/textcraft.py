@@ -1,9 +1,9 @@
 """The TextCraft server: AgentGym's protocol over the games of `textcraft_game`.
 
-Requests and replies are those of AgentGym's own server, errors too: HTTP 200 with ``{"error": str}``. Where it
-differs stands in `agentgym_gym.envs.textcraft`. As there, ``commands`` and ``goal`` of ``/create`` are accepted
-and change nothing, a new environment plays the task that its id is the index of, and a game goes on after it
-is won.
+Requests and replies are those of AgentGym's own server, errors too: HTTP 200 with ``{"error": str}``. Where
+it differs stands in `agentgym_gym.envs.textcraft`. As there, ``commands`` and ``goal`` of ``/create`` are
+accepted and change nothing, a new environment plays the task that its id is the index of, and a game goes on
+after it is won.
 """
 
 from __future__ import annotations
