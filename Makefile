@@ -5,7 +5,7 @@ PYTHON ?= python3
 SEEDS ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check cov verl train-demo format bench soak docs screenshot clean

@@ -12,6 +12,7 @@ import sys
 import nox
 
 TORCH = "torch==2.13.0"
+LATER = ("--no-compile",)  # of the 50,000 modules a session imports a tenth, and Python compiles these then
 TESTING = ("hypothesis", "pytest==9.2.0", "pytest-xdist", "trustme")
 
 nox.options.sessions = ["inspect", "engines", "verl-0.9", "verl-0.8", "verl-0.7"]
@@ -22,8 +23,8 @@ def _install_pinned(session: nox.Session, name: str, *packages: str) -> None:
         session.skip(f"the pins of {name} are for Python 3.11 and 3.12: start make with PYTHON=python3.12")
     pins = f"constraints/{name}.txt"
     # By itself and first: what is built against torch finds it, and one that is there already is kept.
-    session.install(TORCH)
-    session.install("--constraint", pins, "--requirement", pins, *packages)
+    session.install(*LATER, TORCH)
+    session.install(*LATER, "--constraint", pins, "--requirement", pins, *packages)
 
 
 def _install(session: nox.Session, version: str) -> None:
@@ -60,7 +61,9 @@ def inspect(session: nox.Session) -> None:
     if sys.version_info < (3, 11):
         session.skip("inspect_ai needs Python 3.11: start make with PYTHON=python3.12")
     pins = "constraints/inspect.txt"
-    session.install("--constraint", pins, "--requirement", pins, "--editable", ".[cli,servers,inspect]")
+    session.install(
+        *LATER, "--constraint", pins, "--requirement", pins, "--editable", ".[cli,servers,inspect]"
+    )
     session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/inspect", *session.posargs)
 
 

@@ -12,8 +12,10 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 BARS = {
     "concurrent_episodes": [],
+    "evaluation": ["ratio"],
     "heavy_tails": ["faster_by_the_mean"],
     "importing": ["beside_gymnasium"],
+    "local_servers": ["WebShop_step", "BabyAI_step"],
     "memory": ["theirs_beside_ours"],
     "model_requests": ["share_of_the_ideal", "beside_openai", "beside_openai_all_at_once"],
     "parsing": ["median_of_all", "worst_environment", "worst_hostile"],
