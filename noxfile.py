@@ -12,7 +12,8 @@ import sys
 import nox
 
 TORCH = "torch==2.13.0"
-LATER = ("--no-compile",)  # of the 50,000 modules a session imports a tenth, and Python compiles these then
+# Most of what is installed is never imported; Python compiles the rest when it is.
+LATER = ("--no-compile",)
 TESTING = ("hypothesis", "pytest==9.2.0", "pytest-xdist", "trustme")
 
 nox.options.sessions = ["inspect", "engines", "verl-0.9", "verl-0.8", "verl-0.7"]

@@ -1,0 +1,128 @@
+"""Three steps of GRPO by verl's own trainer on a CPU, over local servers of WebShop and BabyAI."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+if not metadata.version("verl").startswith("0.9."):
+    pytest.skip(
+        "what servers answer does not depend on verl; the newest plays on these", allow_module_level=True
+    )
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from agentgym_gym import AgentGymEnv
+from agentgym_gym.evaluate import evaluate, load_oracle
+from agentgym_gym.servers.local import LocalServer
+from verl_bridge.cpu.overrides import cpu_overrides
+from verl_bridge.cpu.tiny import make_tiny
+from verl_run import Run, measured
+
+STEPS, BATCH, SAMPLES = 3, 2, 4
+LOOP = """\
+- name: gym_env
+  _target_: verl_bridge.agent_loop.GymAgentLoop
+  max_turns: 10
+  max_tokens_per_turn: 2
+  max_observation_tokens: 96
+"""
+
+
+def likely(folder: Path, phrases: list[str]) -> None:
+    """Have a random model say some phrases, each a token, rather than anything else."""
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(1)
+        for phrase in phrases:
+            (token,) = tokenizer.encode(phrase, add_special_tokens=False)
+            model.lm_head.weight[token] = torch.randn(model.config.hidden_size)
+    model.save_pretrained(folder)
+
+
+def row(environment: str, task: int, url: str) -> dict[str, object]:
+    kwargs = {"server": url, "action_format": "bare"}  # in which whatever a random model writes is an action
+    return {
+        "prompt": [{"role": "system", "content": "Act."}],
+        "agent_name": "gym_env",
+        "data_source": f"agentgym/{environment}-v0",
+        "reward_model": {"style": "rule", "ground_truth": ""},
+        "extra_info": {
+            "index": task,
+            "interaction_kwargs": {
+                "name": "gym_env",
+                "env_id": f"agentgym_gym:agentgym/{environment}-v0",
+                "env_kwargs": json.dumps(kwargs),
+                "reset_options": json.dumps({"task_id": task}),
+                "seed": None,
+            },
+        },
+    }
+
+
+def settings(folder: Path) -> list[str]:
+    return [
+        "algorithm.adv_estimator=grpo",
+        f"data.train_files={folder}/rows.parquet",
+        f"data.val_files={folder}/rows.parquet",
+        f"data.train_batch_size={BATCH}",
+        "data.max_prompt_length=256",
+        "data.max_response_length=1200",
+        f"actor_rollout_ref.model.path={folder}/tiny",
+        f"actor_rollout_ref.actor.ppo_mini_batch_size={BATCH}",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
+        "actor_rollout_ref.actor.optim.lr=1e-3",
+        f"actor_rollout_ref.rollout.n={SAMPLES}",
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
+        f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml",
+        "trainer.logger=[console]",
+        "trainer.val_before_train=False",
+        "trainer.test_freq=-1",
+        "trainer.save_freq=-1",
+        "trainer.total_epochs=9",
+        f"trainer.total_training_steps={STEPS}",
+        "trainer.resume_mode=disable",
+        f"trainer.rollout_data_dir={folder}/rollouts",
+        f"trainer.default_local_dir={folder}/checkpoints",
+    ]
+
+
+@pytest.mark.parametrize("environment", ["WebShop", "BabyAI"])
+def test_the_score_reaches_the_log(environment, tmp_path, report_at_end):
+    server = LocalServer(environment.lower())
+    try:
+        url = server.start()
+        with AgentGymEnv(environment, server=url, action_format="bare") as env:
+            records = evaluate(env, load_oracle(env.environment), range(BATCH))
+            advice = [env.reset(options={"task_id": 0})[0], env.step("nothing")[0]]
+        phrases = list(dict.fromkeys(reply for record in records for reply in record.replies))
+        texts = [message["content"] for record in records for message in record.messages]
+        make_tiny(tmp_path / "tiny", [*texts, *advice, "Act."] * 4, phrases, context=4096)
+        likely(tmp_path / "tiny", phrases)
+        (tmp_path / "loop.yaml").write_text(LOOP)
+        rows = [row(environment, task, url) for task in range(BATCH)]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
+        modules = {"VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu,verl_bridge.trainer"}
+        run = Run(["-m", "verl.trainer.main_ppo", *cpu_overrides(), *settings(tmp_path)], modules, tmp_path)
+    finally:
+        server.stop()
+    assert run.code == 0, f"verl {'took too long' if run.code is None else 'failed'}:\n{run.text[-6000:]}"
+    means = []
+    for step in range(1, STEPS + 1):
+        lines = (tmp_path / "rollouts" / f"{step}.jsonl").read_text().splitlines()
+        scores = [json.loads(line)["score"] for line in lines]
+        assert len(scores) == BATCH * SAMPLES
+        means.append(sum(scores) / len(scores))
+        logged = measured(run, step)
+        assert logged["critic/score/mean"] == pytest.approx(means[-1])
+        of_env = {name: logged[f"env/agentgym/{environment}-v0/{name}"] for name in ("score", "faults")}
+        assert of_env == {"score": pytest.approx(means[-1]), "faults": 0}
+    assert max(means) > 0
+    report_at_end(f"three steps of GRPO on the local {environment} server: mean scores {means}")
