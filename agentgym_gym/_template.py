@@ -8,6 +8,8 @@ from itertools import chain
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym.errors import BadArguments
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -88,8 +90,13 @@ class Template:
         found = self.split(text)
         if found is None:
             return None
-        named = zip(self.names, self._arguments, found, strict=True)
-        return {name: argument.read(written) for name, argument, written in named}
+        values = {}
+        for name, argument, written in zip(self.names, self._arguments, found, strict=True):
+            try:
+                values[name] = argument.read(written)
+            except BadArguments as error:
+                raise BadArguments(f"{name.removesuffix('_')}: {error}") from None
+        return values
 
     def begins(self, text: str) -> bool:
         """Return whether text begins with the words before the first field."""

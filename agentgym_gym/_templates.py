@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -148,7 +148,7 @@ class TemplateText:
             raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
         known, names = fields_of(cls), names_of(cls)
         if value.keys() == names:
-            return cls(**{f.name: f.argument.from_json(value[f.key]) for f in known})
+            return cls(**_read(value, known))
         unknown = [str(name) for name in value if name not in names]
         missing = [f.key for f in known if f.required and f.key not in value]
         if unknown or missing:
@@ -156,7 +156,7 @@ class TemplateText:
             lacking = f"; missing: {', '.join(missing)}" if missing else ""
             strange = f"; not known: {shown(', '.join(unknown))}" if unknown else ""
             raise BadArguments(f"the arguments are: {listed}{lacking}{strange}")
-        return cls(**{f.name: f.argument.from_json(value[f.key]) for f in known if f.key in value})
+        return cls(**_read(value, [f for f in known if f.key in value]))
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values, the inverse of :meth:`from_json`."""
@@ -222,6 +222,25 @@ def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
         found.append(Field(field.name, key, argument, doc, field.default is MISSING))
     _known_fields[cls] = tuple(found)
     return _known_fields[cls]
+
+
+def _read(value: Mapping[str, Any], known: Iterable[Field]) -> dict[str, Any]:
+    """Return the values of arguments by the names of their fields.
+
+    Args:
+        value: What was given, by key.
+        known: The arguments, all of which are there.
+
+    Raises:
+        BadArguments: One has a value that its kind does not allow; the message names it.
+    """
+    found = {}
+    for field in known:
+        try:
+            found[field.name] = field.argument.from_json(value[field.key])
+        except BadArguments as error:
+            raise BadArguments(f"{field.key}: {error}") from None
+    return found
 
 
 def names_of(cls: type[TemplateText]) -> frozenset[str]:
