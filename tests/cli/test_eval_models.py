@@ -51,6 +51,7 @@ def test_a_model_is_evaluated_in_one_command(run, tmp_path, textcraft_url, model
     assert written["run"]["agent_settings"]["sampling"] == {"temperature": 0.0}
     assert "craft" in written["run"]["system_prompt"]
     assert written["run"]["server_says"] == ["This is environment TextCraft."]
+    assert written["run"]["served_by"][0].endswith(" (TextCraft)")
     assert written["run"]["model_server"] == {"model": ["m"]}
     first = asked(server)[0]
     assert first["messages"][0]["content"] == written["run"]["system_prompt"]
