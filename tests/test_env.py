@@ -61,7 +61,7 @@ def test_ids_are_registered_by_import_or_by_prefix(textcraft_url):
 
 def test_reset_tells_the_task(env):
     observation, info = env.reset(options={"task_id": 0})
-    assert set(info) == FIXED_KEYS | {"goal"}
+    assert set(info) == FIXED_KEYS | {"goal", "served_by"}
     assert info["task_id"] == 0
     assert observation.endswith(f"Goal: craft {info['goal']}.")
     assert (info["turn"], info["score"], info["success"]) == (0, 0.0, False)
@@ -389,7 +389,7 @@ def test_repr_keeps_passwords_to_itself():
     "option",
     [
         {"action_format": "yaml"},
-        {"split": "test"},
+        {"split": "dev"},
         {"parser": "mine"},
         {"parser": "agentgym", "action_format": "tags"},
         {"on_unknown": "guess"},
