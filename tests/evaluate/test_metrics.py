@@ -10,7 +10,7 @@ from itertools import combinations
 from statistics import fmean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentgym_gym import Stats
@@ -205,7 +205,7 @@ def plain():
     return make
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(outcomes=outcomes, source=st.randoms(use_true_random=False))
 def test_the_order_of_the_episodes_makes_no_difference(plain, outcomes, source):
     records = [

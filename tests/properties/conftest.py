@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import agentgym_gym
 import inside
@@ -21,9 +21,10 @@ from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
 
 # Every environment is looked at in every format, so a plain `pytest` looks at each but briefly. `make test`
 # takes HYPOTHESIS_PROFILE=full; thorough looks longer still, and elsewhere every time.
-settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5)
-settings.register_profile("full", deadline=None, derandomize=True, max_examples=40)
-settings.register_profile("thorough", deadline=None, max_examples=2_000)
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine may be busy
+settings.register_profile("quick", patient, derandomize=True, max_examples=5)
+settings.register_profile("full", patient, derandomize=True, max_examples=40)
+settings.register_profile("thorough", patient, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 

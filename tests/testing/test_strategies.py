@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import _agentgym_gym_hypothesis
@@ -26,7 +26,9 @@ ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = agentgym_gym.environments()
 _agentgym_gym_hypothesis.setup()  # as hypothesis does where the package is installed: see below
 
-brief = settings(max_examples=5, deadline=None, derandomize=True)
+brief = settings(
+    max_examples=5, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @pytest.mark.parametrize("action_format", FORMATS.values(), ids=FORMATS)
@@ -157,9 +159,10 @@ PROGRAM = """
     import sys
     {first}
     {second}
-    from hypothesis import given, settings, strategies as st
+    from hypothesis import HealthCheck, given, settings, strategies as st
     from agentgym_gym.envs.textcraft import Get
-    @settings(database=None, max_examples=20)
+    busy = [HealthCheck.too_slow]  # a machine may be
+    @settings(database=None, deadline=None, max_examples=20, suppress_health_check=busy)
     @given(st.from_type(Get))
     def check(action):
         assert 1 <= action.count <= 1_000_000
