@@ -34,8 +34,8 @@ def _install(session: nox.Session, version: str) -> None:
 
 def _test(session: nox.Session, version: str, *more: str) -> None:
     _install(session, version)
-    # A file at a time to each of two processes: some share a run of verl among their tests.
-    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/verl", *more, *session.posargs)
+    # A file at a time to each process: some share a run of verl among their tests. Three, as runs often wait.
+    session.run("pytest", "-n3", "--dist=loadfile", "--durations=15", "tests/verl", *more, *session.posargs)
 
 
 @nox.session(name="verl-0.9")
