@@ -159,7 +159,7 @@ class Awaited:
     ("kind", "within", "number"),
     [
         pytest.param(AgentGymEnv, PACKAGE, 1_000, id="sync", marks=pytest.mark.slow),
-        pytest.param(AgentGymEnv, None, 100, id="sync, other code too"),
+        pytest.param(AgentGymEnv, None, 100, id="sync, other code too", marks=pytest.mark.slow),
         pytest.param(Awaited, PACKAGE, 1_000, id="async", marks=pytest.mark.slow),
     ],
 )

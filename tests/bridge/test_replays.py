@@ -90,7 +90,7 @@ async def played(task, budget):
 @pytest.mark.parametrize("stage", ["make", "reset", "step"])
 @pytest.mark.parametrize("error", [RuntimeError, ConnectionError])
 def test_an_environment_that_comes_back_within_the_budget_is_played(monkeypatch, stage, error):
-    away_for(monkeypatch, 0.5)
+    away_for(monkeypatch, 0.3)
     task = Task(RETURNS, {"stage": stage, "error": error}, {"task": 7}, seed=3)
     episode, seen = asyncio.run(played(task, budget=10))
     assert episode.fault is None

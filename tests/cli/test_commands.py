@@ -190,7 +190,7 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
 # serve, play
 
 
-@pytest.mark.parametrize("name", ["textcraft", "maze"])
+@pytest.mark.parametrize("name", ["maze", pytest.param("textcraft", marks=pytest.mark.slow)])
 def test_serve_until_told(run, name):
     process = programs.start(
         [sys.executable, "-m", "agentgym_gym", "serve", name], stdout=subprocess.PIPE, text=True

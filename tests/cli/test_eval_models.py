@@ -246,6 +246,7 @@ def test_killed_at_random_moments_and_resumed_it_is_as_one_that_was_not(slow_run
         assert len({(line["task_id"], line["sample"]) for line in lines}) == len(lines) == 120
 
 
+@pytest.mark.slow  # two processes
 def test_two_runs_in_one_folder(slow_run, run, tmp_path, textcraft_url):
     out = tmp_path / "run"
     with slow_run(out) as process:

@@ -80,6 +80,7 @@ def restarted(server):
     return again
 
 
+@pytest.mark.slow  # it waits
 def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcraft_url):
     url = textcraft_url
     dead, left = dead_client(url)

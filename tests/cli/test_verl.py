@@ -455,6 +455,7 @@ def test_check_warns_of_lengths_it_can_only_guess(run, folder, mistake, text):
     assert found["status"] == "warning"
 
 
+@pytest.mark.slow  # in a process of its own
 @pytest.mark.parametrize(("module", "extra"), [("yaml", "cli"), ("pyarrow", "data")])
 def test_what_is_not_installed_is_said(folder, module, extra):
     code = (

@@ -138,6 +138,7 @@ def test_many_at_once_are_as_each_alone(environment, url):
         assert played(make_agent, AT_ONCE) == played(make_agent, 1)
 
 
+@pytest.mark.slow
 @each_environment
 def test_killed_and_restarted_it_plays_the_same(environment):
     with socket.create_server(("127.0.0.1", 0)) as free:
