@@ -181,7 +181,7 @@ def _level(given: Given) -> str:
     index = given["air_quality_index"]
     if not _is_number(index):
         raise ToolError("TypeError", "air_quality_index must be a number")
-    return air_quality_level(index)  # type: ignore[arg-type]
+    return air_quality_level(index)
 
 
 def _elevation(given: Given) -> object:
