@@ -184,8 +184,8 @@ kinds, all made here; no answer of AgentGym's is right here.
 - A translation is in Dutch, German, Mandarin or Japanese; there, in Russian too.
 - As there, an answer must be equal and of the type: 105 is not "105", and the order of a list does not \
 count.
-- Only `finish` is scored, and only the first one: there, any function that returns what the answer is \
-scores, and an episode goes on paying after its end.
+- Only `finish` is scored, and only the first one, after which the episode stays over. There, any function \
+that returns what the answer is scores, and an episode goes on paying after its end.
 - The word "finish" ends an episode where it is the function alone, not anywhere in the text.
 - Nothing is evaluated: an `Action Input` that is no plain value is refused as one that cannot be read.
 - A negative task id is refused; there, it counts from the end.

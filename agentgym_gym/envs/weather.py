@@ -239,8 +239,8 @@ are 343 questions of 26 kinds, all made here; no answer of AgentGym's is right h
 equal to the last digit. As there, 105 is not "105", and the order of a list does not count.
 - Distances are along the great circle, to a metre; there, on an ellipsoid, to every digit.
 - `get_air_quality_level` has no gaps: 20.5 and 21 are fair, not extremely poor.
-- Only `finish` is scored, and only the first one: there, any function that returns what the answer is \
-scores, and an episode goes on paying after its end.
+- Only `finish` is scored, and only the first one, after which the episode stays over. There, any function \
+that returns what the answer is scores, and an episode goes on paying after its end.
 - The word "finish" ends an episode where it is the function alone, not anywhere in the text.
 - Nothing is evaluated: an `Action Input` that is no plain value is refused as one that cannot be read.
 - A negative task id is refused; there, it counts from the end.

@@ -72,7 +72,8 @@ class _Waves:
     def at(self, point: tuple[float, float, float], day: float) -> float:
         """Return its value at a point of the unit sphere on a day."""
         x, y, z = point
-        return self._scale * sum(
+        # Exact, as the builtin `sum` adds in another way from Python 3.12 on.
+        return self._scale * math.fsum(
             math.sin(pace * day + a * x + b * y + c * z + phase) for pace, a, b, c, phase in self._waves
         )
 

@@ -6,6 +6,7 @@ weather makes the question pointless.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -200,7 +201,7 @@ def _air_level(ask: Asking) -> Question:
     ask.level(day.air)
     verb, when = ("is", "today") if ago == 0 else ("was", f"{ago} days ago" if ago > 1 else "yesterday")
     return Question(
-        f"How good {verb} the air {where} {when}? Please provide the air quality level as a string.",
+        f"What {verb} the air quality level {where} {when}? Please provide the answer as a string.",
         air_quality_level(day.air),
     )
 
@@ -281,7 +282,7 @@ def _average_of_days(ask: Asking) -> Question:
     return Question(
         f"What is the mean of the average temperatures in Celsius {where} of the next {count} days, "
         f"beginning tomorrow? {NUMBER}",
-        round(sum(day.mean for day in days) / count, 6),
+        round(math.fsum(day.mean for day in days) / count, 6),
     )
 
 
@@ -345,7 +346,7 @@ def _most(of: Iterable[T], value: Callable[[T], Any]) -> T:
 
 
 def _sum(numbers: Iterable[float]) -> float:
-    return round(sum(numbers), 2)
+    return round(math.fsum(numbers), 2)
 
 
 def _yes(holds: bool) -> str:
