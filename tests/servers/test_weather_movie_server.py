@@ -186,24 +186,24 @@ def test_the_solution_of_every_task_pays_once_and_nothing_before_it(environment,
     for task_id, task in list(enumerate(WORLDS[environment.name](0).tasks))[::9]:
         client.post("/reset", json={"env_idx": env_idx, "id": task_id})
         told = [step(client, env_idx, said(*each)) for each in task.solution]
-        assert [(each"reward", each"done") for each in told[:-1]] == [(0.0, False)] * (len(told) - 1)
-        assert (told[-1]"reward", told[-1]"done") == (1.0, True)
+        assert [(each["reward"], each["done"]) for each in told[:-1]] == [(0.0, False)] * (len(told) - 1)
+        assert (told[-1]["reward"], told[-1]["done"]) == (1.0, True)
 
 
 @BOTH
 def test_doing_nothing_and_a_wrong_answer_pay_nothing(environment, client):
     env_idx = create(client, 3)
     told = [step(client, env_idx, said("check_valid_actions", {})) for _ in range(environment.max_turns)]
-    assert {(each"reward", each"done") for each in told} == {(0.0, False)}
-    assert step(client, env_idx, said("finish", {"answer": "?"}))"done" is True
+    assert {(each["reward"], each["done"]) for each in told} == {(0.0, False)}
+    assert step(client, env_idx, said("finish", {"answer": "?"}))["done"] is True
     right = WORLDS[environment.name](0).tasks[3].answer
     late = step(client, env_idx, said("finish", {"answer": right}))
-    assert late"reward" == 0.0
+    assert late["reward"] == 0.0
 
 
 @BOTH
 def test_check_valid_actions_lists_what_the_grammar_has(environment, client):
-    told = step(client, create(client), said("check_valid_actions", {}))"observation"
+    told = step(client, create(client), said("check_valid_actions", {}))["observation"]
     listed = re.findall(r"'(\w+)'", told)
     assert set(listed) == {action.name() for action in environment.grammar.actions}
 
@@ -214,7 +214,7 @@ def test_tasks_played_at_once_do_not_meet(environment, client):
 
     def play(task_id: int) -> list[str]:
         env_idx = create(client, task_id)
-        return [step(client, env_idx, said(*each))"observation" for each in tasks[task_id].solution]
+        return [step(client, env_idx, said(*each))["observation"] for each in tasks[task_id].solution]
 
     ids = range(0, 64, 2)
     with ThreadPoolExecutor(16) as pool:
@@ -248,8 +248,8 @@ def test_tasks_played_at_once_do_not_meet(environment, client):
 def test_no_action_is_run_or_does_harm(environment, client, action):
     env_idx = create(client)
     told = step(client, env_idx, action)
-    assert (told"reward", told"done") == (0.0, False)
-    assert len(told"observation") < 1000
+    assert (told["reward"], told["done"]) == (0.0, False)
+    assert len(told["observation"]) < 1000
     assert client.get("/").json() == "ok"
 
 
