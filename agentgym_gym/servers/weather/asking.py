@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.servers.weather.climate import distance_km, height_at
-from agentgym_gym.servers.weather.places import CITIES, Place
+from agentgym_gym.servers.weather.places import CITIES, City
 
 if TYPE_CHECKING:
     from agentgym_gym.servers.draw import Draw
@@ -59,11 +59,11 @@ class Asking:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self._climate = climate
 
-    def place(self) -> Place:
+    def place(self) -> City:
         """Return a place that has not come up yet, which the goal names."""
         return self._others.pop()
 
-    def somewhere(self) -> tuple[Place, str]:
+    def somewhere(self) -> tuple[City, str]:
         """Return a place and how the goal speaks of it: a named one, or where the user is."""
         if self.draw.chance(0.4):
             return self.home, "where I am now"
@@ -74,28 +74,28 @@ class Asking:
         """Return a day by how many days it is from today."""
         return self.today + timedelta(offset)
 
-    def temperatures(self, place: Place, first: int, last: int) -> list[Day]:
+    def temperatures(self, place: City, first: int, last: int) -> list[Day]:
         """Look up days by how many days they are from today: both ends before it, both it, or both after."""
         return self._days("temp", place, first, last)
 
-    def rain(self, place: Place, first: int, last: int) -> list[Day]:
+    def rain(self, place: City, first: int, last: int) -> list[Day]:
         """Look up the rain of such days."""
         return self._days("rain", place, first, last)
 
-    def snow(self, place: Place, first: int, last: int) -> list[Day]:
+    def snow(self, place: City, first: int, last: int) -> list[Day]:
         """Look up the snow of such days."""
         return self._days("snow", place, first, last)
 
-    def air(self, place: Place, first: int, last: int) -> list[Day]:
+    def air(self, place: City, first: int, last: int) -> list[Day]:
         """Look up the air quality of such days, none of which is to come."""
         return self._days("air_quality_index", place, first, last)
 
-    def height(self, place: Place) -> float:
+    def height(self, place: City) -> float:
         """Look up how high a place lies."""
         self._call("get_elevation", **self._where(place))
         return height_at(place.latitude, place.longitude)
 
-    def distance(self, one: Place, other: Place) -> float:
+    def distance(self, one: City, other: City) -> float:
         """Look up how far two places are from each other, in kilometres."""
         ends: list[float] = []
         arguments = {}
@@ -114,7 +114,7 @@ class Asking:
         """Return how many days the same day of last year is from today."""
         return (self.today.replace(year=self.today.year - 1) - self.today).days
 
-    def _days(self, kind: str, place: Place, first: int, last: int) -> list[Day]:
+    def _days(self, kind: str, place: City, first: int, last: int) -> list[Day]:
         where = self._where(place)
         if first == last == 0:
             self._call(f"get_current_{kind}", **where, current_date=self.today.isoformat())
@@ -124,7 +124,7 @@ class Asking:
             self._call(name, **where, **dates)
         return self._climate.days(place.latitude, place.longitude, self.day(first), last - first + 1)
 
-    def _where(self, place: Place) -> dict[str, Any]:
+    def _where(self, place: City) -> dict[str, Any]:
         """Look up where a place is, once."""
         if place is self.home and not self._has_called("get_user_current_location"):
             self._call("get_user_current_location")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CITIES", "PLACES", "Place"]
+__all__ = ["CITIES", "PLACES", "City"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place.
+class City:
+    """A city or a town.
 
     Attributes:
         name: Its name; several may have the same.
@@ -155,10 +155,10 @@ Warsaw US 41.24 -85.85 252
 """
 
 
-def _read(table: str) -> tuple[Place, ...]:
+def _read(table: str) -> tuple[City, ...]:
     rows = (line.rsplit(maxsplit=4) for line in table.strip().splitlines())
     return tuple(
-        Place(name, country, float(latitude), float(longitude), float(height))
+        City(name, country, float(latitude), float(longitude), float(height))
         for name, country, latitude, longitude, height in rows
     )
 

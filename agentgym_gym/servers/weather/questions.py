@@ -14,7 +14,7 @@ from agentgym_gym.servers.weather.asking import NUMBER, Asking, Question, Unfit
 from agentgym_gym.servers.weather.climate import air_quality_level
 
 if TYPE_CHECKING:
-    from agentgym_gym.servers.weather.places import Place
+    from agentgym_gym.servers.weather.places import City
 
 __all__ = ["KINDS"]
 
@@ -353,5 +353,5 @@ def _yes(holds: bool) -> str:
     return "Yes" if holds else "No"
 
 
-def _listed(places: Sequence[Place]) -> str:
+def _listed(places: Sequence[City]) -> str:
     return f"{', '.join(place.name for place in places[:-1])} or {places[-1].name}"

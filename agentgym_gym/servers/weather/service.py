@@ -16,7 +16,7 @@ from agentgym_gym.servers.weather.climate import (
     height_at,
     on_grid,
 )
-from agentgym_gym.servers.weather.places import PLACES, Place
+from agentgym_gym.servers.weather.places import PLACES, City
 
 if TYPE_CHECKING:
     from agentgym_gym.servers.weather.world import Task
@@ -157,7 +157,7 @@ def find_places(name: object) -> dict[str, Any]:
     return {"results": [_shown(place) for place in alike[:_MAX_FOUND]]}
 
 
-def _shown(place: Place) -> dict[str, Any]:
+def _shown(place: City) -> dict[str, Any]:
     return {
         "name": place.name,
         "latitude": place.latitude,

@@ -14,7 +14,7 @@ from agentgym_gym.servers.weather.climate import Climate
 from agentgym_gym.servers.weather.questions import KINDS
 
 if TYPE_CHECKING:
-    from agentgym_gym.servers.weather.places import Place
+    from agentgym_gym.servers.weather.places import City
 
 __all__ = ["TASKS", "Task", "World", "world_of"]
 
@@ -36,7 +36,7 @@ class Task:
 
     goal: str
     today: date
-    home: Place
+    home: City
     answer: Any
     solution: tuple[tuple[str, dict[str, Any]], ...]
 
