@@ -190,8 +190,8 @@ that returns what the answer is scores, and an episode goes on paying after its 
 - Nothing is evaluated: an `Action Input` that is no plain value is refused as one that cannot be read.
 - A negative task id is refused; there, it counts from the end.
 - An environment that nobody asked for in an hour is forgotten; there, none ever is.
-- There is no key and no network: a step takes less than a millisecond. Errors of the database are of the \
-same form, in other words."""
+- There is no key and no network, so no step waits for either. Errors of the database are of the same form, \
+in other words."""
 
 MOVIE = Environment(
     name="Movie",

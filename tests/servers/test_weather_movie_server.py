@@ -42,10 +42,15 @@ def urls() -> Iterator[dict[str, str]]:
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def clients(urls) -> Iterator[dict[str, httpx.Client]]:
+    with contextlib.ExitStack() as stack:
+        yield {name: stack.enter_context(httpx.Client(base_url=url)) for name, url in urls.items()}
+
+
 @pytest.fixture
-def client(urls, environment) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=urls[environment.name]) as client:
-        yield client
+def client(clients, environment) -> httpx.Client:
+    return clients[environment.name]
 
 
 def create(client: httpx.Client, task_id: int = 0) -> int:
@@ -77,9 +82,9 @@ def without_the_world(reply: object) -> object:
     return re.sub(r"(?<=goal: ).*", "…", reply) if isinstance(reply, str) else reply
 
 
-def answers(environment, rows: list[dict]) -> list[httpx.Response]:
+def answers(environment, rows: list[dict], **options: int) -> list[httpx.Response]:
     """Return what a new server answers to recorded requests, one after the other."""
-    app = server_kind(environment.name).create_app()
+    app = server_kind(environment.name).create_app(**options)
 
     async def ask() -> list[httpx.Response]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
@@ -216,7 +221,7 @@ def test_tasks_played_at_once_do_not_meet(environment, client):
         env_idx = create(client, task_id)
         return [step(client, env_idx, said(*each))["observation"] for each in tasks[task_id].solution]
 
-    ids = range(0, 64, 2)
+    ids = range(0, 64, 4)
     with ThreadPoolExecutor(16) as pool:
         at_once = list(pool.map(play, ids))
     assert at_once == [play(task_id) for task_id in ids]
@@ -273,9 +278,13 @@ def test_an_option_out_of_range_is_refused(environment, option):
 
 @BOTH
 def test_another_seed_is_another_server(environment):
-    app = server_kind(environment.name).create_app(seed=1)
-    assert app.title == environment.name
-    assert WORLDS[environment.name](1).tasks != WORLDS[environment.name](0).tasks
+    rows = [{"method": "POST", "path": path, "json_body": body} for path, body in CREATE_AND_RESET]
+    made, goal = answers(environment, [{**row, "seq": 0, "query": None} for row in rows], seed=1)
+    assert made.headers[SERVER_HEADER].endswith(f"({environment.name}, seed 1)")
+    assert WORLDS[environment.name](1).tasks[7].goal in goal.json()
+
+
+CREATE_AND_RESET = [("/create", {"id": 0}), ("/reset", {"env_idx": 0, "id": 7})]
 
 
 def test_the_pages_say_how_much_there_is():

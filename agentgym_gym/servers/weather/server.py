@@ -34,14 +34,13 @@ def create_app(
     Raises:
         BadOption: A limit is below 1, or the seed below 0.
     """
-    world = world_of(seed)
 
     def start(task_id: int) -> Tools:
         if task_id not in range(TASKS):
             raise Failed(f"There is no task {task_id}.")
         return WeatherTools(world.climate, world.tasks[task_id])
 
-    return tool_app(
+    app = tool_app(
         "Weather",
         start,
         seed=seed,
@@ -49,3 +48,5 @@ def create_app(
         max_body_bytes=max_body_bytes,
         keep_seconds=keep_seconds,
     )
+    world = world_of(seed)  # now, when the options have been checked, as it takes a while
+    return app
