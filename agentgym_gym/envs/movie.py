@@ -176,6 +176,23 @@ cast or crew, never from memory.
 must be of the type that the question asks for: the number 105 is not the text "105". Several things are a \
 list."""
 
+_LOCAL_QUIRKS = """\
+- All films and people are invented, from a seed: 200 films and 485 people. There are 238 questions of 28 \
+kinds, all made here; no answer of AgentGym's is right here.
+- A search finds a title or name, its beginning, or its words in any order. It knows no misspelling.
+- A crew has at most ten credits, all shown; there, some jobs of those shown may be left out.
+- A translation is in Dutch, German, Mandarin or Japanese; there, in Russian too.
+- As there, an answer must be equal and of the type: 105 is not "105", and the order of a list does not \
+count.
+- Only `finish` is scored, and only the first one, after which the episode stays over. There, any function \
+that returns what the answer is scores, and an episode goes on paying after its end.
+- The word "finish" ends an episode where it is the function alone, not anywhere in the text.
+- Nothing is evaluated: an `Action Input` that is no plain value is refused as one that cannot be read.
+- A negative task id is refused; there, it counts from the end.
+- An environment that nobody asked for in an hour is forgotten; there, none ever is.
+- There is no key and no network, so no step waits for either. Errors of the database are of the same form, \
+in other words."""
+
 MOVIE = Environment(
     name="Movie",
     summary=(
@@ -189,6 +206,9 @@ MOVIE = Environment(
     splits=shared_out(range(238), test=range(190, 238)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
+    local_server="movie",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_gym.oracles.movie:MovieOracle",
     quirks=f"""\
 {QUIRKS}
 - Its server needs a key of The Movie Database in `MOVIE_KEY` and asks it over the network at each call. \

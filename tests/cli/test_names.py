@@ -408,7 +408,7 @@ def test_a_file_of_other_tasks_is_an_error(run, item_ids, told):
         ("agentgym eval We", ["WebShop", "WebArena", "Weather"]),
         ("agentgym data rl agentgym/Ma", ["agentgym/Maze-v0"]),
         ("agentgym verl init --env BI", ["BIRD"]),
-        ("agentgym serve m", ["maze"]),
+        ("agentgym serve m", ["maze", "movie"]),
         ("agentgym eval Maze --action-format co", ["code_as_action"]),
     ],
 )

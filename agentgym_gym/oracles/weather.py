@@ -1,0 +1,16 @@
+"""The oracle of Weather: plays the solutions of this project's own server."""
+
+from __future__ import annotations
+
+from agentgym_gym.envs.weather import WEATHER
+from agentgym_gym.oracles._solution import SolutionOracle
+from agentgym_gym.servers.weather.world import world_of
+
+__all__ = ["WeatherOracle"]
+
+
+class WeatherOracle(SolutionOracle):
+    """Makes the calls that find the answer, and gives it."""
+
+    def __init__(self) -> None:
+        super().__init__(WEATHER, lambda seed, task_id: world_of(seed).tasks[task_id].solution)
