@@ -79,6 +79,7 @@ SERVERS: Mapping[str, ServerKind] = {
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
     "wordle": ServerKind(title="Wordle", module="agentgym_gym.servers.wordle", takes=("seed", "data")),
+    "sqlgym": ServerKind(title="SQLGym", module="agentgym_gym.servers.sqlgym", takes=("seed", "data")),
 }
 """The servers there are, by the lower-case name of their environment."""
 
