@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
+import resource
 import signal
+import subprocess
+import sys
 
 import pytest
 
+from agentgym_gym.servers.sqlgym import worker
 from agentgym_gym.servers.sqlgym.judges import CUT, MADE_BOUNDS, Bounds, Judges
 from agentgym_gym.servers.sqlgym.world import DEV_IDS, TRAIN_IDS, Task, world_of
 
@@ -90,7 +95,7 @@ def test_where_the_right_statement_fails_no_answer_is_right(judges):
         ("SELECT 1; SELECT 2", "You can only execute one statement at a time."),
         ("SELECT name FROM zoo", "no such table: zoo"),
         ("SELECT '\0'", "null character|embedded null"),
-        ("SELECT '\ud800'", "can't encode"),
+        ("SELECT '\ud800'", "can't encode|wrong type"),
         ("SELECT cast(x'ff' AS text)", "decode"),
         ("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, "parser stack overflow|too deep|too large"),
         ("SELECT 1" + "+1" * 100_000, "too large"),
@@ -174,6 +179,25 @@ def test_closing_ends_the_processes():
     judges.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_a_worker_ends_when_its_parent_is_gone_and_its_memory_is_bounded():
+    command = [sys.executable, "-I", worker.__file__, "512000000", "64000000"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    asked = {"database": "a", "open": {"script": "CREATE TABLE b (c);", "path": None}, "sql": "SELECT 1"}
+    process.stdin.write(json.dumps({**asked, "right": "VALUES (1)", "steps": 10**6, "seconds": 5}).encode())
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == worker.BEGUN
+    assert json.loads(process.stdout.readline()) == {"state": "[(1,)]", "right": True}
+    limits = {
+        name: resource.prlimit(process.pid, getattr(resource, name)) for name in ("RLIMIT_AS", "RLIMIT_CPU")
+    }
+    assert limits["RLIMIT_AS"] == (512_000_000, 512_000_000)
+    assert limits["RLIMIT_CPU"][0] <= 7
+    process.stdin.close()
+    assert process.wait(30) == 0
+    process.stdout.close()
 
 
 def right_answers(judges, ids):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._logging import logger
+from agentgym_gym.servers.sqlgym.worker import BEGUN
 
 if TYPE_CHECKING:
     from agentgym_gym.servers.sqlgym.world import Task, World
@@ -78,6 +79,7 @@ class _Child:
         self._bounds = bounds
         self.process: subprocess.Popen[bytes] | None = None
         self._opened: set[str] = set()
+        self._used = False  # whether the process was asked before
 
     def judge(self, task: Task, sql: str, world: World) -> Judgement:
         """Execute a statement and compare its result with that of the task's own.
@@ -85,7 +87,6 @@ class _Child:
         Raises:
             _Cut: It used more than it may, and the process was ended.
         """
-        process = self._running()
         asked: dict[str, Any] = {
             "database": task.database,
             "sql": sql,
@@ -93,9 +94,12 @@ class _Child:
             "steps": self._bounds.steps,
             "seconds": self._bounds.seconds,
         }
-        if task.database not in self._opened:
-            asked["open"] = asdict(world.source(task.database))
-        told = self._asked(process, json.dumps(asked).encode("ascii") + b"\n")
+        told: dict[str, Any] | None = None
+        while told is None:
+            process = self._running()
+            opens = task.database not in self._opened
+            asked["open"] = asdict(world.source(task.database)) if opens else None
+            told = self._asked(process, json.dumps(asked).encode("ascii") + b"\n")
         self._opened.add(task.database)
         return Judgement(**told)
 
@@ -112,9 +116,15 @@ class _Child:
             )
         return self.process
 
-    def _asked(self, process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any]:
+    def _asked(self, process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any] | None:
+        """Send a request and return the answer; None if the process had ended before, for other reasons.
+
+        Raises:
+            _Cut: The process ended over it.
+        """
         # The worker ends a statement by itself; this is for what it cannot end, such as a long function call.
-        late = threading.Event()
+        late, fresh = threading.Event(), not self._used
+        self._used = True
 
         def end() -> None:
             late.set()
@@ -123,25 +133,28 @@ class _Child:
         timer = threading.Timer(2 * self._bounds.seconds + _START_SECONDS, end)
         timer.daemon = True
         timer.start()
-        answer = b""
+        begun = answer = b""
         try:
             with contextlib.suppress(OSError):
                 _stdin(process).write(line)
                 _stdin(process).flush()
+                begun = _stdout(process).readline()
                 answer = _stdout(process).readline()
         finally:
             timer.cancel()
             timer.join()
         if late.is_set() or not answer.endswith(b"\n"):
             self.end()
-            raise _Cut
+            if fresh or late.is_set() or begun == BEGUN:
+                raise _Cut
+            return None
         told: dict[str, Any] = json.loads(answer)
         return told
 
     def end(self) -> None:
         """End the process, if there is one."""
         process, self.process = self.process, None
-        self._opened = set()
+        self._opened, self._used = set(), False
         if process is not None:
             process.kill()
             process.wait()

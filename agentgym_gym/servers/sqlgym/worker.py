@@ -26,6 +26,9 @@ MAX_ROWS = 100_000
 MAX_RESULT_BYTES = 32_000_000
 """Most text and bytes of a result."""
 
+BEGUN = b"begun\n"
+"""Said before a statement is executed: so the parent knows that whatever follows is the statement's doing."""
+
 STEPS_A_CALL = 1_000
 """After how many steps of its machine SQLite asks whether to go on."""
 
@@ -164,9 +167,13 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     worker = Worker(heap_bytes)
     for line in sys.stdin.buffer:
-        answer = worker.answer(json.loads(line))
-        sys.stdout.buffer.write(json.dumps(answer).encode("ascii") + b"\n")
-        sys.stdout.buffer.flush()
+        _write(BEGUN)
+        _write(json.dumps(worker.answer(json.loads(line))).encode("ascii") + b"\n")
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
