@@ -318,9 +318,10 @@ _LOCAL_QUIRKS = """\
 - A statement may read, by the functions of SQLite that are known to be harmless. All else is answered
   `not authorized`, also a change, to which AgentGym's server says `attempt to write a readonly database`.
 - A statement is cut after 20 million steps of SQLite's machine, at 100,000 rows, at 32 MB of text, or when
-  it needs more than 64 MB; on BIRD's databases after 30 seconds in place of the steps, and at 512 MB. It is
-  then answered as one that failed, with `interrupted`, `the result is too large` or `out of memory`. It runs
-  in a process of its own, and others are not held up: there are as many as processors, from two to eight."""
+  it needs more than 64 MB; on BIRD's databases after 30 seconds of processor time in place of the steps, and
+  at 512 MB. It is then answered as one that failed, with `interrupted`, `the result is too large` or `out of
+  memory`. It runs in a process of its own, and others are not held up: there are as many as processors, from
+  two to eight."""
 
 SQLGYM = Environment(
     name="SQLGym",

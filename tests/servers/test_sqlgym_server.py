@@ -153,13 +153,13 @@ def test_hostile_statements_are_answered(client, action):
 
 def test_a_statement_without_end_is_cut_and_others_do_not_notice(client):
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
-    hogs, ids = [begin(client, 0) for _ in range(4)], range(8, 9_428, 800)
+    hogs, ids = [begin(client, 0) for _ in range(2)], range(8, 9_428, 800)
     others = [(begin(client, item_id), world_of(0).task(item_id).sql) for item_id in ids]
     with ThreadPoolExecutor(16) as pool:
         cut = [pool.submit(step, client, env_idx, endless) for env_idx in hogs]
         told = list(pool.map(lambda each: step(client, *each)["reward"], others))
     assert told == [1.0] * len(others)
-    assert [each.result()["state"] for each in cut] == ["interrupted"] * 4
+    assert [each.result()["state"] for each in cut] == ["interrupted"] * 2
 
 
 def test_more_than_eight_are_played_at_once_through_the_library(url):

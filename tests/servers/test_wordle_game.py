@@ -118,7 +118,7 @@ def play(task: int, seed: int = 0) -> tuple[float, int]:
 
 
 def test_the_oracle_wins_some_tasks():
-    assert {play(task)[0] for task in TASKS[::50]} == {1}
+    assert {play(task)[0] for task in TASKS[::140]} == {1}
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ CUT = "interrupted"
 """What is said of a statement that was cut: SQLite's own word for it."""
 
 _WORKER = Path(__file__).with_name("worker.py")
-_START_SECONDS = 10.0  # how long a process may take to start on a busy machine, and to open a database
+_START_SECONDS = 30.0  # how long a process may take to start on a busy machine, and to open a database
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Bounds:
 
     Attributes:
         steps: Steps of SQLite's virtual machine.
-        seconds: Seconds; the statement that answers the question has as many again.
+        seconds: Seconds of processor time; the statement that answers the question has as many again.
         heap_bytes: Memory of SQLite.
         memory_bytes: Address space of the process.
     """
