@@ -16,6 +16,7 @@ As there: a new environment has a game before the first reset, and a request fai
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -102,8 +103,8 @@ def create_app(
     return app
 
 
-# The handlers are `async` although they await nothing: each takes microseconds, and a thread would cost more.
-# They run one after the other, in the one thread of the event loop.
+# The handlers are `async`, and all but one await nothing: each takes microseconds, and a thread would cost
+# more. They run one after the other, in the one thread of the event loop.
 
 
 def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, told: str) -> None:
@@ -135,7 +136,7 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
 
     @app.get("/wordle/filtered_vocab", response_model=None)
     async def filtered_vocab(env_id: EnvId) -> list[str]:
-        return tables.get(env_id).game.possible()
+        return await asyncio.to_thread(tables.get(env_id).game.possible)  # some milliseconds
 
     @app.get("/wordle/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:

@@ -157,11 +157,12 @@ class Game:
         return self.last
 
     def possible(self) -> list[str]:
-        """Return the words that fit all answers so far."""
+        """Return the words that fit all answers so far. It may be called from any thread."""
+        answers = tuple(self._answers)
         return [
             word
             for word in self._world.words
-            if all(marks(guess, word) == answer for guess, answer in self._answers)
+            if all(marks(guess, word) == answer for guess, answer in answers)
         ]
 
 
