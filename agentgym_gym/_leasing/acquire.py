@@ -124,13 +124,16 @@ def _identify(pool: LeasePool) -> Flow[None]:
     if pool.identified:
         return
     environment, server = pool.environment, pool.server
+    memory = Memory()
     try:
-        yield from at(server, environment.wire.identify())
+        yield from memory.listen(at(server, environment.wire.identify()), pool.gateway)
     except WrongServer as error:
         raise WrongServer(
             f"{redact(server)} does not serve {environment.name}: {error}. Check the argument server= and "
             f"the variable {environment.variable}; `agentgym doctor URL` tells what answers at a URL."
         ) from None
+    if memory.served_by is not None:
+        pool.slots = None  # this project's own servers refuse what they cannot hold, and give no id twice
     pool.identified = True
 
 

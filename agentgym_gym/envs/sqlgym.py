@@ -304,6 +304,25 @@ _QUIRKS = """\
 - The result is shown cut to 100 characters.
 - A statement that runs for long holds up the whole server, and ends in `ServerTimeout`."""
 
+_LOCAL_QUIRKS = """\
+- It has ten databases of its own, of some hundred rows each, and a question for each task. The train tasks
+  are about eight of them, and the dev tasks about the two others.
+- `--data` takes a folder of BIRD in their place: `train.json` or `dev.json`, with `train_databases` or
+  `dev_databases` beside it. The description of a database is read from its file, so that it has the names
+  that SQL knows. AgentGym's server takes names for people from `*_tables.json`, and names other columns than
+  the foreign keys.
+- It holds 4,096 environments and gives no id twice. It forgets those that nobody asks for in an hour.
+- `info.ground_truth` is there, and empty.
+- The first statement after a reset can score. Later ones are executed and score 0.
+- A statement without a result, such as an empty one, is never right.
+- A statement may read, by the functions of SQLite that are known to be harmless. All else is answered
+  `not authorized`, also a change, to which AgentGym's server says `attempt to write a readonly database`.
+- A statement is cut after 20 million steps of SQLite's machine, at 100,000 rows, at 32 MB of text, or when
+  it needs more than 64 MB; on BIRD's databases after 30 seconds of processor time in place of the steps, and
+  at 512 MB. It is then answered as one that failed, with `interrupted`, `the result is too large` or `out of
+  memory`. It runs in a process of its own, and others are not held up: there are as many as processors, from
+  two to eight."""
+
 SQLGYM = Environment(
     name="SQLGym",
     aliases=("BIRD",),
@@ -317,6 +336,9 @@ SQLGYM = Environment(
     splits={"train": range(9_428), "dev": range(9_428, 10_962)},
     on_unknown="refuse",
     agentgym_readers={"react": _read_as_agentgym},
+    local_server="sqlgym",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_gym.oracles.sqlgym:SQLGymOracle",
     quirks=_QUIRKS,
     launch=(
         "cd agentenv-sqlgym && pip install . && bash setup.sh\n"

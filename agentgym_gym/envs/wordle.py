@@ -132,8 +132,9 @@ of its letters in order:
 Each letter is judged by itself: one that you guess at two places is marked at both, though the hidden \
 word may hold it only once. After `g g g g g` you have won.
 
-Anything but one of the following words is answered `invalid word` and still takes a try. The hidden word \
-is one of them too:
+Anything that the server does not know as a word is answered `invalid word` and still takes a try. Where \
+the game begins by saying which words may be hidden, it knows those. Otherwise it knows the following words \
+alone, and the hidden word is one of them:
 
 {" ".join(WORDS)}"""
 
@@ -167,6 +168,16 @@ _QUIRKS = """\
 - Whatever is not one of its words, in lower case, counts as one of the six tries.
 - The server cannot free an environment."""
 
+_LOCAL_QUIRKS = """\
+- It serves Wordle alone: every route below `/maze` is 404.
+- It knows 1,748 common English words, or those of `words.txt` in the folder given by `--data`, one a line.
+  The first observation says so, behind `Let's start Wordle!`.
+- The hidden word is drawn from the seed at the reset, and stays the same through the game, whatever is
+  guessed. The tasks 0 to 979 hide 980 different words. Seeds that are equal modulo the number of words hide
+  the same.
+- It has `/list_envs`, which lists the ids of its environments.
+- A look before the first reset says what is wrong, where AgentGym's server names a part of its program."""
+
 WORDLE = Environment(
     name="Wordle",
     summary="Guess a word of five letters in six tries (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).",
@@ -176,6 +187,8 @@ WORDLE = Environment(
     max_turns=8,
     splits=shared_out(range(980), test=range(784, 980)),
     agentgym_readers={"react": read_as_agentgym},
+    local_server="wordle",
+    local_quirks=_LOCAL_QUIRKS,
     oracle="agentgym_gym.oracles.wordle:WordleOracle",
     quirks=_QUIRKS,
     launch=(

@@ -80,6 +80,8 @@ SERVERS: Mapping[str, ServerKind] = {
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
     "weather": ServerKind(title="Weather", module="agentgym_gym.servers.weather.server", takes=("seed",)),
     "movie": ServerKind(title="Movie", module="agentgym_gym.servers.movie.server", takes=("seed",)),
+    "wordle": ServerKind(title="Wordle", module="agentgym_gym.servers.wordle", takes=("seed", "data")),
+    "sqlgym": ServerKind(title="SQLGym", module="agentgym_gym.servers.sqlgym", takes=("seed", "data")),
 }
 """The servers there are, by the lower-case name of their environment."""
 

@@ -1,0 +1,219 @@
+"""What a statement can and cannot do on the local SQLGym server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from agentgym_gym.servers.sqlgym import worker
+from agentgym_gym.servers.sqlgym.judges import CUT, MADE_BOUNDS, Bounds, Judges
+from agentgym_gym.servers.sqlgym.world import DEV_IDS, TRAIN_IDS, Task, world_of
+
+COUNT = Task("university", "", "SELECT count(*) FROM students")
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+STUCK = "SELECT printf('%.*c', 2000000000, 'x') || printf('%.*c', 2000000000, 'x')"
+"""Spends its time within one function, in which SQLite asks nobody whether to go on."""
+
+
+@pytest.fixture(scope="module")
+def judges():
+    judges = Judges(world_of(0), MADE_BOUNDS, count=2)
+    yield judges
+    judges.close()
+
+
+def judge(judges, sql, task=COUNT):
+    return asyncio.run(judges.judge(task, sql))
+
+
+def test_a_result_is_compared_as_a_set_of_rows(judges):
+    names = Task("university", "", "SELECT name FROM students WHERE student_id < 4")
+    assert judge(judges, "SELECT name FROM students WHERE student_id <= 3 ORDER BY 1 DESC", names).right
+    assert judge(judges, f"{names.sql} UNION ALL {names.sql}", names).right
+    assert not judge(judges, "SELECT name FROM students WHERE student_id < 3", names).right
+    assert not judge(judges, "SELECT name, 1 FROM students WHERE student_id < 4", names).right
+    assert judge(judges, "SELECT 90.0") == judge(judges, "VALUES (90.0)")
+    assert judge(judges, "SELECT 90.0").right  # 90 and 90.0 are equal, as on AgentGym's server
+
+
+def test_a_result_is_shown_cut(judges):
+    assert judge(judges, COUNT.sql).state == "[(90,)]"
+    state = judge(judges, "SELECT name FROM students").state
+    assert (len(state), state[-3:]) == (103, "...")
+    assert judge(judges, "select x'ff00', 1e999, null").state == "[(b'\\xff\\x00', inf, None)]"  # as recorded
+
+
+@pytest.mark.parametrize("sql", ["", " ", ";", "-- nothing", "/* nothing"])
+def test_a_statement_that_says_nothing_is_never_right(judges, sql):
+    nothing = Task("university", "", "SELECT 1 WHERE 0")
+    said = judge(judges, sql, nothing)
+    assert (said.state, said.right) == ("[]", False)
+    assert judge(judges, "SELECT 2 WHERE 0", nothing).right
+
+
+def test_where_the_right_statement_fails_no_answer_is_right(judges):
+    assert not judge(judges, "SELECT 1", Task("university", "", "SELECT * FROM nothing")).right
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        *(
+            (sql, "not authorized")
+            for sql in (
+                "DROP TABLE students",
+                "INSERT INTO students VALUES (1)",
+                "UPDATE students SET name = 'x'",
+                "DELETE FROM students",
+                "CREATE TEMP TABLE t (a)",
+                "CREATE VIEW v AS SELECT 1",
+                "PRAGMA writable_schema = 1",
+                "PRAGMA query_only = 0",
+                "PRAGMA hard_heap_limit = 0",
+                "SELECT * FROM pragma_table_info('students')",
+                "SELECT * FROM pragma_database_list",
+                "ATTACH '/tmp/agentgym-no-such.db' AS x",
+                "DETACH main",
+                "ANALYZE",
+                "BEGIN",
+                "SAVEPOINT a",
+            )
+        ),
+        ("VACUUM INTO '/tmp/agentgym-no-such.db'", "authorization denied"),
+        ("SELECT load_extension('x')", "not authorized to use function: load_extension"),
+        ("SELECT randomblob(9)", "not authorized to use function: randomblob"),
+        ("SELECT fts3_tokenizer('simple')", "not authorized to use function|no such function"),
+        ("SELECT readfile('/etc/passwd')", "no such function: readfile"),
+        ("SELECT 1; SELECT 2", "You can only execute one statement at a time."),
+        ("SELECT name FROM zoo", "no such table: zoo"),
+        ("SELECT '\0'", "null character|embedded null"),
+        ("SELECT '\ud800'", "can't encode|wrong type"),
+        ("SELECT cast(x'ff' AS text)", "decode"),
+        ("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, "parser stack overflow|too deep|too large"),
+        ("SELECT 1" + "+1" * 100_000, "too large"),
+        ("x" * 1_000_000, 'near "x'),
+    ],
+)
+def test_what_is_refused_is_answered(judges, sql, said):
+    answer = judge(judges, sql)
+    assert not answer.right
+    assert re.search(said, answer.state)
+    assert len(answer.state) <= 103
+    assert judge(judges, COUNT.sql).right
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        ENDLESS,
+        "SELECT group_concat(a.name) FROM students a, students b, students c, students d",
+        "SELECT a.name FROM students a, students b, students c, students d",
+        "SELECT 1 FROM students a, students b, students c ORDER BY a.name || c.name || printf('%900d', 1)",
+        "SELECT replace(printf('%.*c', 300000, 'a'), 'a', printf('%.*c', 300, 'a'))",
+    ],
+)
+def test_what_never_ends_or_eats_memory_is_cut_and_the_process_goes_on(judges, sql):
+    judge(judges, COUNT.sql)
+    before = judges.process_ids
+    answer = judge(judges, sql)
+    assert answer.state in {CUT, "the result is too large", "out of memory", "string or blob too big"}
+    assert not answer.right
+    assert judge(judges, COUNT.sql).right
+    assert before <= judges.process_ids
+
+
+def test_others_are_judged_while_a_statement_is_not_cut_yet():
+    slow = Judges(world_of(0), Bounds(10**12, 0.5, 64_000_000, 512_000_000), count=2)
+
+    async def play():
+        hog = asyncio.ensure_future(slow.judge(COUNT, ENDLESS))
+        others = [await slow.judge(COUNT, COUNT.sql) for _ in range(20)]
+        return hog.done(), [other.right for other in others], await hog
+
+    finished, others, cut = asyncio.run(play())
+    slow.close()
+    assert not finished
+    assert others == [True] * 20
+    assert (cut.state, cut.right) == (CUT, False)
+
+
+def test_a_process_that_dies_fails_its_own_statement_alone():
+    judges = Judges(world_of(0), Bounds(10**12, 60.0, 64_000_000, 512_000_000), count=2)
+
+    async def play():
+        for _ in range(4):
+            await judges.judge(COUNT, COUNT.sql)
+        hog = asyncio.ensure_future(judges.judge(COUNT, ENDLESS))
+        while not hog.done():
+            for pid in judges.process_ids:
+                os.kill(pid, signal.SIGKILL)
+            await asyncio.wait([hog], timeout=0.05)
+        return await hog, await judges.judge(COUNT, COUNT.sql)
+
+    cut, after = asyncio.run(play())
+    judges.close()
+    assert (cut.state, cut.right, after.right) == (CUT, False, True)
+
+
+@pytest.mark.slow
+def test_what_sqlite_cannot_end_is_ended_with_its_process(judges):
+    """By the system's limit of processor time, or by the parent."""
+    before = judges.process_ids
+    assert judge(judges, STUCK).state == CUT
+    assert judge(judges, COUNT.sql).right
+    assert judges.process_ids - before
+
+
+def test_closing_ends_the_processes():
+    judges = Judges(world_of(0), MADE_BOUNDS, count=1)
+    judge(judges, COUNT.sql)
+    (pid,) = judges.process_ids
+    judges.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_worker_ends_when_its_parent_is_gone_and_its_memory_is_bounded():
+    command = [sys.executable, "-I", worker.__file__, "512000000", "64000000"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    asked = {"database": "a", "open": {"script": "CREATE TABLE b (c);", "path": None}, "sql": "SELECT 1"}
+    process.stdin.write(json.dumps({**asked, "right": "VALUES (1)", "steps": 10**6, "seconds": 5}).encode())
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == worker.BEGUN
+    assert json.loads(process.stdout.readline()) == {"state": "[(1,)]", "right": True}
+    limits = {
+        name: resource.prlimit(process.pid, getattr(resource, name)) for name in ("RLIMIT_AS", "RLIMIT_CPU")
+    }
+    assert limits["RLIMIT_AS"] == (512_000_000, 512_000_000)
+    assert limits["RLIMIT_CPU"][0] <= 7
+    process.stdin.close()
+    assert process.wait(30) == 0
+    process.stdout.close()
+
+
+def right_answers(judges, ids):
+    async def play():
+        asked = [judges.judge(task, task.sql) for task in map(world_of(0).task, ids)]
+        return [(item_id, each) for item_id, each in zip(ids, await asyncio.gather(*asked), strict=True)]
+
+    return [item_id for item_id, each in asyncio.run(play()) if each.right]
+
+
+def test_the_solutions_of_some_tasks_are_right(judges):
+    ids = [*TRAIN_IDS[::80], *DEV_IDS[::20]]  # of one database of each split
+    assert right_answers(judges, ids) == ids
+
+
+@pytest.mark.slow
+def test_the_solutions_of_all_tasks_are_right(judges):
+    ids = [*TRAIN_IDS, *DEV_IDS]
+    assert right_answers(judges, ids) == ids
