@@ -209,11 +209,11 @@ class BaseTextEnv:
     @property
     def capacity(self) -> int | None:
         """How many such environments the servers hold for this process at once; None for no limit."""
-        limits = (self._episode.wire.capacity, self._options.max_envs_per_server)
+        named = configured(self.environment, self._server)
+        # A local server, which is started where none is named, has not the limits of AgentGym's.
+        limits = (self._episode.wire.capacity if named else None, self._options.max_envs_per_server)
         known = [limit for limit in limits if limit is not None]
-        if not known:
-            return None
-        return min(known) * max(1, len(configured(self.environment, self._server)))
+        return min(known) * max(1, len(named)) if known else None
 
     @property
     def servers(self) -> tuple[str, ...]:

@@ -28,6 +28,10 @@ DEVIATIONS: dict[str, dict[tuple[str, str, int, int], str]] = {
 }
 
 
+# Forms that were not recorded, since it depends on the words when a game is over.
+UNRECORDED: dict[tuple[str, str, int], list[Any]] = {("GET", "/wordle/observation", 200): ["str"]}
+
+
 def form(value: Any) -> Any:
     """Return what of a JSON value does not depend on the world: types and keys."""
     if isinstance(value, dict):
@@ -122,7 +126,8 @@ def test_it_answers_as_recorded(name, recordings, local_url, report_at_end):
         elif status == 200:
             ours = form(reply.json())
             refused = has_negative_task(row) and ours == {"error": "str"}
-            assert refused or any(fits(ours, each) for each in forms[_route(row)]), f"{_route(row)}: {ours}"
+            known = [*forms[_route(row)], *UNRECORDED.get(_route(row), [])]
+            assert refused or any(fits(ours, each) for each in known), f"{_route(row)}: {ours}"
         else:
             assert reply.json().keys() == row["response_json"].keys()
     assert set(allowed) <= set(seen), "a deviation that is none"
