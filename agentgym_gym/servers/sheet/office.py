@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from agentgym_gym.servers.draw import Draw
 from agentgym_gym.servers.sheet.cells import EMPTY, name_of
 from agentgym_gym.servers.sheet.tables import Call, Draft, delete_rows, duties, fill, listed, sort, write
 from agentgym_gym.servers.sheet.words import PEOPLE, STATUSES
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.draw import Draw
 
 __all__ = ["OFFICE"]
 
@@ -39,7 +42,8 @@ def progress(draw: Draw) -> Draft:
         for column, each in (("Status", status), ("Hours", spent))
     ]
     goal = (
-        f'There is news of some tasks in "{{sheet}}": {listed(["Task", "Status", "Hours"], new)}. Enter it, and '
+        f'There is news of some tasks in "{{sheet}}": {listed(["Task", "Status", "Hours"], new)}. Enter '
+        "it, and "
         'then sort the tasks by "Hours" in ascending order.'
     )
     return Draft(goal, cells, (*changes, *sort(table, "Hours", "asc")))
@@ -55,7 +59,8 @@ def missing(draw: Draw) -> Draft:
     cells = table.cells
     changes = [write(table, row, "Responsible", each) for row, each in zip(rows, names, strict=True)]
     goal = (
-        f'Some tasks in "{{sheet}}" have nobody responsible. Fill in these names, from the first such row to the '
+        f'Some tasks in "{{sheet}}" have nobody responsible. Fill in these names, from the first such row '
+        "to the "
         f'last: {names}. Then sort the tasks by "Task" in ascending order.'
     )
     return Draft(goal, cells, (*changes, *sort(table, "Task", "asc")))
@@ -73,7 +78,13 @@ def team_hours(draw: Draw) -> Draft | None:
     teams = table.column("Team")
     hours = {team: sum(r["Hours"] for r in table.records() if r["Team"] == team) for team in teams}
     merges = [
-        Call("merge_cells", {"start_position": table.cell(first, "Team Hours"), "end_position": table.cell(last, "Team Hours")})
+        Call(
+            "merge_cells",
+            {
+                "start_position": table.cell(first, "Team Hours"),
+                "end_position": table.cell(last, "Team Hours"),
+            },
+        )
         for first, last in ((teams.index(each), teams.index(each) + teams.count(each) - 1) for each in hours)
         if first < last
     ]
@@ -81,7 +92,8 @@ def team_hours(draw: Draw) -> Draft | None:
         return None
     filled = fill(table, "Team Hours", [hours[each] for each in teams])
     goal = (
-        'Sort the tasks in "{sheet}" by "Team" in ascending order. Then write into "Team Hours" the sum of the hours '
+        'Sort the tasks in "{sheet}" by "Team" in ascending order. Then write into "Team Hours" the sum of '
+        "the hours "
         "of all tasks of the same team, and merge the cells of each team into one."
     )
     return Draft(goal, cells, (*calls, filled, *merges))
@@ -104,7 +116,8 @@ def gaps(draw: Draw) -> Draft:
         Call("merge_cells", {"start_position": name_of(0, 0), "end_position": name_of(0, 1)}),
     )
     goal = (
-        'Delete the empty rows and the empty column of "{sheet}", and then merge the headings of the first and '
+        'Delete the empty rows and the empty column of "{sheet}", and then merge the headings of the first '
+        "and "
         "second column into one cell."
     )
     return Draft(goal, rows, calls)

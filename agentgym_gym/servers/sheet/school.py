@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from agentgym_gym.servers.draw import Draw
 from agentgym_gym.servers.sheet.tables import Call, Draft, delete_rows, fill, grades, listed, sort, write
 from agentgym_gym.servers.sheet.words import CLASSES, PEOPLE, SUBJECTS
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.draw import Draw
+    from agentgym_gym.servers.sheet.cells import Value
 
 __all__ = ["SCHOOL"]
 
@@ -23,7 +27,8 @@ def sums(draw: Draw) -> Draft | None:
         return None
     calls = fill(table, "Sum", total), fill(table, "Average", [each / len(SUBJECTS) for each in total])
     goal = (
-        'Fill the columns "Sum" and "Average" of "{sheet}" with the sum and the average of the points of each '
+        'Fill the columns "Sum" and "Average" of "{sheet}" with the sum and the average of the points of '
+        "each "
         'pupil. Then sort the pupils by "Sum" in descending order.'
     )
     return Draft(goal, cells, (*calls, *sort(table, "Sum", "des")))
@@ -36,7 +41,8 @@ def ranks(draw: Draw) -> Draft:
     column = ["Rank", *range(1, len(table.rows) + 1)]
     insert = Call("insert_cols", {"values_list": [column], "col_idx": table.at(subject) + 2})
     goal = (
-        f'Sort the pupils in "{{sheet}}" by "{subject}" in descending order. Then insert a column "Rank" right of '
+        f'Sort the pupils in "{{sheet}}" by "{subject}" in descending order. Then insert a column "Rank" '
+        "right of "
         f'"{subject}" with the rank of each pupil in that subject; the best one has 1.'
     )
     return Draft(goal, table.cells, (*sort(table, subject, "des"), insert))
@@ -50,7 +56,8 @@ def impossible(draw: Draw) -> Draft:
     cells = table.cells
     calls = delete_rows(table, lambda record: any(not 0 <= record[each] <= 100 for each in SUBJECTS))  # noqa: PLR2004
     goal = (
-        'In each subject there are 0 to 100 points. Delete all pupils from "{sheet}" that have other points in '
+        'In each subject there are 0 to 100 points. Delete all pupils from "{sheet}" that have other '
+        "points in "
         "any subject. Leave the order of the others as it is."
     )
     return Draft(goal, cells, calls)
@@ -60,11 +67,14 @@ def newcomers(draw: Draw) -> Draft:
     """Insert two pupils."""
     table = grades(draw, 9)
     names = draw.some([each for each in PEOPLE if each not in table.column("Name")], 2)
-    new = [[each, draw.one(CLASSES), *(float(draw.between(45, 99)) for _ in SUBJECTS)] for each in names]
+    new: list[list[Value]] = [
+        [each, draw.one(CLASSES), *(float(draw.between(45, 99)) for _ in SUBJECTS)] for each in names
+    ]
     told = listed(table.heading, new)
     insert = Call("insert_rows", {"values_list": new, "row_idx": len(table.rows) + 2})
     goal = (
-        f'Two pupils are new in "{{sheet}}": {told}. Enter them, and then sort all by "Name" in ascending order.'
+        f'Two pupils are new in "{{sheet}}": {told}. Enter them, and then sort all by "Name" in ascending '
+        "order."
     )
     return Draft(goal, table.cells, (insert, *sort(table, "Name", "asc")))
 
@@ -79,7 +89,8 @@ def largest_class(draw: Draw) -> Draft | None:
         return None
     calls = delete_rows(table, lambda record: record["Class"] != largest[0])
     goal = (
-        'Find the class with the most pupils in "{sheet}" and delete the pupils of all other classes. Then sort '
+        'Find the class with the most pupils in "{sheet}" and delete the pupils of all other classes. Then '
+        "sort "
         'the pupils by "Chemistry" in descending order.'
     )
     return Draft(goal, cells, (*calls, *sort(table, "Chemistry", "des")))
@@ -92,7 +103,8 @@ def without_the_best(draw: Draw) -> Draft:
     best = {each: max(table.column(each)) for each in SUBJECTS}
     calls = delete_rows(table, lambda record: any(record[each] == best[each] for each in SUBJECTS))
     goal = (
-        'Delete from "{sheet}" each pupil that has the most points of all in any subject. Then sort the others by '
+        'Delete from "{sheet}" each pupil that has the most points of all in any subject. Then sort the '
+        "others by "
         '"Biology" in ascending order.'
     )
     return Draft(goal, cells, (*calls, *sort(table, "Biology", "asc")))
@@ -110,7 +122,8 @@ def noted(draw: Draw) -> Draft:
     look = [Call("get_note", {"position": table.cell(row, "Name")}) for row in rows]
     calls = [write(table, *each) for each in changes]
     goal = (
-        f'In "{{sheet}}" the points of {names[0]}, {names[1]} and {names[2]} are wrong: the notes on their names '
+        f'In "{{sheet}}" the points of {names[0]}, {names[1]} and {names[2]} are wrong: the notes on their '
+        "names "
         'say what is right. Correct them, and then sort the pupils by "English" in descending order.'
     )
     return Draft(goal, cells, (*look, *calls, *sort(table, "English", "des")))

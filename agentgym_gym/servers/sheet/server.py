@@ -40,7 +40,7 @@ class SheetTools(Tools):
     def call(self, name: str, given: Given) -> object:
         """Call a function of the spreadsheet."""
         function, names = FUNCTIONS[name]
-        arguments = {each: given[each] for each in names(given)}
+        arguments = {each: given[each] for each in names(given.__contains__)}
         try:
             return function(self._book, **arguments)
         except (NotOpen, Refused) as said:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from agentgym_gym.servers.draw import Draw
 from agentgym_gym.servers.sheet.tables import Call, Draft, delete_rows, fill, inventory, listed, sort, write
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.draw import Draw
 
 __all__ = ["STOCK"]
 
@@ -45,7 +48,7 @@ def only_some(draw: Draw) -> Draft:
     category, price = draw.one(table.column("Category")), float(draw.between(4, 9))
     calls = delete_rows(table, lambda record: record["Category"] == category or record["Price"] < price)
     goal = (
-        f'Delete from "{{sheet}}" all products of the category "{category}" and all that cost less than '
+        f'In "{{sheet}}", delete all products of the category "{category}" and all that cost less than '
         f'{price:g}. Then sort the others by "Price" in ascending order.'
     )
     return Draft(goal, cells, (*calls, *sort(table, "Price", "asc")))
@@ -60,7 +63,8 @@ def value(draw: Draw) -> Draft:
     cells = table.cells
     worth = [record["Price"] * record["Quantity"] for record in table.records()]
     goal = (
-        'In "{sheet}", fill the column "Value": it is the price of a product times its quantity. Then sort the '
+        'In "{sheet}", fill the column "Value": it is the price of a product times its quantity. Then sort '
+        "the "
         'products by "Value" in descending order.'
     )
     return Draft(goal, cells, (fill(table, "Value", worth), *sort(table, "Value", "des")))
@@ -78,7 +82,8 @@ def close_store(draw: Draw) -> Draft | None:
         return None
     calls = delete_rows(table, lambda record: record["Store"] == most[0])
     goal = (
-        'Find the store in "{sheet}" whose products have the greatest total quantity, and delete all products '
+        'Find the store in "{sheet}" whose products have the greatest total quantity, and delete all '
+        "products "
         'of that store. Then sort the others by "Quantity" in descending order.'
     )
     return Draft(goal, cells, (*calls, *sort(table, "Quantity", "des")))
@@ -90,7 +95,8 @@ def fewer_columns(draw: Draw) -> Draft:
     names = draw.some(["Price", "Quantity", "Discount", "Store", "Rating"], 2)
     columns = sorted(table.at(each) + 1 for each in names)
     goal = (
-        f'Delete the columns "{names[0]}" and "{names[1]}" of "{{sheet}}", then sort the products by "Product" in '
+        f'Delete the columns "{names[0]}" and "{names[1]}" of "{{sheet}}", then sort the products by '
+        '"Product" in '
         "ascending order."
     )
     deleted = Call("delete_batch_data", {"dimension": "col", "index_list": columns})
@@ -107,7 +113,8 @@ def new_prices(draw: Draw) -> Draft | None:
         return None
     changes = [write(table, row, "Price", table.column("Price")[row] + more) for row in rows]
     goal = (
-        f'All products of the category "{category}" in "{{sheet}}" cost {more:.2f} more from today on. Change '
+        f'All products of the category "{category}" in "{{sheet}}" cost {more:.2f} more from today on. '
+        "Change "
         'their prices, and then sort the products by "Rating" in ascending order.'
     )
     return Draft(goal, cells, (*changes, *sort(table, "Rating", "asc")))
@@ -119,7 +126,9 @@ def new_discounts(draw: Draw) -> Draft:
     cells = table.cells
     rows = draw.some(range(len(table.rows)), 5)
     new = [round(0.25 + draw.below(5) * 0.03, 2) for _ in rows]
-    told = listed(["Product", "Discount"], [(table.column("Product")[r], d) for r, d in zip(rows, new, strict=True)])
+    told = listed(
+        ["Product", "Discount"], [(table.column("Product")[r], d) for r, d in zip(rows, new, strict=True)]
+    )
     changes = [write(table, row, "Discount", each) for row, each in zip(rows, new, strict=True)]
     goal = (
         f'Some products in "{{sheet}}" have new discounts: {told}. Enter them, and then sort the products by '

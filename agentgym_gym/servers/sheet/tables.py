@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_gym.servers.draw import Draw
 from agentgym_gym.servers.sheet.cells import Cell, Value, name_of, shown
 from agentgym_gym.servers.sheet.words import (
     CLASSES,
@@ -18,6 +17,9 @@ from agentgym_gym.servers.sheet.words import (
     SUBJECTS,
     TEAMS,
 )
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.draw import Draw
 
 __all__ = [
     "Call",
@@ -75,7 +77,10 @@ class Table:
         """The table as a sheet has it."""
         head = tuple(map(Cell, self.heading))
         body = (
-            tuple(Cell(value, self.notes.get((r, name), "")) for name, value in zip(self.heading, row, strict=True))
+            tuple(
+                Cell(value, self.notes.get((r, name), ""))
+                for name, value in zip(self.heading, row, strict=True)
+            )
             for r, row in enumerate(self.rows)
         )
         return (head, *body)
@@ -172,7 +177,7 @@ def fill(table: Table, column: str, values: Sequence[Value]) -> Call:
 
 
 def delete_rows(table: Table, gone: Callable[[dict[str, Any]], bool]) -> tuple[Call, ...]:
-    """Return the call that deletes the rows of a rule, and take them out of the table; none if there are none."""
+    """Return the call that deletes the rows of a rule, and take them out of the table."""
     found = [row for row, record in enumerate(table.records()) if gone(record)]
     table.rows = [row for number, row in enumerate(table.rows) if number not in found]
     return (Call("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in found]}),)

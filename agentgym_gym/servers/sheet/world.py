@@ -44,7 +44,7 @@ class SheetTask:
     solution: tuple[Call, ...]
 
     def score(self, values: Sequence[Sequence[str]]) -> float:
-        """Return how much of the way from the sheet at first to the sheet in the end values have gone, 0 to 1.
+        """Return how much of the way from the first sheet to the one in the end values have gone, 0 to 1.
 
         That is the part of the cells that are as in the end, above the part that were so at first. Cells that
         should not be there, or are missing, count as wrong.

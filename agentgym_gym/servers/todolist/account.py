@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-__all__ = ["Account", "Refused", "Project", "Todo", "is_day"]
+__all__ = ["Account", "Project", "Refused", "Todo", "is_day"]
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 

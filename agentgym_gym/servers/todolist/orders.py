@@ -1,14 +1,18 @@
-"""Tasks of TODOList that are orders: each function makes one of a scene, or None where the scene has none."""
+"""Tasks of TODOList that are orders: each function makes one of a scene, or None where it has none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from agentgym_gym.servers.todolist.account import Todo
 from agentgym_gym.servers.todolist.scene import Call, Draft, Scene, change, look, look_at_durations
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.todolist.account import Todo
 
 __all__ = ["ORDERS"]
 
+_URGENT = 4
 _MOST_CHANGES = 5  # with what must be looked at they stay within the turn limit
 
 
@@ -94,7 +98,7 @@ def move_urgent(scene: Scene) -> Draft | None:
     """Move the urgent ones, or the others, of a project."""
     project, urgent = scene.project(), scene.draw.chance(0.5)
     days = scene.draw.between(2, 20)
-    found = [each for each in project.todos if (each.priority == 4) is urgent]
+    found = [each for each in project.todos if (each.priority == _URGENT) is urgent]
     day = scene.day(days)
     if not _some_of(found, project.todos) or any(each.due == day for each in found):
         return None

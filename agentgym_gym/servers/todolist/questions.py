@@ -1,11 +1,14 @@
-"""Tasks of TODOList that are questions: each function makes one of a scene, or None where the scene has none."""
+"""Tasks of TODOList that are questions: each function makes one of a scene, or None where it has none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from agentgym_gym.servers.todolist.account import Todo
 from agentgym_gym.servers.todolist.scene import Call, Draft, Scene, look, look_at_durations
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.todolist.account import Todo
 
 __all__ = ["QUESTIONS"]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_gym.servers.draw import Draw
 from agentgym_gym.servers.todolist.account import Project, Todo
 from agentgym_gym.servers.todolist.words import PROJECTS
+
+if TYPE_CHECKING:
+    from agentgym_gym.servers.draw import Draw
 
 __all__ = ["Call", "Draft", "Scene", "change", "look", "look_at_durations"]
 

@@ -56,12 +56,13 @@ class TodoTools(AnswerTools):
             return refused
 
     def _call(self, name: str, given: Given) -> object:
-        if name == "get_user_current_date":
-            return self._task.today
-        if name == "get_user_current_location":
-            return self._task.city
-        if name == "get_projects":
-            return self._account.get_projects()
+        simple = {
+            "get_user_current_date": lambda: self._task.today,
+            "get_user_current_location": lambda: self._task.city,
+            "get_projects": self._account.get_projects,
+        }
+        if name in simple:
+            return simple[name]()
         if name == "get_tasks":
             return self._account.get_tasks(str(given["project_id"]))
         if name == "update_project":

@@ -1,4 +1,4 @@
-"""The tasks of the TODOList server: an account for each, a goal, and its solution. All are made from a seed."""
+"""The tasks of the TODOList server, each with an account and its solution. All are made from a seed."""
 
 from __future__ import annotations
 
