@@ -53,10 +53,12 @@ class Asking:
     Attributes:
         draw: Draws of this question.
         network: The papers and authors.
+        yes: Whether the answer shall be "Yes" where it is yes or no: else it would nearly always be "No".
     """
 
     draw: Draw
     network: Network
+    yes: bool
 
     def papers(self, count: int) -> list[Paper]:
         """Return so many papers."""

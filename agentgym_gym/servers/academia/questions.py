@@ -108,7 +108,7 @@ def overlap(asking: Asking) -> Draft | None:
     """Do two papers have an author in common?"""
     one, other = asking.papers(2)
     common = bool(set(one.authors) & set(other.authors))
-    if common is asking.draw.chance(0.5):  # so that "No" is not nearly always right
+    if common is not asking.yes:
         return None
     goal = f"Do '{one.title}' and '{other.title}' have an author in common? {_YES_OR_NO}"
     return Draft(goal, yes_or_no(right=common), paper(one, other))
@@ -125,7 +125,7 @@ def same_organization(asking: Asking) -> Draft | None:
     """Do two authors work for the same?"""
     one, other = asking.two_writers()
     right = asking.network.organizations[one] == asking.network.organizations[other]
-    if right is asking.draw.chance(0.5):
+    if right is not asking.yes:
         return None
     goal = f"Do {one} and {other} work for the same organization? {_YES_OR_NO}"
     return Draft(goal, yes_or_no(right=right), author(one, other))
@@ -158,7 +158,7 @@ def same_venue(asking: Asking) -> Draft | None:
     """Were two published at the same place?"""
     one, other = asking.papers(2)
     right = one.venue == other.venue
-    if right is asking.draw.chance(0.5):
+    if right is not asking.yes:
         return None
     goal = f"Were '{one.title}' and '{other.title}' published in the same venue? {_YES_OR_NO}"
     return Draft(goal, yes_or_no(right=right), paper(one, other))
@@ -176,7 +176,7 @@ def both_conferences(asking: Asking) -> Draft | None:
     """Are both conference papers?"""
     one, other = asking.papers(2)
     right = one.kind == other.kind == "Conference"
-    if right is asking.draw.chance(0.5):
+    if right is not asking.yes:
         return None
     goal = f"Are '{one.title}' and '{other.title}' both conference papers? {_YES_OR_NO}"
     return Draft(goal, yes_or_no(right=right), paper(one, other))

@@ -40,9 +40,9 @@ def tasks_of(seed: int) -> tuple[AcademiaTask, ...]:
     network = network_of(seed)
     tasks = []
     for task_id, question in enumerate(QUESTIONS):
-        drawn = (
-            question(Asking(Draw("academia", seed, task_id, each), network)) for each in range(_ATTEMPTS)
-        )
+        yes = Draw("academia", seed, task_id, "yes").chance(0.5)
+        draws = (Draw("academia", seed, task_id, attempt) for attempt in range(_ATTEMPTS))
+        drawn = (question(Asking(draw, network, yes)) for draw in draws)
         tasks.append(_task(next(draft for draft in drawn if draft is not None)))
     return tuple(tasks)
 

@@ -165,7 +165,8 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """Return whether text is found by a pattern; each text takes linear time.
 
     A pattern is one or several alternatives with ``|``, all in parentheses or not, with ``^`` and ``$``
-    around each or around all. In them ``.*`` is any text, ``.`` one character, and a backslash makes a sign plain.
+    around each or around all. In them ``.*`` is any text, ``.`` one character, and a backslash makes a sign
+    plain.
 
     Raises:
         Refused: The pattern has other signs of regular expressions, or is too long.
