@@ -159,7 +159,8 @@ episode ends, so what it pays before does not count here.
     local_server="todolist",
     local_quirks=f"""\
 {LOCAL_QUIRKS}
-- Each environment has an account of its own, in memory: no key, and as many at a time as you like.
+- Each environment has an account of its own, in memory, and needs no key. This library holds one \
+environment on a server at a time even so, as on AgentGym's.
 - The accounts and the 155 tasks are made from a seed: each task has projects, tasks and a date of its \
 own, and none of AgentGym's. All tasks take minutes; none take days.
 - A task that is deleted does not count as completed, nor the other way round. AgentGym's server sees no \

@@ -128,8 +128,27 @@ def test_the_ends_are_right_by_the_rules_of_the_goals():
 def test_a_sheet_must_be_opened_first():
     for name in (*SheetTools.names[1:-1],):
         arguments = dict.fromkeys(
-            "name dimension num row col values_list col_idx row_idx index_list position value operator "
-            "result_position start_position end_position col_num order content query".split(),
+            [
+                "name",
+                "dimension",
+                "num",
+                "row",
+                "col",
+                "values_list",
+                "col_idx",
+                "row_idx",
+                "index_list",
+                "position",
+                "value",
+                "operator",
+                "result_position",
+                "start_position",
+                "end_position",
+                "col_num",
+                "order",
+                "content",
+                "query",
+            ],
             1,
         )
         said = trial().step(f"Action: {name} with Action Input: {arguments!r}")["observation"]
@@ -241,7 +260,7 @@ def test_no_pattern_takes_long():
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_called_is_answered_within_bounds(seed):
     """Draws calls of odd arguments: each is answered in words, and the sheet stays within its limits."""
-    draw, bench = random.Random(seed), Bench()
+    draw, bench = random.Random(seed), Bench()  # noqa: S311 - nothing secret
     odd = [
         *(
             "A1",
@@ -291,10 +310,30 @@ def test_whatever_is_called_is_answered_within_bounds(seed):
             "nan",
         ),
     ]
-    names = (
-        "dimension num row col values_list col_idx row_idx index_list position value operator position_list "
-        "result_position start_position end_position col_num order content query in_row in_column name"
-    ).split()
+    names = [
+        "dimension",
+        "num",
+        "row",
+        "col",
+        "values_list",
+        "col_idx",
+        "row_idx",
+        "index_list",
+        "position",
+        "value",
+        "operator",
+        "position_list",
+        "result_position",
+        "start_position",
+        "end_position",
+        "col_num",
+        "order",
+        "content",
+        "query",
+        "in_row",
+        "in_column",
+        "name",
+    ]
     for _ in range(150):
         name = draw.choice(SheetTools.names[1:-1])
         given = {each: draw.choice(odd) for each in names}
