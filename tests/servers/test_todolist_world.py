@@ -87,8 +87,8 @@ def test_an_order_is_done_by_its_changes_alone():
 
 def test_a_right_answer_does_not_score_where_the_account_was_changed():
     task = ALL[0]
-    spoilt = ("delete_task", {"task_id": todos(task)[-1].todo_id})
-    assert played(task, [spoilt, *task.solution])["reward"] == 0
+    changed = ("delete_task", {"task_id": todos(task)[-1].todo_id})
+    assert played(task, [changed, *task.solution])["reward"] == 0
 
 
 def test_to_delete_is_not_to_complete():
