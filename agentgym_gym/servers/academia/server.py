@@ -136,7 +136,7 @@ def create_app(
             raise Failed(f"The task {task_id} is not valid.")
         return AcademiaTools(tasks_of(seed)[task_id], network_of(seed))
 
-    return tool_app(
+    app = tool_app(
         "Academia",
         start,
         seed=seed,
@@ -144,3 +144,5 @@ def create_app(
         max_body_bytes=max_body_bytes,
         keep_seconds=keep_seconds,
     )
+    tasks_of(seed)  # made now, once the options are checked, so that no request waits for it
+    return app

@@ -80,7 +80,7 @@ def create_app(
         world = world_of(seed)
         return SheetTools(world.tasks[task_id], Book(world.sheets))
 
-    return tool_app(
+    app = tool_app(
         "Sheet",
         start,
         seed=seed,
@@ -88,3 +88,5 @@ def create_app(
         max_body_bytes=max_body_bytes,
         keep_seconds=keep_seconds,
     )
+    world_of(seed)  # made now, once the options are checked, so that no request waits for it
+    return app

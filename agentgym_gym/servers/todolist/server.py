@@ -109,7 +109,7 @@ def create_app(
             raise Failed(f"The task {task_id} is not valid.")
         return TodoTools(tasks_of(seed)[task_id])
 
-    return tool_app(
+    app = tool_app(
         "TODOList",
         start,
         seed=seed,
@@ -117,3 +117,5 @@ def create_app(
         max_body_bytes=max_body_bytes,
         keep_seconds=keep_seconds,
     )
+    tasks_of(seed)  # made now, once the options are checked, so that no request waits for it
+    return app
