@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
+    "LOCAL_QUIRKS",
     "QUIRKS",
     "CheckValidActions",
     "Finish",
@@ -222,6 +223,18 @@ AgentGym's server would not know it.
 that the server does not see it.
 - The types of an answer count: 105 is not "105". An answer with the word "Invalid" in it is never scored.
 - The reward is what has been reached so far, not what is new; and the server goes on paying after the end."""
+
+LOCAL_QUIRKS = """\
+- An `Action Input` is never run. It must be a plain Python value, and its line have at most 16,384 \
+characters.
+- Only `finish` ends an episode: the word in another text does not.
+- Only what `finish` reaches is paid, and once: until then the reward is 0, and after it neither the \
+reward nor `done` changes. AgentGym's server also pays when any other function happens to return the \
+answer.
+- An answer with the word "Invalid" in it can be right, and True is not the number 1.
+- A negative task id is refused; AgentGym's server counts it from the end.
+- An id is never given twice while the server runs. At most 4,096 environments are held, and those that \
+nobody asked for in an hour are forgotten. Both limits can be set."""
 
 _GOAL = re.compile(r"accomplish the goal: (.*?)\s*(?:\nGive me one action\.)?\Z", re.DOTALL)
 

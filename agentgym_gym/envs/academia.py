@@ -14,6 +14,7 @@ from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import OneOf, Words
 from agentgym_gym.envs._tools import (
+    LOCAL_QUIRKS,
     QUIRKS,
     CheckValidActions,
     Finish,
@@ -136,6 +137,14 @@ ACADEMIA = Environment(
     quirks=f"""\
 {QUIRKS}
 - The two networks are data that AgentGym's repository does not hold.""",
+    local_server="academia",
+    local_quirks=f"""\
+{LOCAL_QUIRKS}
+- The networks and the 20 questions are made from a seed: 120 papers by 60 authors, none of them a real \
+one.
+- A paper is next to the papers that it cites. The edge to one tells how many years lie between them.
+- `neighborCheck` is not another name of `neighbourCheck`.""",
+    oracle="agentgym_gym.oracles.academia:AcademiaOracle",
     launch=launch_of("academia"),
     transcript=(
         (

@@ -16,7 +16,7 @@ from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._json_arguments import ListOfValues, Maybe, Value
 from agentgym_gym.envs._scalar_arguments import Cell, OneOf, Words
-from agentgym_gym.envs._tools import QUIRKS, Tool, ToolWire, functions_of, launch_of
+from agentgym_gym.envs._tools import LOCAL_QUIRKS, QUIRKS, Tool, ToolWire, functions_of, launch_of
 from agentgym_gym.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -304,6 +304,22 @@ the right sheet is open, and no later mistake lowers it. It may reach 1 before `
 the credentials of a Google service account, and `SHEET_EMAIL`.
 - A step whose result holds the word "error" is tried four times, 10 s apart: a mistake takes 40 s, and an \
 insertion that failed halfway is made again.""",
+    local_server="sheet",
+    local_quirks=f"""\
+{LOCAL_QUIRKS}
+- The sheets are in memory: no Google, no key, no waiting. The 20 sheets and tasks are made from a seed, \
+and none is AgentGym's.
+- The score is how far the sheet has come, when `finish` is called, from what it was to what it should be: \
+0 for a sheet that is as it was, whatever its cells have in common with the right one, and 1 for the right \
+one. Cells that should not be there, or are missing, count as wrong.
+- Whole numbers are shown bare, others with two decimal places: 8 and 8.50. There are no other formats.
+- A formula is calculated once, when it is written; text that begins with `=` stays text.
+- A merged range shows its first value in all cells, which can then be changed one by one.
+- A sheet has at most 100 rows, 26 columns and 20,000 characters.
+- A pattern of `filter_cells` may have alternatives with `|`, `^` and `$` around them, `.` and `.*`, and \
+no other signs of regular expressions. So no pattern can hold the server up.
+- Errors are worded otherwise.""",
+    oracle="agentgym_gym.oracles.sheet:SheetOracle",
     launch=f"export SHEET_EMAIL=...\n{launch_of('sheet')}",
     transcript=(
         (

@@ -14,6 +14,7 @@ from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Date, Id, OneOf
 from agentgym_gym.envs._tools import (
+    LOCAL_QUIRKS,
     QUIRKS,
     CheckValidActions,
     Finish,
@@ -155,6 +156,18 @@ made for the purpose, one server for each account, and one episode at a time on 
 - A right answer scores only if the account is also left as the task wants it; the server looks when the \
 episode ends, so what it pays before does not count here.
 - Its server needs a key of Todoist in `TODO_KEY`.""",
+    local_server="todolist",
+    local_quirks=f"""\
+{LOCAL_QUIRKS}
+- Each environment has an account of its own, in memory, and needs no key. This library holds one \
+environment on a server at a time even so, as on AgentGym's.
+- The accounts and the 155 tasks are made from a seed: each task has projects, tasks and a date of its \
+own, and none of AgentGym's. All tasks take minutes; none take days.
+- A task that is deleted does not count as completed, nor the other way round. AgentGym's server sees no \
+difference.
+- `update_project` takes `True` and `False`, and `update_task` a day as YYYY-MM-DD. Todoist takes more, \
+and says otherwise what it refuses.""",
+    oracle="agentgym_gym.oracles.todolist:TODOListOracle",
     launch=f"export TODO_KEY=...\n{launch_of('todo')}",
     transcript=(
         (

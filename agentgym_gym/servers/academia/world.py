@@ -1,0 +1,60 @@
+"""The tasks of the Academia server, each with its solution. All are made from a seed."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_gym.servers.academia.asking import Asking, Call, Draft
+from agentgym_gym.servers.academia.network import network_of
+from agentgym_gym.servers.academia.questions import QUESTIONS
+from agentgym_gym.servers.draw import Draw
+
+__all__ = ["TASKS", "AcademiaTask", "tasks_of"]
+
+TASKS = len(QUESTIONS)
+"""How many tasks there are: one of each kind of question."""
+
+_ATTEMPTS = 1000  # far more than any question takes, so that no seed runs for ever
+
+
+@dataclass(frozen=True)
+class AcademiaTask:
+    """A task.
+
+    Attributes:
+        goal: The question.
+        answer: What ``finish`` must be given.
+        solution: The calls that find it, with ``finish``.
+    """
+
+    goal: str
+    answer: Any
+    solution: tuple[Call, ...]
+
+
+@functools.lru_cache(maxsize=4)
+def tasks_of(seed: int) -> tuple[AcademiaTask, ...]:
+    """Return the tasks of a seed, by their ids."""
+    network = network_of(seed)
+    tasks = []
+    for task_id, question in enumerate(QUESTIONS):
+        yes = Draw("academia", seed, task_id, "yes").chance(0.5)
+        draws = (Draw("academia", seed, task_id, attempt) for attempt in range(_ATTEMPTS))
+        drawn = (question(Asking(draw, network, yes)) for draw in draws)
+        tasks.append(_task(next(draft for draft in drawn if draft is not None)))
+    return tuple(tasks)
+
+
+def _task(draft: Draft) -> AcademiaTask:
+    """Return the task of a question: its networks are loaded first, in the order in which they are asked."""
+    asked = dict.fromkeys(_network(call) for call in draft.calls)
+    loads = tuple(Call(f"load{each}", {}) for each in asked)
+    finish = Call("finish", {"answer": draft.answer})
+    return AcademiaTask(draft.goal, draft.answer, (*loads, *draft.calls, finish))
+
+
+def _network(call: Call) -> str:
+    graph: str = call.arguments.get("graph") or ("PaperNet" if call.name.startswith("paper") else "AuthorNet")
+    return graph

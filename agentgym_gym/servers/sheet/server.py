@@ -1,0 +1,92 @@
+"""The application of the Sheet server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgym_gym.servers.app import MAX_BODY_BYTES, MAX_ENVS, Failed
+from agentgym_gym.servers.held import KEEP_SECONDS
+from agentgym_gym.servers.sheet.book import Book, NotOpen
+from agentgym_gym.servers.sheet.cells import Refused
+from agentgym_gym.servers.sheet.functions import FUNCTIONS
+from agentgym_gym.servers.sheet.world import TASKS, SheetTask, world_of
+from agentgym_gym.servers.tools import Given, Tools, tool_app
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["SheetTools", "create_app"]
+
+
+class SheetTools(Tools):
+    """The functions of one user's spreadsheet, and the task that is to be done in it.
+
+    Args:
+        task: The task.
+        book: The spreadsheet.
+    """
+
+    names = (*FUNCTIONS, "finish")
+
+    def __init__(self, task: SheetTask, book: Book) -> None:
+        self.goal = task.goal
+        self._task = task
+        self._book = book
+
+    def unknown(self, name: str) -> str:
+        """Return what is observed of a function that there is not: all that there are."""
+        return f"ERROR | Invalid action: {name}. Please choose another valid action from {list(self.names)}"
+
+    def call(self, name: str, given: Given) -> object:
+        """Call a function of the spreadsheet."""
+        function, names = FUNCTIONS[name]
+        arguments = {each: given[each] for each in names(given.__contains__)}
+        try:
+            return function(self._book, **arguments)
+        except (NotOpen, Refused) as said:
+            return said
+
+    def finish(self, given: Given) -> tuple[object, float]:
+        """Score the sheet that the task is about; show the one that is open."""
+        score = self._task.score(self._book.values(self._task.sheet))
+        try:
+            return self._book.sheet.values(), score
+        except NotOpen as said:
+            return said, score
+
+
+def create_app(
+    *,
+    max_envs: int = MAX_ENVS,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    keep_seconds: float = KEEP_SECONDS,
+    seed: int = 0,
+) -> FastAPI:
+    """Build a server with no environments yet.
+
+    Args:
+        max_envs: How many environments it holds at a time.
+        max_body_bytes: How large a request body may be; a larger one is answered 413.
+        keep_seconds: For how long it keeps an environment that nobody asks for.
+        seed: Of the sheets and tasks.
+
+    Raises:
+        BadOption: A limit is below 1, or the seed below 0.
+    """
+
+    def start(task_id: int) -> SheetTools:
+        if task_id not in range(TASKS):
+            raise Failed(f"The task {task_id} is not valid.")
+        world = world_of(seed)
+        return SheetTools(world.tasks[task_id], Book(world.sheets))
+
+    app = tool_app(
+        "Sheet",
+        start,
+        seed=seed,
+        max_envs=max_envs,
+        max_body_bytes=max_body_bytes,
+        keep_seconds=keep_seconds,
+    )
+    world_of(seed)  # made now, once the options are checked, so that no request waits for it
+    return app

@@ -1,0 +1,195 @@
+"""An account: projects, their tasks, and what can be done with them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+__all__ = ["Account", "Project", "Refused", "Todo", "is_day"]
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+class Refused(Exception):
+    """What is said in place of a result: there is no task or project of an id, or no such day."""
+
+
+@dataclass(frozen=True)
+class Todo:
+    """A task.
+
+    Attributes:
+        todo_id: Its id.
+        order: Its place in the project, from 1.
+        content: What is to be done.
+        description: Where, and what to bring.
+        due: The day by which it must be done, as YYYY-MM-DD.
+        minutes: How long it takes.
+        priority: From 1 (normal) to 4 (urgent).
+    """
+
+    todo_id: str
+    order: int
+    content: str
+    description: str
+    due: str
+    minutes: int
+    priority: int
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project.
+
+    Attributes:
+        project_id: Its id.
+        order: Its place in the account, from 1.
+        name: Its name.
+        todos: Its tasks.
+        favorite: Whether it is a favourite.
+    """
+
+    project_id: str
+    order: int
+    name: str
+    todos: tuple[Todo, ...]
+    favorite: bool = False
+
+
+class Account:
+    """One user's projects and open tasks. Results are shaped as AgentGym's functions shape Todoist's.
+
+    Args:
+        projects: What is in it at first.
+    """
+
+    def __init__(self, projects: tuple[Project, ...]) -> None:
+        self._projects = {each.project_id: each for each in projects}
+        self._todos = {todo.todo_id: todo for each in projects for todo in each.todos}
+        self._completed: set[str] = set()
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that can be changed: favourites, open tasks, completed ones. Two states can be compared."""
+        favorites = tuple(each.favorite for each in self._projects.values())
+        return favorites, tuple(self._todos.values()), frozenset(self._completed)
+
+    def get_projects(self) -> list[dict[str, Any]]:
+        """Return all projects."""
+        return [_shown_project(each) for each in self._projects.values()]
+
+    def update_project(self, project_id: str, is_favorite: bool) -> dict[str, Any]:
+        """Make a project a favourite, or no longer one.
+
+        Raises:
+            Refused: There is no such project.
+        """
+        self._projects[project_id] = replace(self._project(project_id), favorite=is_favorite)
+        shown = _shown_project(self._projects[project_id])
+        return {"message": "Update the project successfully.", "project": shown}
+
+    def get_tasks(self, project_id: str) -> list[dict[str, Any]]:
+        """Return the open tasks of a project.
+
+        Raises:
+            Refused: There is no such project.
+        """
+        todos = self._project(project_id).todos
+        return [_shown(self._todos[each.todo_id]) for each in todos if each.todo_id in self._todos]
+
+    def get_task_description(self, task_id: str) -> dict[str, Any]:
+        """Return where a task is to be done and so on.
+
+        Raises:
+            Refused: There is no such task.
+        """
+        todo = self._todo(task_id)
+        return {"id": todo.todo_id, "content": todo.content, "description": todo.description}
+
+    def get_task_duration(self, task_id: str) -> dict[str, Any]:
+        """Return how long a task takes.
+
+        Raises:
+            Refused: There is no such task.
+        """
+        todo = self._todo(task_id)
+        return {"id": todo.todo_id, "content": todo.content, "duration": f"{todo.minutes}(minute)"}
+
+    def complete_task(self, task_id: str) -> dict[str, Any]:
+        """Take a task off the list, as done.
+
+        Raises:
+            Refused: There is no such task.
+        """
+        shown = self._take_off(task_id)
+        del shown["is_completed"]
+        self._completed.add(task_id)
+        return {"message": "Complete task successfully.", "task": shown}
+
+    def update_task(self, task_id: str, due_date: str) -> dict[str, Any]:
+        """Change the due date of a task.
+
+        Raises:
+            Refused: There is no such task, or no such day.
+        """
+        todo = self._todo(task_id)
+        if not is_day(due_date):
+            raise Refused("Invalid due date: a day of the calendar, as YYYY-MM-DD, is expected")
+        self._todos[task_id] = replace(todo, due=due_date)
+        return {"message": "Update the task successfully", "task": _shown(self._todos[task_id])}
+
+    def delete_task(self, task_id: str) -> dict[str, Any]:
+        """Take a task off the list.
+
+        Raises:
+            Refused: There is no such task.
+        """
+        return {"message": "Delete the task successfully.", "task": self._take_off(task_id)}
+
+    def _take_off(self, task_id: str) -> dict[str, Any]:
+        if task_id not in self._todos:
+            raise Refused(f"Task {task_id} is not exists.")
+        return _shown(self._todos.pop(task_id))
+
+    def _project(self, project_id: str) -> Project:
+        try:
+            return self._projects[project_id]
+        except KeyError:
+            raise Refused("Project not found") from None
+
+    def _todo(self, task_id: str) -> Todo:
+        try:
+            return self._todos[task_id]
+        except KeyError:
+            raise Refused("Task not found") from None
+
+
+def is_day(text: str) -> bool:
+    """Return whether text is a day of the calendar, as YYYY-MM-DD."""
+    try:
+        return _DAY.fullmatch(text) is not None and date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _shown_project(project: Project) -> dict[str, Any]:
+    return {
+        "id": project.project_id,
+        "order": project.order,
+        "color": "charcoal",
+        "name": project.name,
+        "is_favorite": project.favorite,
+    }
+
+
+def _shown(todo: Todo) -> dict[str, Any]:
+    return {
+        "id": todo.todo_id,
+        "order": todo.order,
+        "content": todo.content,
+        "is_completed": False,
+        "priority": todo.priority,
+        "due_date": todo.due,
+    }
