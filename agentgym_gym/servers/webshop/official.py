@@ -1,11 +1,11 @@
 """The world of WebShop's own files, which a user has downloaded.
 
 The files are those that ``load_products`` of WebShop reads (``web_agent_site/engine/engine.py``), found by
-their names in one folder: ``items_shuffle*.json``, an array of products; ``items_ins_v2*.json``, the attributes
-and instructions of products by their number; and, where it is there, ``items_human_ins.json``, instructions
-that people wrote. Tasks are made as ``get_synthetic_goals`` of ``goal.py`` makes them: for each product that has
-an instruction, one for each combination of its options, in the order that AgentGym's server shuffles them into.
-Those of people come behind them.
+their names in one folder: ``items_shuffle*.json``, an array of products; ``items_ins_v2*.json``, the
+attributes and instructions of products by their number; and, where it is there, ``items_human_ins.json``,
+instructions that people wrote. Tasks are made as ``get_synthetic_goals`` of ``goal.py`` makes them: for each
+product that has an instruction, one for each combination of its options, in the order that AgentGym's server
+shuffles them into. Those of people come behind them.
 """
 
 from __future__ import annotations
@@ -242,8 +242,8 @@ class _Goals:
         self._count = self._ends[-1] if self._ends else 0
         if not 0 < self._count <= _MAX_TASKS:
             raise BadOption(f"{where} holds {self._count} tasks; it should be from 1 to {_MAX_TASKS}")
-        # Not a draw of this world but AgentGym's order, so that a task has the same id. `random` gives it in all
-        # versions of Python 3.
+        # Not a draw of this world but AgentGym's order, so that a task has the same id. `random` gives it in
+        # all versions of Python 3.
         self._order = array("I", range(self._count - len(people)))
         random.Random(_SHUFFLED_BY).shuffle(self._order)  # noqa: S311 - nothing secret
 

@@ -77,7 +77,7 @@ class _Visitor:
             task = self._draw.below(len(goals))
         # A negative id counts from the end there too.
         if task not in range(-len(goals), len(goals)):
-            raise Failed(f"There is no task {task:.50}.")
+            raise Failed("There is no such task.")
         self.session = Session(goals[task])
 
 

@@ -1,7 +1,7 @@
 """A visit to the shop: the pages that an agent sees, what can be clicked on them, and the purchase.
 
-An action is ``search[keywords]`` or ``click[item]``. As on AgentGym's server, an item may be written in any case,
-only the first line is read, and what is not understood does nothing.
+An action is ``search[keywords]`` or ``click[item]``. As on AgentGym's server, an item may be written in any
+case, only the first line is read, and what is not understood does nothing.
 """
 
 from __future__ import annotations
