@@ -49,7 +49,7 @@ def test_it_ranks_by_shared_words(index, keywords, found):
 
 
 def test_the_order_of_the_keywords_does_not_matter(shop):
-    words = "waterproof hiking boots memory foam rainy days".split()
+    words = ["waterproof", "hiking", "boots", "memory", "foam", "rainy", "days"]
     assert shop.search(" ".join(words)) == shop.search(" ".join(reversed(words)))
 
 

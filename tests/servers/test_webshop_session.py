@@ -38,8 +38,8 @@ ITEM = TOP + (
     "Price: $8.5 [SEP] Rating: 2.5 [SEP] Description [SEP] Features [SEP] Reviews [SEP] Buy Now"
 )
 RESULTS_2 = TOP + (
-    "Page 2 (Total results: 12) [SEP] < Prev [SEP] Next > [SEP] B00000MUG1 [SEP] Dunmere Mug [SEP] $8.5 [SEP] "
-    "B000000010 [SEP] Mug 0 [SEP] $8.5"
+    "Page 2 (Total results: 12) [SEP] < Prev [SEP] Next > [SEP] B00000MUG1 [SEP] Dunmere Mug [SEP] $8.5 "
+    "[SEP] B000000010 [SEP] Mug 0 [SEP] $8.5"
 )
 
 
@@ -138,13 +138,13 @@ def test_it_pays_what_it_is_worth_and_shows_what_was_bought(session):
     outcome = session.play("click[Buy Now]")
     assert (outcome.reward, outcome.done) == (2 / 3, True)
     assert outcome.observation == (
-        "Thank you for shopping with us! [SEP] Your code: [SEP] None [SEP] (Paste it in your MTurk interface.) "
-        "[SEP] Purchased [SEP] asin [SEP] B00000MUG1 [SEP] options [SEP] "
-        '{"color": "blue \\u003c\\u0026\\u0027\\u003e", "size": "small"} [SEP] attrs [SEP] None [SEP] category '
-        "[SEP] None [SEP] query [SEP] None [SEP] product category [SEP] None [SEP] Target [SEP] asin [SEP] "
-        "options [SEP] attrs [SEP] price upper [SEP] instuction text [SEP] category [SEP] product category [SEP] "
-        "query [SEP] Goal [SEP] None [SEP] Reward [SEP] Your score (min 0.0, max 1.0) [SEP] 0.6666666666666666 "
-        "[SEP] Reward Details [SEP] None"
+        "Thank you for shopping with us! [SEP] Your code: [SEP] None [SEP] "
+        "(Paste it in your MTurk interface.) [SEP] Purchased [SEP] asin [SEP] B00000MUG1 [SEP] options [SEP] "
+        '{"color": "blue \\u003c\\u0026\\u0027\\u003e", "size": "small"} [SEP] attrs [SEP] None '
+        "[SEP] category [SEP] None [SEP] query [SEP] None [SEP] product category [SEP] None [SEP] Target [SEP] asin [SEP] "
+        "options [SEP] attrs [SEP] price upper [SEP] instuction text [SEP] category [SEP] product category "
+        "[SEP] query [SEP] Goal [SEP] None [SEP] Reward [SEP] Your score (min 0.0, max 1.0) "
+        "[SEP] 0.6666666666666666 [SEP] Reward Details [SEP] None"
     )
     assert (session.clickables, session.has_search_bar, session.instruction_text) == ([], False, None)
     assert session.observation == outcome.observation

@@ -144,9 +144,8 @@ def test_the_plan_wins_every_task(world, find):
     assert Counter(won(world, find, task) for task in range(TASKS)) == {(1.0, True, True): TASKS}
 
 
-@pytest.mark.parametrize("seed", [1, 2**40])
-def test_the_plan_wins_in_other_worlds(seed):
-    world = made_world(seed)
+def test_the_plan_wins_in_another_world():
+    world = made_world(2**40)
     index = Index(product.text for product in world.products)
 
     def find(keywords):
@@ -175,7 +174,7 @@ def test_a_random_buyer_rarely_gets_it_right(world, find):
     """It searches for words of the instruction, and clicks any product, any options, and the purchase."""
     scores = []
     for task in SAMPLE:
-        draw = random.Random(task)
+        draw = random.Random(task)  # noqa: S311 - nothing secret
         session = Session(world.goals[task])
         words = world.goals[task].instruction.split()
         play(session, find, f"search[{' '.join(draw.sample(words, 3))}]")
