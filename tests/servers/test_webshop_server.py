@@ -87,12 +87,12 @@ PAGES = {
     r"( \[SEP\] < Prev)? \[SEP\] Next >"
     r"( \[SEP\] B[0-9A-Z]{9} \[SEP\] [^\[]+ \[SEP\] \$[\d.]+( to \$[\d.]+)?)*",
     "product": r"Instruction: \[SEP\] .+? \[SEP\] Back to Search \[SEP\] < Prev( \[SEP\] [^\[]+)* \[SEP\] "
-    r"Price: \$[\d.]+( to \$[\d.]+)? \[SEP\] Rating: [^\[]+ \[SEP\] Description \[SEP\] Features \[SEP\] Reviews "
-    r"\[SEP\] Buy Now",
+    r"Price: \$[\d.]+( to \$[\d.]+)? \[SEP\] Rating: [^\[]+ \[SEP\] Description "
+    r"\[SEP\] Features \[SEP\] Reviews \[SEP\] Buy Now",
     "sub-page": r"Instruction: \[SEP\] .+? \[SEP\] Back to Search \[SEP\] < Prev( \[SEP\] [^\[]+)*",
     "receipt": r"Thank you for shopping with us! \[SEP\] .+ \[SEP\] asin \[SEP\] B[0-9A-Z]{9} \[SEP\] "
-    r"options \[SEP\] \{.*\} \[SEP\] attrs .+ \[SEP\] Your score \(min 0.0, max 1.0\) \[SEP\] [\d.]+ \[SEP\] Reward "
-    r"Details \[SEP\] None",
+    r"options \[SEP\] \{.*\} \[SEP\] attrs .+ \[SEP\] Your score \(min 0.0, max 1.0\) \[SEP\] [\d.]+ "
+    r"\[SEP\] Reward Details \[SEP\] None",
     "instruction": r"Instruction: ?[^\[]+",
 }
 
@@ -124,7 +124,6 @@ class Translated:
     def __init__(self) -> None:
         self.ids: dict[int, int] = {}
         self.theirs: list[str] = []
-        self.ours: list[str] = []
 
     def env(self, fields: dict | None) -> dict | None:
         if not fields or "env_idx" not in fields:
@@ -132,11 +131,13 @@ class Translated:
         return {**fields, "env_idx": self.ids.get(fields["env_idx"], fields["env_idx"])}
 
     def action(self, action: str, clickables: list[str]) -> str:
-        """Click what is at the same place of the page, or the last there is; buttons are the same."""
+        """Click the product or option at the same place of the page, if there is one."""
         found = re.fullmatch(r"click\[(.+)\]", action)
         if not found or found[1] not in self.theirs or found[1] in BUTTONS:
             return action
-        return f"click[{clickables[min(self.theirs.index(found[1]), len(clickables) - 1)]}]"
+        theirs, ours = ([e for e in each if e not in BUTTONS] for each in (self.theirs, clickables))
+        place = theirs.index(found[1])
+        return f"click[{ours[place] if place < len(ours) else 'nothing'}]"
 
 
 def test_every_recorded_exchange_is_answered_alike(client, recordings):

@@ -141,8 +141,9 @@ def test_it_pays_what_it_is_worth_and_shows_what_was_bought(session):
         "Thank you for shopping with us! [SEP] Your code: [SEP] None [SEP] "
         "(Paste it in your MTurk interface.) [SEP] Purchased [SEP] asin [SEP] B00000MUG1 [SEP] options [SEP] "
         '{"color": "blue \\u003c\\u0026\\u0027\\u003e", "size": "small"} [SEP] attrs [SEP] None '
-        "[SEP] category [SEP] None [SEP] query [SEP] None [SEP] product category [SEP] None [SEP] Target [SEP] asin [SEP] "
-        "options [SEP] attrs [SEP] price upper [SEP] instuction text [SEP] category [SEP] product category "
+        "[SEP] category [SEP] None [SEP] query [SEP] None [SEP] product category [SEP] None "
+        "[SEP] Target [SEP] asin [SEP] options [SEP] attrs [SEP] price upper "
+        "[SEP] instuction text [SEP] category [SEP] product category "
         "[SEP] query [SEP] Goal [SEP] None [SEP] Reward [SEP] Your score (min 0.0, max 1.0) "
         "[SEP] 0.6666666666666666 [SEP] Reward Details [SEP] None"
     )
