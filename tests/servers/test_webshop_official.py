@@ -114,7 +114,7 @@ def test_the_order_is_that_of_agentgyms_server(folder):
 
 
 ORDER = [5, 9, 0, 1, 4, 7, 6, 3, 8, 2, 11, 10]
-"""What the random module makes of it. A Python that made anything else would fail here."""
+"""What Python 3.8, on which that server runs, and all later ones make of it."""
 
 
 @pytest.mark.parametrize(
