@@ -220,7 +220,15 @@ def ask(app, *calls: tuple[str, dict | None]) -> list:
 
 def test_ids_count_up_and_are_listed(app):
     *made, listed = ask(app, *[("/create", {})] * 3, ("/list_envs", None))
-    assert made == listed == [0, 1, 2]
+    assert made == listed == [made[0], made[0] + 1, made[0] + 2]
+
+
+def test_ids_are_others_in_a_server_that_was_restarted(app):
+    """Which the wire relies on: it takes an id that it holds for proof that the server is full."""
+    assert WEBSHOP.wire.reissues_ids
+    assert not WEBSHOP.wire.repeats_ids
+    again = [ask(each, ("/create", {})) for each in (app, create_app(), create_app())]
+    assert len({env_id for (env_id,) in again}) == 3
 
 
 def test_a_second_purchase_pays_nothing_until_the_next_reset(shared, world):
@@ -251,16 +259,14 @@ def test_a_negative_task_counts_from_the_end(shared, world):
 
 
 def test_without_a_task_it_is_one_that_depends_on_nothing_else(app):
-    """But the environment's id, and how often it was asked so."""
+    """But how many environments were made before, and how often it was asked so."""
     other = create_app()
-    for each in (app, other):
-        ask(each, *[("/create", {})] * 3)
-    any_task = [("/reset", {"env_idx": env_id}) for env_id in (0, 1, 2, 0, 1, 2)]
-    first = ask(app, *any_task)
-    later = [(route, {**body, "session_id": number}) for number, (route, body) in enumerate(any_task)]
-    second = ask(other, *(call for both in zip(later, reversed(any_task), strict=True) for call in both))[
-        1::2
-    ]
+    ids = [ask(each, *[("/create", {})] * 3) * 2 for each in (app, other)]
+    any_task = [[("/reset", {"env_idx": env_id}) for env_id in each] for each in ids]
+    first = ask(app, *any_task[0])
+    known = [("/reset", {"env_idx": ids[1][0], "session_id": task}) for task in range(6)]
+    calls = [call for both in zip(known, reversed(any_task[1]), strict=True) for call in both]
+    second = ask(other, *calls)[1::2]
     assert len({page for page, _ in first}) == 6
     assert sorted(first) == sorted(second)
 
@@ -368,8 +374,9 @@ def test_a_task_and_its_pages_are_the_same_in_every_process(shared, app):
     actions = ("search[red mug]", "click[next >]", "click[< prev]", "click[back to search]")
     env_id = create(shared)
     told = [reset(shared, env_id, 4321), *(step(shared, env_id, action) for action in actions)]
-    steps = [("/step", {"env_idx": 0, "action": action}) for action in actions]
-    _, page, *rest = ask(app, ("/create", {}), ("/reset", {"env_idx": 0, "session_id": 4321}), *steps)
+    (other,) = ask(app, ("/create", {}))
+    steps = [("/step", {"env_idx": other, "action": action}) for action in actions]
+    page, *rest = ask(app, ("/reset", {"env_idx": other, "session_id": 4321}), *steps)
     assert [page[0], *rest] == told
 
 
