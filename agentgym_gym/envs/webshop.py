@@ -231,11 +231,11 @@ _LOCAL_QUIRKS = """\
   `items_ins_v2*.json`: the tasks have the ids that they have on AgentGym's server, but price limits of their
   own. The instructions of `items_human_ins.json`, where it is there, have the ids behind them.
 - A second purchase in an episode pays nothing and changes nothing, until the next reset.
-- An environment is created in a millisecond and takes a few kilobytes. Ids count up from a random number, and
+- An environment is created in a millisecond and takes a few kilobytes. Ids count up from a random number;
   each is given out once. An environment that nobody asked for in an hour is forgotten, and there are at most
   4,096 at a time; past that, `/create` fails.
-- Without a `session_id`, and after `/create`, the task depends on nothing but how many environments the server
-  made before, and how often this was asked of this one.
+- Without a `session_id`, and after `/create`, the task depends on nothing but how many environments the
+  server made before, and how often this was asked of this one.
 - The search is a BM25 of our own. It reads the first 2,000 characters of a search and 64 different words of
   it that the shop knows, takes off the s of plurals, and ranks equal results by their place in the shop.
   `<a>`, `<c>`, `<q>` and `<r>` are words like any other, and nothing that is searched for makes it fail.

@@ -72,7 +72,7 @@ class _Visitor:
         self.reset(None)
 
     def reset(self, task: int | None) -> None:
-        """Start a task; without one any, which depends on the environment's number and past alone.
+        """Start a task; without one any, by the environment's number and past alone.
 
         Raises:
             Failed: There is no such task.
