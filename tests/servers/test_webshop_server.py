@@ -227,8 +227,8 @@ def test_ids_are_others_in_a_server_that_was_restarted(app):
     """Which the wire relies on: it takes an id that it holds for proof that the server is full."""
     assert WEBSHOP.wire.reissues_ids
     assert not WEBSHOP.wire.repeats_ids
-    again = [ask(each, ("/create", {})) for each in (app, create_app(), create_app())]
-    assert len({env_id for (env_id,) in again}) == 3
+    again = [ask(each, ("/create", {})) for each in (app, create_app())]
+    assert again[0] != again[1]
 
 
 def test_a_second_purchase_pays_nothing_until_the_next_reset(shared, world):

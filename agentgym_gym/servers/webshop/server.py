@@ -89,8 +89,8 @@ class _Visitor:
 class _Visitors(HeldEnvs[_Visitor]):
     """All environments, whose ids begin anywhere.
 
-    `WebShopWire` relies on it, as AgentGym's ids are random: a server that was restarted must not give out the
-    ids that it gave out before.
+    `WebShopWire` relies on it, as AgentGym's ids are random: a server that was restarted must not give out
+    the ids that it gave out before.
     """
 
     def __init__(self, shop: _Shop, max_envs: int, keep_seconds: float) -> None:
