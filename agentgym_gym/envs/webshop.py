@@ -224,6 +224,28 @@ _QUIRKS = """\
 - `available_actions=True` puts what can be done into `info["available_actions"]`, at the price of one more
   request for each turn."""
 
+_LOCAL_QUIRKS = """\
+- Its 1,000 products and 6,910 tasks are made from a seed (`--seed`, 0 by default), and are not those of
+  AgentGym: scores on them cannot be compared with scores on AgentGym's. A task is the same in every process,
+  its price limit too. With `--data FOLDER` it plays the official files `items_shuffle*.json` and
+  `items_ins_v2*.json`: the tasks have the ids that they have on AgentGym's server, but price limits of their
+  own. The instructions of `items_human_ins.json`, where it is there, have the ids behind them.
+- A second purchase in an episode pays nothing and changes nothing, until the next reset.
+- An environment is created in a millisecond and takes a few kilobytes. Ids count up from a random number;
+  each is given out once. An environment that nobody asked for in an hour is forgotten, and there are at most
+  4,096 at a time; past that, `/create` fails.
+- Without a `session_id`, and after `/create`, the task depends on nothing but how many environments the
+  server made before, and how often this was asked of this one.
+- The search is a BM25 of our own. It reads the first 2,000 characters of a search and 64 different words of
+  it that the shop knows, takes off the s of plurals, and ranks equal results by their place in the shop.
+  `<a>`, `<c>`, `<q>` and `<r>` are words like any other, and nothing that is searched for makes it fail.
+- The reward compares all words of two titles, where AgentGym's server compares their nouns. The list of
+  colours, by which two options can be the same, is our own.
+- Products have ratings and reviews. An option may add to the price: its description says how much, and the
+  price of the page goes from the cheapest to the dearest. AgentGym's server draws the price of such a
+  product.
+- It keeps no pictures, and has no page of attributes."""
+
 WEBSHOP = Environment(
     name="WebShop",
     summary="Find the product that was asked for on a shopping site, choose its options and buy it "
@@ -240,6 +262,9 @@ WEBSHOP = Environment(
     },
     options={"available_actions": "Whether to ask the server, each turn, for the list of what can be done."},
     quirks=_QUIRKS,
+    local_server="webshop",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_gym.oracles.webshop:WebShopOracle",
     launch="""\
 cd agentenv-webshop
 conda env create -n agentenv-webshop -f environment.yml && conda activate agentenv-webshop

@@ -85,6 +85,12 @@ SERVERS: Mapping[str, ServerKind] = {
     "academia": ServerKind(title="Academia", module="agentgym_gym.servers.academia.server", takes=("seed",)),
     "sheet": ServerKind(title="Sheet", module="agentgym_gym.servers.sheet.server", takes=("seed",)),
     "todolist": ServerKind(title="TODOList", module="agentgym_gym.servers.todolist.server", takes=("seed",)),
+    "webshop": ServerKind(
+        title="WebShop",
+        module="agentgym_gym.servers.webshop.server",
+        needs=("bm25s", "rapidfuzz"),
+        takes=("seed", "data"),
+    ),
 }
 """The servers there are, by the lower-case name of their environment."""
 

@@ -182,9 +182,9 @@ def test_every_command_speaks_so():
 
 
 def test_where_no_server_is_an_option_is_advised(run, tmp_path):
-    result = run("play", "WebShop")
+    result = run("play", "SciWorld")
     assert result.exit_code == 2
-    assert "give --server 'http://HOST:PORT'; or set the variable AGENTGYM_WEBSHOP_URL" in result.stderr
+    assert "give --server 'http://HOST:PORT'; or set the variable AGENTGYM_SCIWORLD_URL" in result.stderr
     assert "gymnasium.make" not in result.stderr
 
 

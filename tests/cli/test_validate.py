@@ -93,7 +93,7 @@ def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url):
         (("Maze", "--resume"), "--resume goes on with a folder: name it by --out"),
         (("Maze", "--gold", "random"), "--gold random knows no solution"),
         (("Maze", "--server", textcraft_url), "there is no Maze to play on"),
-        (("WebShop", "--gold", "oracle", "--server", maze_url), "there is no oracle that plays WebShop"),
+        (("SciWorld", "--gold", "oracle", "--server", maze_url), "there is no oracle that plays SciWorld"),
     ):
         result = run("validate", *arguments)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr

@@ -1,0 +1,200 @@
+"""The routes of the WebShop server."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+
+from agentgym_gym.servers.app import MAX_BODY_BYTES, MAX_ENVS, Failed, check_limits, new_app
+from agentgym_gym.servers.draw import Draw
+from agentgym_gym.servers.held import KEEP_SECONDS, HeldEnvs
+from agentgym_gym.servers.webshop.search import Index
+from agentgym_gym.servers.webshop.session import Session, keywords_of
+from agentgym_gym.servers.webshop.world import made_world
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from agentgym_gym.servers.webshop.products import Product, World
+
+__all__ = ["create_app"]
+
+_MANY = 10_000  # products from which on a search may take so long that others must not wait for it
+
+_FIRST_IDS = 1 << 40
+"""Ids begin below this, and stay far below what any JSON reader takes exactly."""
+
+
+class _StepBody(BaseModel):
+    env_idx: int
+    action: str
+
+
+class _ResetBody(BaseModel):
+    env_idx: int
+    session_id: int | None = None
+
+
+class _Shop:
+    """What all environments share: the world and its index. Nothing in it changes."""
+
+    def __init__(self, world: World) -> None:
+        self.goals = world.goals
+        self._products = world.products
+        self._index = Index(product.text for product in world.products)
+
+    async def find(self, keywords: str) -> Sequence[Product]:
+        """Search the products."""
+        if len(self._products) < _MANY:
+            places = self._index.search(keywords)
+        else:
+            places = await run_in_threadpool(self._index.search, keywords)
+        return tuple(self._products[place] for place in places)
+
+
+class _Visitor:
+    """One environment: its task being played.
+
+    Args:
+        shop: What all environments share.
+        number: How many environments the server made before it.
+    """
+
+    def __init__(self, shop: _Shop, number: int) -> None:
+        self._shop = shop
+        self._draw = Draw("webshop", "any task", number)
+        self.reset(None)
+
+    def reset(self, task: int | None) -> None:
+        """Start a task; without one any, by the environment's number and past alone.
+
+        Raises:
+            Failed: There is no such task.
+        """
+        goals = self._shop.goals
+        if task is None:
+            task = self._draw.below(len(goals))
+        # A negative id counts from the end there too.
+        if task not in range(-len(goals), len(goals)):
+            raise Failed("There is no such task.")
+        self.session = Session(goals[task])
+
+
+class _Visitors(HeldEnvs[_Visitor]):
+    """All environments, whose ids begin anywhere.
+
+    `WebShopWire` relies on it, as AgentGym's ids are random: a server that was restarted must not give out
+    the ids that it gave out before.
+    """
+
+    def __init__(self, shop: _Shop, max_envs: int, keep_seconds: float) -> None:
+        super().__init__(max_envs, keep_seconds)
+        self._shop = shop
+        self._first = secrets.randbelow(_FIRST_IDS)
+        self._ids = itertools.count(self._first)
+
+    def create(self) -> int:
+        """Make an environment and return its id."""
+        return self.add(lambda env_id: _Visitor(self._shop, env_id - self._first))
+
+
+def create_app(
+    *,
+    max_envs: int = MAX_ENVS,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    keep_seconds: float = KEEP_SECONDS,
+    seed: int = 0,
+    data: Path | None = None,
+) -> FastAPI:
+    """Build a server with no environments yet.
+
+    Args:
+        max_envs: How many environments it holds at a time.
+        max_body_bytes: How large a request body may be; a larger one is answered 413.
+        keep_seconds: For how long it keeps an environment that nobody asks for.
+        seed: Of the products and tasks that it makes.
+        data: A folder with WebShop's own files, whose products and tasks are played in place of made ones.
+
+    Raises:
+        BadOption: A limit is below 1, or the folder has not the files, or they are not as they should be.
+    """
+    check_limits(max_envs=max_envs, max_body_bytes=max_body_bytes)
+    if data is None:
+        world, says = made_world(seed), f"seed {seed}"
+    else:
+        from agentgym_gym.servers.webshop.official import load_world  # noqa: PLC0415 - few need it
+
+        world, says = load_world(data), "data"
+    shop = _Shop(world)
+    visitors = _Visitors(shop, max_envs, keep_seconds)
+    app = new_app("WebShop", max_body_bytes=max_body_bytes, world=says, plain_errors=True)
+    _add_play(app, visitors, shop)
+    _add_views(app, visitors)
+    return app
+
+
+# The handlers are `async` although only one ever awaits: each takes a fraction of a millisecond, and a thread
+# would cost more. They run one after the other, in the one thread of the event loop.
+
+
+def _add_play(app: FastAPI, visitors: _Visitors, shop: _Shop) -> None:
+    @app.post("/create", response_model=None)
+    async def create() -> int:
+        return visitors.create()
+
+    @app.post("/reset", response_model=None)
+    async def reset(body: _ResetBody) -> list[str | None]:
+        visitor = visitors.get(body.env_idx)
+        visitor.reset(body.session_id)
+        return [visitor.session.observation, None]
+
+    @app.post("/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        session = visitors.get(body.env_idx).session
+        keywords = keywords_of(body.action)
+        found = () if keywords is None else await shop.find(keywords)
+        outcome = session.play(body.action, found)
+        return {
+            "state": outcome.observation,
+            "reward": outcome.reward,
+            "done": outcome.done,
+            "info": None,
+        }
+
+
+def _add_views(app: FastAPI, visitors: _Visitors) -> None:
+    @app.get("/", response_model=None)
+    async def ok() -> str:
+        return "ok"
+
+    @app.get("/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return visitors.ids()
+
+    @app.get("/observation", response_model=None)
+    async def observation(env_idx: int) -> str:
+        return visitors.get(env_idx).session.observation
+
+    @app.get("/available_actions", response_model=None)
+    async def available_actions(env_idx: int) -> dict[str, Any]:
+        session = visitors.get(env_idx).session
+        return {"has_search_bar": session.has_search_bar, "clickables": session.clickables}
+
+    @app.get("/instruction_text", response_model=None)
+    async def instruction_text(env_idx: int) -> str:
+        text = visitors.get(env_idx).session.instruction_text
+        if text is None:
+            raise Failed("This page has no instruction.")
+        return text
+
+    @app.get("/state", response_model=None)
+    async def state(env_idx: int) -> dict[str, str]:
+        visitors.get(env_idx)
+        # AgentGym's server answers the names of its fields, whatever their values are.
+        return {name: name for name in ("url", "html", "instruction_text")}

@@ -1,0 +1,435 @@
+"""The WebShop server over a real socket, held against what AgentGym's own was recorded to answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym.envs.webshop import WEBSHOP
+from agentgym_gym.evaluate import load_oracle
+from agentgym_gym.evaluate.runner import evaluate
+from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.servers.webshop.server import create_app
+from agentgym_gym.servers.webshop.session import Session
+from agentgym_gym.servers.webshop.world import TASKS, made_world
+from clock import cpu_seconds
+
+JSON = {"content-type": "application/json"}
+FAILED = (500, "text/plain; charset=utf-8", "Internal Server Error")
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    """A client of a server in which nothing has been created yet."""
+    server = LocalServer("webshop")
+    with httpx.Client(base_url=server.start()) as client:
+        yield client
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Base URL of one server for all tests that do not care what else is in it."""
+    server = LocalServer("webshop")
+    yield server.start()
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url) as client:
+        yield client
+
+
+@pytest.fixture
+def app():
+    """A server of one test's own, without a socket."""
+    return create_app()
+
+
+@pytest.fixture(scope="module")
+def world():
+    return made_world(0)
+
+
+def create(client: httpx.Client) -> int:
+    return client.post("/create").json()
+
+
+def reset(client: httpx.Client, env_id: int, task: int | None) -> str:
+    return client.post("/reset", json={"env_idx": env_id, "session_id": task}).json()[0]
+
+
+def step(client: httpx.Client, env_id: int, action: str) -> dict:
+    return client.post("/step", json={"env_idx": env_id, "action": action}).json()
+
+
+def see(client: httpx.Client, route: str, env_id: int):
+    return client.get(f"/{route}", params={"env_idx": env_id}).json()
+
+
+# --- as recorded ---
+
+
+PAGES = {
+    "first": r"WebShop \[SEP\] Instruction: \[SEP\] .+? \[SEP\] Search",
+    "results": r"Instruction: \[SEP\] .+? \[SEP\] Back to Search \[SEP\] Page \d+ \(Total results: \d+\)"
+    r"( \[SEP\] < Prev)? \[SEP\] Next >"
+    r"( \[SEP\] B[0-9A-Z]{9} \[SEP\] [^\[]+ \[SEP\] \$[\d.]+( to \$[\d.]+)?)*",
+    "product": r"Instruction: \[SEP\] .+? \[SEP\] Back to Search \[SEP\] < Prev( \[SEP\] [^\[]+)* \[SEP\] "
+    r"Price: \$[\d.]+( to \$[\d.]+)? \[SEP\] Rating: [^\[]+ \[SEP\] Description "
+    r"\[SEP\] Features \[SEP\] Reviews \[SEP\] Buy Now",
+    "sub-page": r"Instruction: \[SEP\] .+? \[SEP\] Back to Search \[SEP\] < Prev( \[SEP\] [^\[]+)*",
+    "receipt": r"Thank you for shopping with us! \[SEP\] .+ \[SEP\] asin \[SEP\] B[0-9A-Z]{9} \[SEP\] "
+    r"options \[SEP\] \{.*\} \[SEP\] attrs .+ \[SEP\] Your score \(min 0.0, max 1.0\) \[SEP\] [\d.]+ "
+    r"\[SEP\] Reward Details \[SEP\] None",
+    "instruction": r"Instruction: ?[^\[]+",
+}
+
+
+def kind_of(text: str) -> str:
+    """Return which page a text is, or the text."""
+    return next((kind for kind, pattern in PAGES.items() if re.fullmatch(pattern, text)), text)
+
+
+def shape(reply, status: int):
+    """What a reply says but for what it is about: the pages by their kind, numbers by their type."""
+    if status == 422:
+        return [(each["type"], each["loc"]) for each in reply["detail"]]
+    if isinstance(reply, dict):
+        return {key: shape(value, status) for key, value in reply.items()}
+    if isinstance(reply, list):
+        return [shape(value, status) for value in reply]
+    if isinstance(reply, str):
+        return kind_of(reply)
+    return reply if isinstance(reply, bool) or reply is None else type(reply).__name__
+
+
+BUTTONS = ("back to search", "< prev", "next >", "description", "features", "reviews", "buy now", "search")
+
+
+class Translated:
+    """Makes of the recorded requests those that mean the same here: other ids, products and options."""
+
+    def __init__(self) -> None:
+        self.ids: dict[int, int] = {}
+        self.theirs: list[str] = []
+
+    def env(self, fields: dict | None) -> dict | None:
+        if not fields or "env_idx" not in fields:
+            return fields
+        return {**fields, "env_idx": self.ids.get(fields["env_idx"], fields["env_idx"])}
+
+    def action(self, action: str, clickables: list[str]) -> str:
+        """Click the product or option at the same place of the page, if there is one."""
+        found = re.fullmatch(r"click\[(.+)\]", action)
+        if not found or found[1] not in self.theirs or found[1] in BUTTONS:
+            return action
+        theirs, ours = ([e for e in each if e not in BUTTONS] for each in (self.theirs, clickables))
+        place = theirs.index(found[1])
+        return f"click[{ours[place] if place < len(ours) else 'nothing'}]"
+
+
+def test_every_recorded_exchange_is_answered_alike(client, recordings):
+    """The same status, types, keys and kinds of page."""
+    seen, translated = Counter(), Translated()
+    first = None
+    for exchange in recordings("webshop.jsonl"):
+        if exchange["path"] == "/openapi.json":
+            continue  # written by the framework
+        body, where = translated.env(exchange["json_body"]), f"seq {exchange['seq']}"
+        if exchange["path"] == "/step" and isinstance((body or {}).get("action"), str) and first is not None:
+            clickables = see(client, "available_actions", first)["clickables"]
+            body = {**body, "action": translated.action(body["action"], clickables)}
+        raw = exchange.get("raw_body")
+        reply = client.request(
+            exchange["method"],
+            exchange["path"],
+            params=translated.env(exchange["query"]),
+            content=raw,
+            json=None if raw else body,
+            headers=JSON if raw else None,
+        )
+        assert (reply.status_code, reply.headers["content-type"]) == (
+            exchange["status"],
+            exchange["content_type"],
+        ), where
+        seen[reply.status_code] += 1
+        recorded = exchange.get("response_json")
+        if recorded is None:
+            assert reply.text == exchange["response_text"], where
+        elif exchange["path"] == "/available_actions" and reply.status_code == 200:
+            translated.theirs = recorded["clickables"]
+            assert reply.json().keys() == recorded.keys(), where
+            assert reply.json()["has_search_bar"] == recorded["has_search_bar"], where
+            assert [each for each in reply.json()["clickables"] if each in BUTTONS] == [
+                each for each in recorded["clickables"] if each in BUTTONS
+            ], where
+        elif exchange["path"] == "/list_envs":
+            assert len(reply.json()) == len(recorded), where
+        else:
+            assert shape(reply.json(), reply.status_code) == shape(recorded, exchange["status"]), where
+        if exchange["path"] == "/create":
+            translated.ids[recorded] = reply.json()
+            first = reply.json() if first is None else first
+    assert seen[200] > 300
+    assert seen[500] == 9
+    assert seen[422] == 8
+
+
+def test_every_reply_says_who_it_is_from(shared):
+    assert re.fullmatch(r"agentgym-gym/\S+ \(WebShop, seed 0\)", shared.get("/").headers["agentgym-server"])
+
+
+def test_the_routes_are_agentgyms(shared):
+    paths = shared.get("/openapi.json").json()["paths"]
+    assert {path: list(methods) for path, methods in paths.items()} == {
+        **{f"/{each}": ["post"] for each in ("create", "reset", "step")},
+        **{
+            f"/{each}": ["get"]
+            for each in ("", "list_envs", "observation", "available_actions", "instruction_text", "state")
+        },
+    }
+
+
+# --- what is different on purpose ---
+
+
+def ask(app, *calls: tuple[str, dict | None]) -> list:
+    """Ask an application without a socket: post what has a body, get the rest."""
+
+    async def answers() -> list:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
+            return [
+                (await (client.get(route) if body is None else client.post(route, json=body))).json()
+                for route, body in calls
+            ]
+
+    return asyncio.run(answers())
+
+
+def test_ids_count_up_and_are_listed(app):
+    *made, listed = ask(app, *[("/create", {})] * 3, ("/list_envs", None))
+    assert made == listed == [made[0], made[0] + 1, made[0] + 2]
+
+
+def test_ids_are_others_in_a_server_that_was_restarted(app):
+    """Which the wire relies on: it takes an id that it holds for proof that the server is full."""
+    assert WEBSHOP.wire.reissues_ids
+    assert not WEBSHOP.wire.repeats_ids
+    again = [ask(each, ("/create", {})) for each in (app, create_app())]
+    assert again[0] != again[1]
+
+
+def test_a_second_purchase_pays_nothing_until_the_next_reset(shared, world):
+    env_id = create(shared)
+    for task in (5, 5):
+        reset(shared, env_id, task)
+        bought = []
+        for _ in range(2):
+            step(shared, env_id, f"search[{world.goals[task].product.name}]")
+            before = step(shared, env_id, f"click[{world.goals[task].product.asin}]")
+            bought.append(step(shared, env_id, "click[buy now]"))
+        assert (bought[0]["done"], bought[0]["reward"] > 0.3) == (True, True)
+        assert bought[1] == before
+
+
+@pytest.mark.parametrize("task", [TASKS, -TASKS - 1, 10**30, -(10**30)])
+def test_a_task_that_there_is_not_fails_and_leaves_the_page_as_it_was(shared, task):
+    env_id = create(shared)
+    reset(shared, env_id, 3)
+    before = step(shared, env_id, "search[tea]")["state"]
+    reply = shared.post("/reset", json={"env_idx": env_id, "session_id": task})
+    assert (reply.status_code, reply.headers["content-type"], reply.text) == FAILED
+    assert see(shared, "observation", env_id) == before
+
+
+def test_a_negative_task_counts_from_the_end(shared, world):
+    assert world.goals[TASKS - 1].instruction in reset(shared, create(shared), -1)
+
+
+def test_without_a_task_it_is_one_that_depends_on_nothing_else(app):
+    """But how many environments were made before, and how often it was asked so."""
+    other = create_app()
+    ids = [ask(each, *[("/create", {})] * 3) * 2 for each in (app, other)]
+    any_task = [[("/reset", {"env_idx": env_id}) for env_id in each] for each in ids]
+    first = ask(app, *any_task[0])
+    known = [("/reset", {"env_idx": ids[1][0], "session_id": task}) for task in range(6)]
+    calls = [call for both in zip(known, reversed(any_task[1]), strict=True) for call in both]
+    second = ask(other, *calls)[1::2]
+    assert len({page for page, _ in first}) == 6
+    assert sorted(first) == sorted(second)
+
+
+def test_nothing_that_is_searched_for_makes_it_fail(shared):
+    env_id = create(shared)
+    for words in ("<a>", "<c>", "<q> x", "<r>", "<a> \x00", "'" * 900, " ".join(map(str, range(900)))):
+        assert kind_of(step(shared, env_id, f"search[{words}]")["state"]) == "results"
+
+
+# --- what comes in ---
+
+
+@pytest.mark.parametrize("path", ["/step", "/reset"])
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"[]", b"{", b'{"env_idx": NaN}', b'{"env_idx": 0.5}', b"\xff", b"[" * 9_999]
+)
+def test_a_body_that_is_not_as_it_should_be(shared, path, body):
+    reply = shared.post(path, content=body, headers=JSON)
+    assert reply.status_code in {400, 422}
+    assert list(reply.json()) == ["detail"]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        b'"\\u0000"',
+        b'"search[\\u0000\\ud800]"',
+        b'"click[\\ud800]"',
+        b'"' + b"9" * 1_000_000 + b'"',
+        b'"search[' + b"a " * 500_000 + b']"',
+        b'"' + b"search[" * 140_000 + b'"',
+        b'"' + b"\\n" * 500_000 + b'"',
+    ],
+    ids=range(7),
+)
+def test_what_an_agent_may_write(shared, action):
+    env_id = create(shared)
+    body = b'{"env_idx": %d, "action": %s}' % (env_id, action)
+    reply = shared.post("/step", content=body, headers=JSON)
+    assert (reply.status_code, reply.json()["reward"]) == (200, 0.0)
+    assert kind_of(reply.json()["state"]) in {"first", "results"}
+
+
+@pytest.mark.parametrize("env_id", [-1, 10**9, 10**40])
+def test_an_environment_that_there_is_not_fails(shared, env_id):
+    replies = [shared.post("/step", json={"env_idx": env_id, "action": "x"})]
+    replies += [shared.post("/reset", json={"env_idx": env_id})]
+    routes = ("observation", "available_actions", "instruction_text", "state")
+    replies += [shared.get(f"/{route}", params={"env_idx": env_id}) for route in routes]
+    assert {(each.status_code, each.headers["content-type"], each.text) for each in replies} == {FAILED}
+
+
+def test_a_body_that_is_too_large_is_refused(shared):
+    assert shared.post("/step", json={"env_idx": 0, "action": "x" * 1_048_576}).status_code == 413
+
+
+@pytest.mark.parametrize("option", ["max_envs", "max_body_bytes"])
+def test_a_limit_below_one_is_refused(option):
+    with pytest.raises(errors.BadOption, match=f"{option}=0"):
+        create_app(**{option: 0})
+
+
+def test_a_full_server_fails_while_all_it_holds_is_in_use():
+    app = create_app(max_envs=2)
+
+    async def fill():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
+            return [await client.post("/create") for _ in range(3)]
+
+    replies = asyncio.run(fill())
+    assert [reply.status_code for reply in replies] == [200, 200, 500]
+    assert replies[2].text == "Internal Server Error"
+
+
+# --- played through the library ---
+
+
+def test_the_oracle_wins_over_http(url):
+    with contextlib.closing(AgentGymEnv("WebShop", server=url)) as env:
+        tasks = [*range(0, TASKS, 700), TASKS - 1]
+        records = evaluate(env, load_oracle(WEBSHOP), tasks)
+    assert [(record.success, record.score) for record in records] == [(True, 1.0)] * len(tasks)
+    assert max(record.turns for record in records) <= 6 < WEBSHOP.max_turns
+
+
+def test_the_oracle_knows_no_other_servers_tasks():
+    oracle = load_oracle(WEBSHOP)
+    for served_by in (None, "agentgym-gym/1 (WebShop, data)", "agentgym-gym/1 (Maze)"):
+        with pytest.raises(errors.BadOption, match="agentgym serve webshop"):
+            oracle.reset(None, "", {"served_by": served_by, "task_id": 0})
+
+
+def test_to_do_nothing_is_worth_nothing(url):
+    with contextlib.closing(AgentGymEnv("WebShop", server=url, action_format="bare")) as env:
+        for task in (0, 1000):
+            env.reset(options={"task_id": task})
+            for turn in range(10):
+                _, reward, terminated, truncated, info = env.step("click[search]")
+                assert (reward, terminated, truncated) == (0.0, False, turn == 9)
+            assert (info["score"], info["success"]) == (0.0, False)
+
+
+def test_a_task_and_its_pages_are_the_same_in_every_process(shared, app):
+    actions = ("search[red mug]", "click[next >]", "click[< prev]", "click[back to search]")
+    env_id = create(shared)
+    told = [reset(shared, env_id, 4321), *(step(shared, env_id, action) for action in actions)]
+    (other,) = ask(app, ("/create", {}))
+    steps = [("/step", {"env_idx": other, "action": action}) for action in actions]
+    page, *rest = ask(app, ("/reset", {"env_idx": other, "session_id": 4321}), *steps)
+    assert [page[0], *rest] == told
+
+
+def test_environments_played_at_once_do_not_meet(shared, world):
+    def play(task: int) -> list[str]:
+        env_id = create(shared)
+        pages = [reset(shared, env_id, task)]
+        pages += [step(shared, env_id, f"search[{world.goals[task].product.name}]")["state"]]
+        return [*pages, step(shared, env_id, f"click[{world.goals[task].product.asin}]")["state"]]
+
+    alone = [play(task) for task in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(play, range(16))) == alone
+
+
+# --- how much it takes ---
+
+
+def test_a_step_is_quick(world):
+    """Less than 5 ms of processor time, without HTTP: pages, clicks and the reward."""
+    found = world.products[:50]
+    actions = ["search[x]", "click[next >]", f"click[{found[10].asin}]", "click[reviews]", "click[< prev]"]
+
+    def play():
+        for task in range(20):
+            session = Session(world.goals[task])
+            for action in [*actions, "click[buy now]"]:
+                session.play(action, found)
+
+    assert cpu_seconds(play, enough=0.005 * 20) <= 0.005 * 20 * 6
+
+
+MEMORY = """
+import asyncio, resource, sys
+import httpx
+from agentgym_gym.servers.webshop.server import create_app
+async def fill():
+    app = create_app()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
+        for number in range(500):
+            env_id = (await client.post("/create")).json()
+            for body in ({"action": "search[red mug tea]"}, {"action": "click[next >]"}):
+                reply = await client.post("/step", json={"env_idx": env_id, **body})
+                assert reply.status_code == 200
+        assert len((await client.get("/list_envs")).json()) == 500
+asyncio.run(fill())
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.slow
+def test_five_hundred_environments_take_no_more_than_they_may(report_at_end):
+    ended = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    taken = int(ended.stdout)
+    report_at_end(f"500 environments of WebShop take {taken / 1e6:.0f} MB with the server")
+    assert taken < 1e9

@@ -1,0 +1,196 @@
+"""The shop that is made from a seed, its tasks, and what wins them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict
+
+import pytest
+
+from agentgym_gym.envs.webshop import WEBSHOP
+from agentgym_gym.oracles.webshop import plan
+from agentgym_gym.servers.webshop.reward import option_matches
+from agentgym_gym.servers.webshop.search import Index
+from agentgym_gym.servers.webshop.session import Session, keywords_of
+from agentgym_gym.servers.webshop.words import COLORS, DEPARTMENTS
+from agentgym_gym.servers.webshop.world import PRODUCTS, TASKS, made_world, solution
+from clock import cpu_seconds
+
+DIGEST = "48a063b24bc96f2c843e673e9b72d36d473f4e10e7617cc7f641596ec791fcc5"
+SAMPLE = range(0, TASKS, 37)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return made_world(0)
+
+
+@pytest.fixture(scope="module")
+def find(world):
+    """The search of the world's shop."""
+    index = Index(product.text for product in world.products)
+    return lambda keywords: [world.products[place] for place in index.search(keywords)]
+
+
+def play(session, find, text):
+    keywords = keywords_of(text)
+    return session.play(text, () if keywords is None else find(keywords))
+
+
+def won(world, find, task):
+    """Play the oracle's plan by direct calls; return its outcome and its number of turns."""
+    session, actions = Session(world.goals[task]), plan(world, task)
+    for action in actions:
+        outcome = play(session, find, str(action))
+    return outcome.reward, outcome.done, len(actions) <= WEBSHOP.max_turns
+
+
+# --- the world ---
+
+
+def digest_of(world):
+    goals = [
+        (g.instruction, g.product.asin, g.attributes, g.options, g.price_limit)
+        for g in map(world.goals.__getitem__, range(TASKS))
+    ]
+    products = [{**asdict(each), "extras": sorted(each.extras.items())} for each in world.products]
+    return hashlib.sha256(json.dumps([products, goals]).encode()).hexdigest()
+
+
+def test_it_is_what_it_was(world):
+    """On every machine and every version of Python; another world would make old results worthless."""
+    assert digest_of(world) == DIGEST
+
+
+def test_another_seed_makes_another_world(world):
+    other = made_world(1)
+    assert digest_of(other) != DIGEST
+    asins = [{product.asin for product in each.products} for each in (world, other)]
+    assert not asins[0] & asins[1]
+
+
+def test_each_id_of_the_splits_is_another_task(world):
+    assert set(itertools.chain(*WEBSHOP.splits.values())) == set(range(len(world.goals))) == set(range(TASKS))
+    assert len({world.goals[task].instruction for task in range(TASKS)}) == TASKS
+
+
+def test_each_product_is_another_and_is_asked_for_as_often(world):
+    assert len({product.asin for product in world.products}) == PRODUCTS
+    assert len({product.name for product in world.products}) == PRODUCTS
+    asked = Counter(world.goals[task].product.asin for task in range(TASKS))
+    assert Counter(asked.values()) == {6: 90, 7: 910}
+
+
+def test_the_instruction_says_all_that_is_scored(world):
+    for task in range(TASKS):
+        goal = world.goals[task]
+        chosen = dict(zip(goal.product.options, goal.options, strict=True))
+        told = [*goal.attributes, *(f"{name}: {value}" for name, value in chosen.items())]
+        assert all(each in goal.instruction for each in told), goal
+        assert goal.instruction.endswith(f", and price lower than {goal.price_limit:.2f} dollars")
+        assert goal.product.price_with(chosen) < goal.price_limit
+
+
+def test_options_change_the_price_as_the_page_says(world):
+    dearer = 0
+    for product in world.products:
+        pairs = [[(name, value) for value in values] for name, values in product.options.items()]
+        prices = [product.price_with(dict(chosen)) for chosen in itertools.product(*pairs)]
+        low, high = min(prices), max(prices)
+        assert product.price_tag == (f"${low}" if low == high else f"${low} to ${high}")
+        dearer += high > low
+    assert dearer > PRODUCTS / 2
+
+
+def test_no_option_passes_for_another():
+    """By the fuzzy comparison of the reward."""
+    for department in DEPARTMENTS:
+        values = [*COLORS, *(value for choice in department.choices for value in choice.values)]
+        alike = [pair for pair in itertools.combinations(values, 2) if option_matches(pair[:1], pair[1:])]
+        assert alike == []
+
+
+def test_it_is_made_quickly():
+    assert cpu_seconds(lambda: made_world(3), enough=1.0) <= 1.0
+
+
+def test_it_needs_no_package():
+    """So that the oracle runs where no server does."""
+    program = """
+import sys
+from agentgym_gym.servers.webshop.world import made_world
+made_world(0)
+print({"fastapi", "pydantic", "bm25s", "rapidfuzz", "starlette"} & set(sys.modules))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "set()\n"
+
+
+# --- what wins ---
+
+
+def test_the_plan_wins(world, find):
+    assert {won(world, find, task) for task in SAMPLE} == {(1.0, True, True)}
+
+
+@pytest.mark.slow
+def test_the_plan_wins_every_task(world, find):
+    assert Counter(won(world, find, task) for task in range(TASKS)) == {(1.0, True, True): TASKS}
+
+
+def test_the_plan_wins_in_another_world():
+    world = made_world(2**40)
+    index = Index(product.text for product in world.products)
+
+    def find(keywords):
+        return [world.products[place] for place in index.search(keywords)]
+
+    assert len({world.goals[task].instruction for task in range(TASKS)}) == TASKS
+    assert {won(world, find, task) for task in range(0, TASKS, 199)} == {(1.0, True, True)}
+
+
+def test_every_part_of_the_plan_counts(world, find):
+    """Without an option, or with the wrong one, it is less than 1."""
+    counted = 0
+    for task in SAMPLE:
+        texts = [str(action) for action in plan(world, task)]
+        if len(texts) < 4:
+            continue  # no options
+        session = Session(world.goals[task])
+        for text in [*texts[:2], *texts[3:]]:
+            outcome = play(session, find, text)
+        assert 0 < outcome.reward < 1
+        counted += 1
+    assert counted > 100
+
+
+def test_a_random_buyer_rarely_gets_it_right(world, find):
+    """It searches for words of the instruction, and clicks any product, any options, and the purchase."""
+    scores = []
+    for task in SAMPLE:
+        draw = random.Random(task)  # noqa: S311 - nothing secret
+        session = Session(world.goals[task])
+        words = world.goals[task].instruction.split()
+        play(session, find, f"search[{' '.join(draw.sample(words, 3))}]")
+        shown = [each for each in session.clickables if each.startswith("b0")]
+        if not shown:
+            scores.append(0.0)
+            continue
+        play(session, find, f"click[{draw.choice(shown)}]")
+        for value in draw.sample(session.clickables[6:], min(2, len(session.clickables[6:]))):
+            play(session, find, f"click[{value}]")
+        scores.append(play(session, find, "click[buy now]").reward)
+    assert sum(scores) / len(scores) < 0.5
+    assert sum(score == 1.0 for score in scores) / len(scores) < 0.03
+
+
+def test_the_solution_is_the_product_that_was_asked_for(world):
+    for task in SAMPLE:
+        goal, wins = world.goals[task], solution(world, task)
+        assert (wins.asin, wins.options) == (goal.product.asin, goal.options)
