@@ -81,7 +81,7 @@ SERVERS: Mapping[str, ServerKind] = {
     "weather": ServerKind(title="Weather", module="agentgym_gym.servers.weather.server", takes=("seed",)),
     "movie": ServerKind(title="Movie", module="agentgym_gym.servers.movie.server", takes=("seed",)),
     "wordle": ServerKind(title="Wordle", module="agentgym_gym.servers.wordle", takes=("seed", "data")),
-    "sqlgym": ServerKind(title="SQLGym", module="agentgym_gym.servers.sqlgym", takes=("seed", "data")),
+    "sqlgym": ServerKind(title="SQLGym", module="agentgym_gym.servers.sqlgym.server", takes=("seed", "data")),
     "academia": ServerKind(title="Academia", module="agentgym_gym.servers.academia.server", takes=("seed",)),
     "sheet": ServerKind(title="Sheet", module="agentgym_gym.servers.sheet.server", takes=("seed",)),
     "todolist": ServerKind(title="TODOList", module="agentgym_gym.servers.todolist.server", takes=("seed",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,6 +18,8 @@ E = TypeVar("E")
 KEEP_SECONDS = 3600.0
 """For how many seconds an environment is kept that nobody asks for, by default."""
 
+_FIRST_IDS = 1 << 40  # far below what any reader of JSON takes exactly
+
 
 class HeldEnvs(Generic[E]):
     """All environments of one server, by id. For one thread only, which is that of the event loop.
@@ -27,17 +30,25 @@ class HeldEnvs(Generic[E]):
         max_envs: How many it holds at a time.
         keep_seconds: For how long it keeps one that nobody asks for. They are forgotten when another is made.
         on_forget: Called with each that is closed or forgotten, so that it can give back what it holds.
+        new_ids: Whether ids begin at a number that is drawn, so that a server that was restarted gives out
+            none of those it gave out before. Clients rely on it where AgentGym's ids are random.
     """
 
     def __init__(
-        self, max_envs: int, keep_seconds: float, on_forget: Callable[[E], object] | None = None
+        self,
+        max_envs: int,
+        keep_seconds: float,
+        on_forget: Callable[[E], object] | None = None,
+        *,
+        new_ids: bool = False,
     ) -> None:
         self._max_envs = max_envs
         self._keep_seconds = keep_seconds
         self._on_forget = on_forget
         self._held: OrderedDict[int, E] = OrderedDict()  # the one asked for longest ago comes first
         self._used: dict[int, float] = {}
-        self._ids = itertools.count()
+        self._first = secrets.randbelow(_FIRST_IDS) if new_ids else 0
+        self._numbers = itertools.count()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -46,7 +57,7 @@ class HeldEnvs(Generic[E]):
         """Hold another environment, and forget those that nobody asked for in a long time.
 
         Args:
-            make: Makes it, by its id.
+            make: Makes it, by the number of environments that were made before it.
 
         Returns:
             Its id.
@@ -61,8 +72,9 @@ class HeldEnvs(Generic[E]):
                 f"for in the last {self._keep_seconds:g} s. Close some, or start it with a higher one: "
                 "--max-envs, or create_app(max_envs=...)."
             )
-        env_id = next(self._ids)
-        self._held[env_id] = make(env_id)
+        number = next(self._numbers)
+        env_id = self._first + number
+        self._held[env_id] = make(number)
         self._used[env_id] = time.monotonic()
         return env_id
 

@@ -27,6 +27,14 @@ def test_ids_count_up_and_are_not_used_again():
         envs.get(0)
 
 
+def test_where_ids_are_to_be_new_they_begin_anywhere():
+    first, second = HeldEnvs(9, 60, new_ids=True), HeldEnvs(9, 60, new_ids=True)
+    ids = [envs.add(str) for envs in (first, first, second, second)]
+    assert len(set(ids)) == 4
+    assert (ids[1] - ids[0], ids[3] - ids[2]) == (1, 1)
+    assert (first.get(ids[1]), second.ids()) == ("1", ids[2:])
+
+
 def test_a_full_server_says_what_to_do():
     envs = HeldEnvs(1, 60)
     envs.add(str)

@@ -18,7 +18,7 @@ from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.evaluate.runner import evaluate
 from agentgym_gym.servers.local import LocalServer
-from agentgym_gym.servers.sqlgym import create_app
+from agentgym_gym.servers.sqlgym.server import create_app
 from agentgym_gym.servers.sqlgym.world import world_of
 
 JSON = {"content-type": "application/json"}

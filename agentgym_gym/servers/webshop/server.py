@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 _MANY = 10_000  # products from which on a search may take so long that others must not wait for it
-
-_FIRST_IDS = 1 << 40
-"""Ids begin below this, and stay far below what any JSON reader takes exactly."""
 
 
 class _StepBody(BaseModel):
@@ -86,24 +81,6 @@ class _Visitor:
         self.session = Session(goals[task])
 
 
-class _Visitors(HeldEnvs[_Visitor]):
-    """All environments, whose ids begin anywhere.
-
-    `WebShopWire` relies on it, as AgentGym's ids are random: a server that was restarted must not give out
-    the ids that it gave out before.
-    """
-
-    def __init__(self, shop: _Shop, max_envs: int, keep_seconds: float) -> None:
-        super().__init__(max_envs, keep_seconds)
-        self._shop = shop
-        self._first = secrets.randbelow(_FIRST_IDS)
-        self._ids = itertools.count(self._first)
-
-    def create(self) -> int:
-        """Make an environment and return its id."""
-        return self.add(lambda env_id: _Visitor(self._shop, env_id - self._first))
-
-
 def create_app(
     *,
     max_envs: int = MAX_ENVS,
@@ -132,7 +109,7 @@ def create_app(
 
         world, says = load_world(data), "data"
     shop = _Shop(world)
-    visitors = _Visitors(shop, max_envs, keep_seconds)
+    visitors = HeldEnvs[_Visitor](max_envs, keep_seconds, new_ids=True)
     app = new_app("WebShop", max_body_bytes=max_body_bytes, world=says, plain_errors=True)
     _add_play(app, visitors, shop)
     _add_views(app, visitors)
@@ -143,10 +120,10 @@ def create_app(
 # would cost more. They run one after the other, in the one thread of the event loop.
 
 
-def _add_play(app: FastAPI, visitors: _Visitors, shop: _Shop) -> None:
+def _add_play(app: FastAPI, visitors: HeldEnvs[_Visitor], shop: _Shop) -> None:
     @app.post("/create", response_model=None)
     async def create() -> int:
-        return visitors.create()
+        return visitors.add(lambda number: _Visitor(shop, number))
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> list[str | None]:
@@ -168,7 +145,7 @@ def _add_play(app: FastAPI, visitors: _Visitors, shop: _Shop) -> None:
         }
 
 
-def _add_views(app: FastAPI, visitors: _Visitors) -> None:
+def _add_views(app: FastAPI, visitors: HeldEnvs[_Visitor]) -> None:
     @app.get("/", response_model=None)
     async def ok() -> str:
         return "ok"

@@ -7,7 +7,6 @@ Where it differs is listed in `agentgym_gym.envs.sqlgym`, as ``local_quirks``.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Query
@@ -24,11 +23,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-__all__ = ["build"]
-
-_FIRST_IDS = 2**40
-"""Below which the first id of a server is drawn, so that one that was restarted gives out none of those that
-it gave out before: AgentGym's server draws each at random."""
+__all__ = ["create_app"]
 
 _EnvId = Annotated[int, Query(alias="env_idx")]
 
@@ -70,38 +65,26 @@ class _Table:
         return self._task
 
 
-class _Tables:
-    """All environments, by the ids that clients see."""
-
-    def __init__(self, max_envs: int, keep_seconds: float) -> None:
-        self._held = HeldEnvs[_Table](max_envs, keep_seconds)
-        self._first = secrets.randbelow(_FIRST_IDS)
-
-    def add(self) -> int:
-        """Make an environment and return its id."""
-        return self._first + self._held.add(lambda _: _Table())
-
-    def get(self, env_id: int) -> _Table:
-        """Return an environment."""
-        return self._held.get(env_id - self._first)
-
-    def ids(self) -> list[int]:
-        """Return the ids of all."""
-        return [self._first + number for number in self._held.ids()]
-
-
-def build(
+def create_app(
     *,
-    max_envs: int | None = None,
-    max_body_bytes: int | None = None,
-    keep_seconds: float | None = None,
+    max_envs: int = MAX_ENVS,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    keep_seconds: float = KEEP_SECONDS,
     seed: int = 0,
     data: Path | None = None,
 ) -> FastAPI:
-    """Build the server; see `agentgym_gym.servers.sqlgym.create_app`."""
-    max_envs = MAX_ENVS if max_envs is None else max_envs
-    max_body_bytes = MAX_BODY_BYTES if max_body_bytes is None else max_body_bytes
-    keep_seconds = KEEP_SECONDS if keep_seconds is None else keep_seconds
+    """Build a server with no environments yet.
+
+    Args:
+        max_envs: How many environments it holds at a time.
+        max_body_bytes: How large a request body may be; a larger one is answered 413.
+        keep_seconds: For how long it keeps an environment that nobody asks for.
+        seed: Of the databases and the questions that it makes.
+        data: A folder with BIRD's databases and questions, which are played in place of made ones.
+
+    Raises:
+        BadOption: A limit is below 1, or the folder is none of BIRD's.
+    """
     check_limits(max_envs=max_envs, max_body_bytes=max_body_bytes)
     world: World = world_of(seed) if data is None else BirdWorld(data)
     app = new_app(
@@ -110,7 +93,7 @@ def build(
         world=f"seed {seed}" if data is None else "data",
         plain_errors=True,
     )
-    tables = _Tables(max_envs, keep_seconds)
+    tables = HeldEnvs[_Table](max_envs, keep_seconds, new_ids=True)
     judges = Judges(world, MADE_BOUNDS if data is None else DATA_BOUNDS)
     app.state.judges = judges
     _add_play(app, tables, world, judges)
@@ -118,10 +101,10 @@ def build(
     return app
 
 
-def _add_play(app: FastAPI, tables: _Tables, world: World, judges: Judges) -> None:
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, judges: Judges) -> None:
     @app.post("/create", response_model=None)
     async def create() -> int:
-        return tables.add()
+        return tables.add(lambda _: _Table())
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> list[str | None]:
@@ -146,7 +129,7 @@ def _add_play(app: FastAPI, tables: _Tables, world: World, judges: Judges) -> No
         return {"state": judged.state, "reward": reward, "done": True, "info": {"ground_truth": ""}}
 
 
-def _add_views(app: FastAPI, tables: _Tables) -> None:
+def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
     @app.get("/", response_model=None)
     async def name() -> str:
         return "ok"
