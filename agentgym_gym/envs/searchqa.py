@@ -176,7 +176,7 @@ _QUIRKS = """\
 - Failures are a bare HTTP 500, without a reason."""
 
 _LOCAL_QUIRKS = """\
-- Documents and questions are made from a seed: 5,344 short documents about invented towns, people, films and
+- Documents and questions are made from a seed: 5,284 short documents about invented towns, people, films and
   so on, and 221,328 questions, each of which takes two searches. AgentGym's server searches Wikipedia for the
   questions of seven collections, some of which take one search or none.
 - With `--data` a server has the documents and questions of a folder: `corpus.jsonl`, and `test.jsonl` and

@@ -11,15 +11,15 @@ from agentgym_gym.servers.searchqa import tables
 __all__ = ["Entity", "made"]
 
 TRADES: Mapping[str, tuple[str, int]] = {
-    "director": ("film director", 250),
-    "actor": ("film actor", 250),
-    "composer": ("composer", 250),
-    "author": ("writer", 250),
-    "painter": ("painter", 200),
-    "architect": ("architect", 240),
-    "founder": ("manufacturer", 200),
-    "inventor": ("maker of instruments", 100),
-    "cook": ("cook", 150),
+    "director": ("a film director", 250),
+    "actor": ("a film actor", 250),
+    "composer": ("a composer", 250),
+    "author": ("a writer", 250),
+    "painter": ("a painter", 200),
+    "architect": ("an architect", 240),
+    "founder": ("a manufacturer", 200),
+    "inventor": ("a maker of instruments", 100),
+    "cook": ("a cook", 150),
 }
 """What people are by trade and how many, by the fact of their works that names them. Each has two works."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import bm25s
 
@@ -17,31 +17,6 @@ MAX_QUERY_WORDS = 64
 """How many different words of it are looked for."""
 
 _WORD = re.compile(r"\w+")
-
-_NOT_INDEXED = frozenset(
-    (
-        *("a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "did", "do", "does"),
-        *("for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "into"),
-        *("is", "it", "its", "of", "on", "or", "she", "so", "than", "that", "the", "their", "them"),
-        *(
-            "then",
-            "there",
-            "these",
-            "they",
-            "this",
-            "to",
-            "was",
-            "were",
-            "what",
-            "when",
-            "where",
-            "which",
-            "who",
-        ),
-        *("whom", "whose", "why", "will", "with", "would", "you", "your"),
-    )
-)
-"""Words that are in too many documents to tell them apart."""
 
 
 class Index:
@@ -68,7 +43,7 @@ class Index:
     def nearest(self, query: str, count: int) -> list[int]:
         """Return the numbers of the documents that fit best, the best first.
 
-        Of two that fit as well, the one with the lower number comes first. Several threads may call it at once.
+        Of two that fit as well, the one with the lower number comes first. Several threads may call it.
 
         Args:
             query: What is looked for. Its first 2,000 characters are read, and 64 different words of them.
@@ -87,5 +62,5 @@ class Index:
         return found
 
 
-def _words(text: str) -> Iterator[str]:
-    return (word for word in _WORD.findall(text.lower()) if word not in _NOT_INDEXED)
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())

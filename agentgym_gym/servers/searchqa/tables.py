@@ -70,16 +70,16 @@ TITLES: Mapping[str, tuple[str, ...]] = {
     "company": ("{word} Works", "{word} & Sons", "{word} Brothers", "{word} Trading", "{word} Mills"),
     "building": ("{word} Tower", "{word} Hall", "{word} Palace", "{word} House", "{word} Court"),
     "film": (
-        *("The Night of {word}", "Goodbye, {word}", "The Last Train to {word}", "A Letter from {word}"),
+        *("The Night of {word}", "Goodbye, {word}", "The Train to {word}", "A Letter from {word}"),
         *("The Thief of {word}", "Summer in {word}", "The Clockmaker of {word}", "Return to {word}"),
     ),
     "book": (
         *("The Garden of {word}", "The Winters of {word}", "A History of {word}", "The Daughters of {word}"),
-        *("Songs from {word}", "The Keeper of {word}", "Five Days in {word}", "The House of {word}"),
+        *("Songs from {word}", "The Keeper of {word}", "Days in {word}", "The House of {word}"),
     ),
     "painting": (
         *("Evening at {word}", "Harvest near {word}", "The Ferry of {word}", "Snow over {word}"),
-        *("Portrait of Lady {word}", "Boats at {word}", "The Market of {word}", "Horses of {word}"),
+        *("Portrait of {word}", "Boats at {word}", "The Market of {word}", "Horses of {word}"),
     ),
     "instrument": (
         "{word} horn",
@@ -141,12 +141,12 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     ),
     "person": (
         (
-            "{title} (born {year}) was a {trade}. {last} came from {town}, studied at {school} and was "
+            "{title} (born {year}) was {trade}. {last} came from {town}, studied at {school} and was "
             "taught there by {teacher}."
         ),
         (
             "{title} was born in {town} in {year}. A pupil of {teacher} at {school}, {last} became "
-            "known as a {trade}."
+            "known as {trade}."
         ),
     ),
     "company": (
