@@ -181,7 +181,8 @@ _LOCAL_QUIRKS = """\
   questions of seven collections, some of which take one search or none.
 - With `--data` a server has the documents and questions of a folder: `corpus.jsonl`, and `test.jsonl` and
   `train.jsonl`, or `questions.jsonl` with a field `split`. Test questions are the tasks from 0 on, train
-  questions those from 51,713 on. The oracle does not know them.
+  questions those from 51,713 on. The oracle does not know them. 100,000 documents of 100 words are indexed
+  in 13 s and take 0.3 GB.
 - A search is BM25 over words, by `bm25s`; there it is a dense index, `e5` by default. The first 2,000
   characters of a query are read, and 64 different words of them; there 256 tokens are read.
 - The instructions before the question, and what is said of a right answer, of a wrong one and of a reply

@@ -55,28 +55,20 @@ def shape(said):
     return type(said).__name__
 
 
-@pytest.fixture
-def client() -> Iterator[httpx.Client]:
-    """A client of a server in which nothing has been created yet."""
-    server = LocalServer("searchqa")
-    with httpx.Client(base_url=server.start()) as client:
-        yield client
-    server.stop()
-
-
-def test_every_recorded_exchange_is_answered_alike(client, recordings):
+def test_every_recorded_exchange_is_answered_alike(shared, recordings):
     """The status, content type, types and keys; and of each step what it was taken for."""
+    first = shared.post("/create", json={"id": 0}).json() + 1  # where it is 0 in the recording
     compared = 0
     for exchange in recordings("searchqa.jsonl"):
         if exchange["path"] in {"/openapi.json", "/list_envs"}:
             continue  # see below
         raw = exchange.get("raw_body")
-        reply = client.request(
+        reply = shared.request(
             exchange["method"],
             exchange["path"],
-            params=exchange["query"],
+            params=moved(exchange["query"], first),
             content=raw,
-            json=exchange["json_body"],
+            json=moved(exchange["json_body"], first),
             headers=JSON if raw else None,
         )
         where, recorded = f"seq {exchange['seq']}", exchange.get("response_json")
@@ -87,11 +79,18 @@ def test_every_recorded_exchange_is_answered_alike(client, recordings):
         else:
             assert shape(reply.json()) == shape(recorded), where
         if exchange["path"] == "/create" and reply.status_code == 200:
-            assert reply.json() == recorded, where  # ids, of which a failure takes one too
+            assert reply.json() == recorded + first, where  # a create that fails uses an id up, too
         if exchange["path"] == "/step" and reply.status_code == 200:
             assert kind_of(reply.json()) == kind_of(recorded), where
         compared += 1
     assert compared == 73 - 2
+
+
+def moved(asked, first):
+    """Name the environments of a recorded request as they are named here; there is none of id 999."""
+    if not asked or asked.get("env_idx") in {None, 999}:
+        return asked
+    return {**asked, "env_idx": asked["env_idx"] + first}
 
 
 def kind_of(outcome):
