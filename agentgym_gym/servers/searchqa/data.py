@@ -7,7 +7,7 @@ in ``questions.jsonl`` with a field ``split``:
 
 Task ids are those of AgentGym's server: test questions from 0 on, train questions from 51,713 on.
 
-100,000 documents of 100 words are read and indexed in 13 s. They take 0.3 GB, and 0.6 GB while they are indexed.
+100,000 documents of 100 words are indexed in 13 s. They take 0.3 GB, and 0.6 GB at that time.
 """
 
 from __future__ import annotations

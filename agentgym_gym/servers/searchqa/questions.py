@@ -168,8 +168,8 @@ class Comparison:
         pair: How the one of the two is spoken of.
         choose: Chooses the number of that one.
         asked: The fact of it that is asked for.
-        step: How far the next partner of a thing is from one, in a circle of half of them; without a divisor in
-            common with the length of that circle.
+        step: How far the next partner of a thing is from one, in a circle of half of them. It has no divisor
+            in common with the length of that circle.
     """
 
     things: Sequence[Entity]
