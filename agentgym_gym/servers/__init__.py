@@ -80,7 +80,7 @@ SERVERS: Mapping[str, ServerKind] = {
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
     "searchqa": ServerKind(
         title="SearchQA",
-        module="agentgym_gym.servers.searchqa",
+        module="agentgym_gym.servers.searchqa.server",
         needs=("bm25s",),
         takes=("seed", "data"),
     ),

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,9 +19,9 @@ from agentgym_gym.envs.searchqa import SEARCHQA, Answer
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.evaluate.runner import evaluate
-from agentgym_gym.servers import searchqa
 from agentgym_gym.servers.local import LocalServer
-from agentgym_gym.servers.searchqa import create_app
+from agentgym_gym.servers.searchqa import server as searchqa
+from agentgym_gym.servers.searchqa.server import create_app
 from agentgym_gym.servers.searchqa.world import TASKS, world
 
 JSON = {"content-type": "application/json"}
@@ -243,6 +245,19 @@ def test_the_oracle_knows_no_other_server():
     for said in (None, "agentgym-gym/1 (SearchQA, data)", "agentgym-gym/1 (WebShop, seed 0)"):
         with pytest.raises(BadOption, match="agentgym serve searchqa"):
             oracle.reset(None, "", {"task_id": 0, "served_by": said})
+
+
+def test_the_oracle_needs_nothing_of_the_server():
+    program = """if True:
+        import sys
+        sys.modules.update(dict.fromkeys(["fastapi", "pydantic", "uvicorn", "bm25s"]))
+        from agentgym_gym.oracles.searchqa import SearchQAOracle
+        oracle = SearchQAOracle()
+        oracle.reset(None, "", {"task_id": 0, "served_by": "agentgym-gym/1 (SearchQA, seed 0)"})
+        print(oracle.act("", {}))
+    """
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == f"<search>{world(0).solution(0).searches[0]}</search>\n"
 
 
 def test_doing_nothing_earns_nothing(url):

@@ -38,6 +38,7 @@ class Index:
         ]
         self._bm25 = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
         if self._numbers:
+            # It adds an empty word to the numbers it is given, which are not ours.
             self._bm25.index((numbered, dict(self._numbers)), show_progress=False)
 
     def nearest(self, query: str, count: int) -> list[int]:
