@@ -40,10 +40,10 @@ def digest(texts):
 
 
 def test_it_is_the_same_everywhere(made):
-    assert digest(made.documents) == "067a8dfd12b6d053fa4f5e8cf3f12a7a243fdd3adcc98b75a2cb37a2a16f3a9e"
+    assert digest(made.documents) == "11ce89b021c9b28bfea417c33b2a53bc10f335e05966a0974e1011e648939c3b"
     tasks = [(made.question(task).text, made.solution(task)) for task in SAMPLE]
     assert digest(f"{text}|{'|'.join(how.searches)}|{how.answer}" for text, how in tasks) == (
-        "47bce73c53a17573a6983ed0ec70edf3ba26f21f1bebb98c95532ea56852a3d2"
+        "c4840448626e9e1c3154b4aefd4d94f8e676e1ebe266845b1ae6d0efed773b50"
     )
 
 
@@ -70,6 +70,12 @@ def test_each_document_is_of_something_else(made):
     assert len(set(titles)) == len(titles) == 5_284
     assert all(title.startswith('"') and title.endswith('"') for title in titles)
     assert max(map(len, made.documents)) < 400
+
+
+def test_each_title_has_a_word_that_no_other_has(made):
+    titles = [document.partition("\n")[0].strip('"').split() for document in made.documents]
+    counts = Counter(word for title in titles for word in title)
+    assert all(min(counts[word] for word in title) == 1 for title in titles)
 
 
 def test_a_search_for_a_title_finds_its_document_first(made, index):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -189,13 +191,13 @@ class _Maker:
 
 def _words(draw: Draw) -> Iterator[str]:
     """Return invented words, each once, in an order that is drawn."""
-    return iter(
-        draw.shuffled(
-            [
-                (start + middle + ending).capitalize()
-                for start in tables.STARTS
-                for middle in tables.MIDDLES
-                for ending in tables.ENDINGS
-            ]
-        )
+    texts = (*tables.FIRST_NAMES, *itertools.chain(*tables.TITLES.values(), *tables.SENTENCES.values()))
+    real = {word for text in texts for word in re.findall(r"\w+", text.lower())}
+    words = (
+        start + middle + ending
+        for start in tables.STARTS
+        for middle in tables.MIDDLES
+        for ending in tables.ENDINGS
     )
+    # Some are made in two ways, such as cal-a-rick and cal-ar-ick, and some are words, such as gar-den.
+    return iter(draw.shuffled([word.capitalize() for word in dict.fromkeys(words) if word not in real]))
