@@ -40,7 +40,7 @@ def digest(texts):
 
 
 def test_it_is_the_same_everywhere(made):
-    assert digest(made.documents) == "11ce89b021c9b28bfea417c33b2a53bc10f335e05966a0974e1011e648939c3b"
+    assert digest(made.documents) == "228fc43200fe3c334a5aeaea6060fb90bb05d2988f3af39515ecbd2f84006947"
     tasks = [(made.question(task).text, made.solution(task)) for task in SAMPLE]
     assert digest(f"{text}|{'|'.join(how.searches)}|{how.answer}" for text, how in tasks) == (
         "c4840448626e9e1c3154b4aefd4d94f8e676e1ebe266845b1ae6d0efed773b50"
@@ -110,10 +110,11 @@ def test_one_search_is_not_enough(made, index):
 
 
 def test_no_answer_can_be_guessed(made):
-    answers = Counter(made.solution(task).answer for task in SAMPLE)
-    assert answers.most_common(1)[0][1] / len(SAMPLE) < 0.01
+    tasks = range(0, TASKS, 29)
+    answers = Counter(made.solution(task).answer for task in tasks)
+    assert answers.most_common(1)[0][1] / len(tasks) < 0.005
     # Nor is it one of those that the question names, of which there may be two.
-    assert not any(made.solution(task).answer in made.question(task).text for task in SAMPLE)
+    assert not any(made.solution(task).answer in made.question(task).text for task in tasks)
 
 
 def test_all_forms_are_in_any_row_of_tasks(made):

@@ -133,11 +133,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         ("{title}, opened in {year}, is a school for young people in {town}. Its main subject is {subject}."),
     ),
     "scholar": (
-        (
-            "{title} (born {year}) was a scholar from {town}. {last} taught {subject} and wrote several "
-            "works on it."
-        ),
-        "{title} was born in {town} in {year}. As a scholar of {subject}, {last} had many pupils.",
+        "{title} (born {year}) was a scholar from {town}. {title} taught {subject} and wrote works on it.",
+        "{title} was born in {town} in {year}. {title} was a scholar of {subject} and had many pupils.",
     ),
     "person": (
         (
