@@ -175,6 +175,24 @@ _QUIRKS = """\
 - Each search shows three passages, whose text is not cut.
 - Failures are a bare HTTP 500, without a reason."""
 
+_LOCAL_QUIRKS = """\
+- Documents and questions are made from a seed: 5,284 short documents about invented towns, people, films and
+  so on, and 221,328 questions, each of which takes two searches. AgentGym's server searches Wikipedia for the
+  questions of seven collections, some of which take one search or none.
+- With `--data` a server has the documents and questions of a folder: `corpus.jsonl`, and `test.jsonl` and
+  `train.jsonl`, or `questions.jsonl` with a field `split`. Test questions are the tasks from 0 on, train
+  questions those from 51,713 on. The oracle does not know them. 100,000 documents of 100 words are indexed
+  in 13 s and take 0.3 GB.
+- A search is BM25 over words, by `bm25s`; there it is a dense index, `e5` by default. The first 2,000
+  characters of a query are read, and 64 different words of them; there 256 tokens are read.
+- The instructions before the question, and what is said of a right answer, of a wrong one and of a reply
+  without tags, say the same in other words.
+- A right answer is paid for once; there it is paid for again each time. After it the episode stays done.
+- An answer without text is never right, nor is one of more than 10,000 characters.
+- `/list_envs` answers with the ids of all environments; there it is 404. `/openapi.json` does not name it.
+- Environments that nobody asked for in an hour are forgotten, and at most 4,096 are held; a request has at
+  most 1 MiB."""
+
 SEARCHQA = Environment(
     name="SearchQA",
     summary="Answer a question with the help of a search engine (Jin et al., 2025, arXiv:2503.09516).",
@@ -189,6 +207,9 @@ SEARCHQA = Environment(
         "answers": "1 to end at the first answer; None to let the agent answer as often as it has turns."
     },
     quirks=_QUIRKS,
+    local_server="searchqa",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_gym.oracles.searchqa:SearchQAOracle",
     launch=(
         "cd agentenv-searchqa && conda env create -f environment.yml && conda activate agentenv-searchqa\n"
         "pip install -e . && bash ./setup.sh\n"

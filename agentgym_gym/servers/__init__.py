@@ -89,6 +89,10 @@ SERVERS: Mapping[str, ServerKind] = {
         title="WebShop",
         module="agentgym_gym.servers.webshop.server",
         needs=("bm25s", "rapidfuzz"),
+    "searchqa": ServerKind(
+        title="SearchQA",
+        module="agentgym_gym.servers.searchqa.server",
+        needs=("bm25s",),
         takes=("seed", "data"),
     ),
 }

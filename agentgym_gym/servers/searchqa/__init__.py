@@ -1,0 +1,1 @@
+"""The local SearchQA server: `server` speaks AgentGym's protocol, `world` makes what it plays from a seed."""

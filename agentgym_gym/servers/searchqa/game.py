@@ -1,0 +1,157 @@
+"""One question being answered, without a server and without a search engine.
+
+The rules are those of AgentGym's server, which judges answers as Search-R1 does: by exact match after the
+normalization of SQuAD (Rajpurkar et al., 2016, arXiv:1606.05250).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+__all__ = ["Episode", "Library", "Outcome", "Question", "asked_for", "information"]
+
+MAX_ANSWER_CHARS = 10_000
+"""Longest answer in characters that can be right."""
+
+Kind: TypeAlias = Literal["search", "answer"]
+
+_PROMPT = """\
+Find the answer to the question below. Begin each reply with your reasoning, inside <think>...</think>. When \
+there is something that you do not know, write a query inside <search>...</search> and stop: write neither \
+<information> nor <answer> in that reply. What is found is given to you inside \
+<information>...</information>. Reason about it inside <think> again, and search again if you must. Once you \
+are sure, write the bare answer inside <answer>...</answer>, without an explanation, as in \
+<answer> Lisbon </answer>.
+
+ Question: {question}"""
+
+_RIGHT = "Well done! Your answer is right."
+_WRONG = "Your answer is not right. Try again."
+_NEITHER = (
+    "There is neither a search nor an answer in your reply. Put what you want to look for between <search> "
+    "and </search>, or your final answer between <answer> and </answer>, and try again."
+)
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question.
+
+    Attributes:
+        text: The question.
+        answers: The answers that are right.
+    """
+
+    text: str
+    answers: tuple[str, ...]
+
+
+class Library(Protocol):
+    """Documents, and questions that they answer."""
+
+    @property
+    def documents(self) -> Sequence[str]:
+        """The documents, each with its title in the first line."""
+
+    def question(self, task_id: int) -> Question:
+        """Return the question of a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one action.
+
+    Attributes:
+        observation: What the agent is told.
+        reward: 1 for the first right answer, else 0.
+        done: Whether the question is answered.
+    """
+
+    observation: str
+    reward: float
+    done: bool
+
+
+class Episode:
+    """One question being answered.
+
+    Args:
+        question: The question.
+
+    Attributes:
+        prompt: What the agent is told at the start.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self.prompt = _PROMPT.format(question=question.text.strip())
+        self._right = frozenset(map(normalized, question.answers))
+        self._answered = False
+
+    def answer(self, action: str) -> Outcome:
+        """Score the last answer in an action. A wrong one ends nothing; a right one is paid for once."""
+        if not self._is_right(_last_answer(action)):
+            return self.tell(_WRONG)
+        reward = 0.0 if self._answered else 1.0
+        self._answered = True
+        return Outcome(_RIGHT, reward, done=True)
+
+    def tell(self, observation: str = _NEITHER) -> Outcome:
+        """Return the outcome of what earns nothing.
+
+        Args:
+            observation: What the agent is told; without it, that the action is none.
+        """
+        return Outcome(observation, 0.0, done=self._answered)
+
+    def _is_right(self, answer: str | None) -> bool:
+        if not answer or len(answer) > MAX_ANSWER_CHARS:
+            return False
+        return normalized(answer) in self._right
+
+
+def asked_for(action: str) -> tuple[Kind, str] | None:
+    """Return what the first pair of tags in an action asks for, and the text in it; None without a pair."""
+    first: tuple[int, Kind, str] | None = None
+    kinds: tuple[Kind, ...] = ("search", "answer")
+    for kind in kinds:
+        opened = action.find(f"<{kind}>")
+        begin = opened + len(kind) + 2
+        end = action.find(f"</{kind}>", begin) if opened >= 0 else -1
+        if end >= 0 and (first is None or opened < first[0]):
+            first = opened, kind, action[begin:end].strip()
+    return None if first is None else first[1:]
+
+
+def _last_answer(action: str) -> str | None:
+    """Return the text in the last pair of answer tags."""
+    # Split once, as a pattern would look for the end of each open tag anew.
+    for piece in reversed(action.split("</answer>")[:-1]):
+        _, opened, answer = piece.partition("<answer>")
+        if opened:
+            return answer.strip()
+    return None
+
+
+def normalized(answer: str) -> str:
+    """Return an answer without capitals, punctuation, articles and needless white space."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def information(documents: Iterable[str]) -> str:
+    """Return what the agent is told of the documents that were found."""
+    found = "\n".join(
+        f"Doc {number}(Title: {title}) {text}"
+        for number, (title, _, text) in enumerate((each.partition("\n") for each in documents), start=1)
+    )
+    return f"<information>{found.strip()}</information>"

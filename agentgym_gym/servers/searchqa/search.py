@@ -1,0 +1,67 @@
+"""The search engine: BM25 over words, the same order everywhere."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+import bm25s
+
+__all__ = ["Index"]
+
+MAX_QUERY_CHARS = 2_000
+"""How much of a query is read, in characters."""
+
+MAX_QUERY_WORDS = 64
+"""How many different words of it are looked for."""
+
+_WORD = re.compile(r"\w+")
+
+
+class Index:
+    """An index of documents.
+
+    Okapi BM25 with k1 = 1.5 and b = 0.75, in the variant of Lucene (Kamphuis et al., 2020), by ``bm25s``
+    (Lù, 2024, arXiv:2407.03618).
+
+    Args:
+        documents: What is searched.
+    """
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        self._count = len(documents)
+        self._numbers: dict[str, int] = {}
+        numbered = [
+            [self._numbers.setdefault(word, len(self._numbers)) for word in _words(document)]
+            for document in documents
+        ]
+        self._bm25 = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+        if self._numbers:
+            # It adds an empty word to the numbers it is given, which are not ours.
+            self._bm25.index((numbered, dict(self._numbers)), show_progress=False)
+
+    def nearest(self, query: str, count: int) -> list[int]:
+        """Return the numbers of the documents that fit best, the best first.
+
+        Of two that fit as well, the one with the lower number comes first. Several threads may call it.
+
+        Args:
+            query: What is looked for. Its first 2,000 characters are read, and 64 different words of them.
+            count: How many to return; fewer where there are fewer.
+        """
+        known = (word for word in _words(query[:MAX_QUERY_CHARS]) if word in self._numbers)
+        words = list(itertools.islice(dict.fromkeys(known), MAX_QUERY_WORDS))
+        if not words:
+            return list(range(min(count, self._count)))
+        scores = self._bm25.get_scores_from_ids([self._numbers[word] for word in words])
+        found = []
+        for _ in range(min(count, self._count)):
+            best = int(scores.argmax())  # the first of those with the highest score
+            found.append(best)
+            scores[best] = -1.0
+        return found
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
