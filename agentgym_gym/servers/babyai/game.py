@@ -1,7 +1,7 @@
 """One task of BabyAI being played, without a server.
 
-What is said is, to the letter, what AgentGym's server says; `agentgym_gym.envs.babyai` lists what differs. The
-game is `minigrid`'s: so are its rules, its reward and the number of moves it lasts.
+What is said is, to the letter, what AgentGym's server says; `agentgym_gym.envs.babyai` lists what differs.
+The game is `minigrid`'s: so are its rules, its reward and the number of moves it lasts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from agentgym_gym.servers.babyai.choices import Move
-    from agentgym_gym.servers.babyai.levels import Image
 
 __all__ = ["Game", "Outcome"]
 
@@ -59,10 +58,10 @@ class Game:
     """
 
     def __init__(self, task: int, seed: int = 0) -> None:
-        self.level, image = new_level(task, seed)
+        self.level, self._image = new_level(task, seed)
         # AgentGym's server gives no order to what has one, in either of two forms.
         self.goal: str = self.level.mission.replace("then", "and").replace("after you", "and")
-        self._see(image)
+        self._see()
         self.last = Outcome(str(self._sight))
 
     @property
@@ -124,10 +123,9 @@ class Game:
             before, self._image = self._image, seen["image"]
             if truncated or (self._image == before).all():
                 break
-        self._see(self._image)
+        self._see()
         return Outcome(str(self._sight) + (_OVER if ended else ""), reward, ended or truncated)
 
-    def _see(self, image: Image) -> None:
-        self._image = image
-        self._sight = look_around(self.level, image.tolist())
+    def _see(self) -> None:
+        self._sight = look_around(self.level, self._image.tolist())
         self._choices = Choices(self._sight)

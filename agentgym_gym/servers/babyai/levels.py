@@ -8,32 +8,74 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 # Read by pygame alone, when minigrid imports it: it would print a line on standard output.
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 
 from minigrid.core.roomgrid import RoomGrid
 from minigrid.envs import babyai
-from minigrid.envs.babyai.core.roomgrid_level import RejectSampling, RoomGridLevel
+from minigrid.envs.babyai.core.roomgrid_level import RejectSampling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
+    from minigrid.core.grid import Grid
     from numpy.typing import NDArray
 
-__all__ = ["LEVELS", "SEEDS", "Image", "RoomGridLevel", "level_of", "new_level"]
+__all__ = ["LEVELS", "SEEDS", "Image", "Level", "level_of", "new_level"]
 
 Image: TypeAlias = "NDArray[np.uint8]"
-"""What the agent sees: by column and row the kind, colour and state of each place, as numbers of `minigrid`."""
+"""What the agent sees: by column and row the kind, colour and state of each place, as numbers."""
 
-_Level: TypeAlias = "tuple[str, Mapping[str, Any]]"
+
+class Level(Protocol):
+    """What is used here of a level of `minigrid`, whose own types leave much out.
+
+    Attributes:
+        mission: The instruction in words.
+        instrs: The instruction, as `minigrid.envs.babyai.core.verifier` has it.
+        grid: The things, by place.
+        carrying: What the agent carries.
+        agent_pos: Where it is: column and row.
+        agent_dir: Where it looks to.
+        step_count: How many moves were made.
+        max_steps: How many moves it lasts.
+        highlight: Whether a picture shows what the agent sees.
+        tile_size: How many points a side a place has in a picture.
+    """
+
+    mission: str
+    instrs: Any
+    grid: Grid
+    carrying: Any
+    agent_pos: tuple[int, int]
+    agent_dir: int
+    step_count: int
+    max_steps: int
+    highlight: bool
+    tile_size: int
+
+    def reset(self, *, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Draw it anew."""
+
+    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Make a move."""
+
+    def gen_obs(self) -> dict[str, Any]:
+        """Look."""
+
+    def get_frame(self, *, highlight: bool, tile_size: int) -> NDArray[np.uint8]:
+        """Draw a picture."""
+
+
+_Made: TypeAlias = "tuple[str, Mapping[str, Any]]"
 
 # By name: the class, and what it is made with. Both are written out here, and not looked up by name in
 # gymnasium's registry, because minigrid 3 has another GoToObjS6: rooms of 6, where the 2.x that AgentGym's
 # server runs on has rooms of 4.
-_LEVELS: Mapping[str, _Level] = {
+_LEVELS: Mapping[str, _Made] = {
     "GoToRedBallGrey": ("GoToRedBallGrey", {}),
     "GoToRedBall": ("GoToRedBall", {}),
     "GoToRedBallNoDists": ("GoToRedBallNoDists", {}),
@@ -93,7 +135,7 @@ def level_of(task: int) -> str:
     return LEVELS[task % len(LEVELS)]
 
 
-def new_level(task: int, seed: int = 0) -> tuple[RoomGridLevel, Image]:
+def new_level(task: int, seed: int = 0) -> tuple[Level, Image]:
     """Return the level of a task, as it is at the start, and the first image of it.
 
     In the level that begins with a thing in hand, that image still has it where it lay.
@@ -109,7 +151,7 @@ def new_level(task: int, seed: int = 0) -> tuple[RoomGridLevel, Image]:
         # In the words of AgentGym's server, which has them from gymnasium.
         raise ValueError(f"Seed must be greater or equal to zero, actual value: {task // len(LEVELS)}")
     name, options = _LEVELS[level_of(task)]
-    level = cast("RoomGridLevel", _quiet(name)(**options))
+    level = cast("Level", _quiet(name)(**options))
     seen, _ = level.reset(seed=seed * SEEDS + task // len(LEVELS))
     return level, seen["image"]
 
@@ -125,11 +167,12 @@ class _Quiet:
         Raises:
             ValueError: None does, in a large number of attempts.
         """
+        draw_rooms: Any = RoomGrid._gen_grid  # noqa: SLF001 - what the level's own method begins with
         for _ in range(_ATTEMPTS):
             # minigrid 3.1 keeps the locked room of an attempt that failed; 3.2 does not.
             self.locked_room = None
             try:
-                RoomGrid._gen_grid(self, width, height)  # noqa: SLF001 - it is a method of this level
+                draw_rooms(self, width, height)
                 self.gen_mission()
                 self.validate_instrs(self.instrs)
             except (RecursionError, RejectSampling):  # the first: no place was found for a thing

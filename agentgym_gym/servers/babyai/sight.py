@@ -11,7 +11,7 @@ from minigrid.core.constants import IDX_TO_COLOR, IDX_TO_OBJECT, STATE_TO_IDX
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentgym_gym.servers.babyai.levels import RoomGridLevel
+    from agentgym_gym.servers.babyai.levels import Level
 
 __all__ = ["AHEAD", "Place", "Sight", "Thing", "look_around"]
 
@@ -106,7 +106,7 @@ class Sight:
         return said
 
 
-def look_around(level: RoomGridLevel, image: Sequence[Sequence[Sequence[int]]]) -> Sight:
+def look_around(level: Level, image: Sequence[Sequence[Sequence[int]]]) -> Sight:
     """Return what the agent of a level sees.
 
     Args:
