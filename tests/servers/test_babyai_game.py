@@ -53,22 +53,18 @@ def test_the_tasks_are_the_same_everywhere():
 def test_the_tasks_do_not_depend_on_the_hashes_of_texts_or_on_what_was_played_before():
     programme = (
         "from agentgym_gym.servers.babyai.game import Game\n"
-        "print([Game(task).told for task in (39, 20, 31, 6)] == [Game(task).told for task in (39, 20, 31, 6)])\n"
-        "print(Game(39).goal, Game(31).told, Game(6).told)"
+        "print(*(f'{game.goal} {game.told}' for game in map(Game, (39, 20, 31, 6))))"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", programme],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1
-    (text,) = said
-    assert text.startswith("True\n")  # and pygame has not said hello
+    said = subprocess.run(
+        [sys.executable, "-c", programme],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)},
+    ).stdout
+    games = {task: Game(task) for task in (6, 20, 31, 39)}
+    told = " ".join(f"{games[task].goal} {games[task].told}" for task in (39, 20, 31, 6))
+    assert said == f"{told}\n"  # and pygame has not said hello
 
 
 def test_another_seed_has_other_tasks():
