@@ -23,11 +23,11 @@ from agentgym_gym.servers.babyai.levels import LEVELS, level_of, new_level
 from agentgym_gym.servers.babyai.picture import data_url
 from agentgym_gym.servers.babyai.sight import Sight, Thing
 
-FIRST_200 = "01286c80c2309aa8c710e45a162c8f758186079cf523d762d2c3d4808ebe3ec6"
-"""SHA-256 of what is told at the start of tasks 0..199."""
+FIRST_80 = "804fbf32cdc846fc28ea72bd8b7fe175266f9bb94ffd88d67293ad13703383a4"
+"""SHA-256 of what is told at the start of tasks 0..79."""
 
 
-def digest(seed: int = 0, tasks: range = range(200)) -> str:
+def digest(seed: int = 0, tasks: range = range(80)) -> str:
     games = (Game(task, seed) for task in tasks)
     told = "\n".join(f"{game.goal}\n{game.told}" for game in games)
     return hashlib.sha256(told.encode()).hexdigest()
@@ -47,7 +47,7 @@ def test_there_are_forty_levels_and_none_twice():
 
 
 def test_the_tasks_are_the_same_everywhere():
-    assert digest() == FIRST_200
+    assert digest() == FIRST_80
 
 
 def test_the_tasks_do_not_depend_on_the_hashes_of_texts_or_on_what_was_played_before():
@@ -79,7 +79,7 @@ def test_a_negative_task_is_refused_in_the_words_of_gymnasium(task, named):
 
 
 def test_a_level_says_nothing_while_it_is_drawn(capfd):
-    for task in range(120):
+    for task in range(60):
         new_level(task)
     assert capfd.readouterr() == ("", "")
 
@@ -161,9 +161,9 @@ def test_doing_nothing_pays_nothing():
 
 def test_a_step_takes_less_than_three_milliseconds():
     took = []
-    for task in range(40):
+    for task in range(0, 40, 2):
         game = Game(task)
-        for number in range(12):
+        for number in range(10):
             if game.last.done:
                 break
             actions = game.actions[:-1]
@@ -171,7 +171,7 @@ def test_a_step_takes_less_than_three_milliseconds():
             began = time.thread_time()
             game.play(action)
             took.append(time.thread_time() - began)
-    assert len(took) > 200
+    assert len(took) > 100
     assert statistics.median(took) < 0.003
 
 
@@ -259,7 +259,7 @@ def test_every_listed_action_is_one_of_the_grammar():
         r"turn (left|right)|move forward|drop|toggle|check available actions"
         r"|(go to|pickup|go through|toggle and go through) \w+ ((open|closed|locked) door|ball|key|box) [1-9]"
     )
-    listed = itertools.chain.from_iterable(Game(task).actions for task in range(80))
+    listed = itertools.chain.from_iterable(Game(task).actions for task in range(40))
     assert [action for action in listed if not form.fullmatch(action)] == []
 
 
