@@ -78,6 +78,22 @@ def test_a_negative_task_is_refused_in_the_words_of_gymnasium(task, named):
         new_level(task)
 
 
+@pytest.mark.slow
+def test_39_tasks_are_the_same_as_another_one():
+    levels = [new_level(task)[0] for task in range(900)]
+    kinds = {
+        (
+            level.mission,
+            tuple(level.agent_pos),
+            level.agent_dir,
+            level.max_steps,
+            level.grid.encode().tobytes(),
+        )
+        for level in levels
+    }
+    assert len(kinds) == 900 - 39
+
+
 def test_a_level_says_nothing_while_it_is_drawn(capfd):
     for task in range(60):
         new_level(task)

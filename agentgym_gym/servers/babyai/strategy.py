@@ -41,6 +41,7 @@ _Fits: TypeAlias = Callable[[Any, Place], bool]
 _CLOSED, _LOCKED, _IN_THE_WAY, _WANTED_CLOSED = (4, 12), 30, 12, 40
 
 _MOST_DEEDS = 60
+_LOOSE = ("ball", "key", "box")
 
 
 class _NoWayError(Exception):
@@ -179,6 +180,7 @@ class _Planner:
         """Pick up one of some things."""
         if _among(self._carried, things):
             self._drop()
+        things = [each for each in things if each.type in _LOOSE]  # an object may be a wall, too
         place = self._nearest(things)
         self._reach(place)
         if self._carried is not None:
