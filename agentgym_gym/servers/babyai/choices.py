@@ -6,7 +6,7 @@ from collections import Counter
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentgym_gym.servers.babyai.sight import AHEAD, Place
+from agentgym_gym.servers.babyai.sight import AHEAD, Cell
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -138,7 +138,7 @@ class Choices:
             self.moves[action] = way
 
 
-_Pose: TypeAlias = tuple[Place, int]  # where the agent is, and where it looks to, as an index of `AHEAD`
+_Pose: TypeAlias = tuple[Cell, int]  # where the agent is, and where it looks to, as an index of `AHEAD`
 
 
 class _Ways:
@@ -155,15 +155,15 @@ class _Ways:
         self._columns, self._rows = sight.ranges
         self._solid = {each.place for each in sight.things if each.kind in _SOLID}
         self._before: dict[_Pose, tuple[_Pose, Move]] = {}
-        self._at: dict[Place, _Pose] = {}
-        self._facing: dict[Place, _Pose] = {}
+        self._at: dict[Cell, _Pose] = {}
+        self._facing: dict[Cell, _Pose] = {}
         self._search()
 
-    def to(self, place: Place) -> list[Move] | None:
+    def to(self, place: Cell) -> list[Move] | None:
         """Return the moves into a place; None if no way leads to it."""
         return self._moves(self._at.get(place))
 
-    def to_face(self, place: Place) -> list[Move] | None:
+    def to_face(self, place: Cell) -> list[Move] | None:
         """Return the moves after which a place is right ahead; None if no way leads to it."""
         return self._moves(self._facing.get(place))
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from agentgym_gym.servers.babyai.levels import Level
 
-__all__ = ["AHEAD", "Place", "Sight", "Thing", "look_around"]
+__all__ = ["AHEAD", "Cell", "Sight", "Thing", "look_around"]
 
-Place: TypeAlias = tuple[int, int]  # column and row, both from 0
+Cell: TypeAlias = tuple[int, int]  # column and row, both from 0
 
-AHEAD: tuple[Place, ...] = ((1, 0), (0, 1), (-1, 0), (0, -1))
+AHEAD: tuple[Cell, ...] = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """One step by direction: right, down, left, up."""
 
 _SIZE = 7  # the agent sees a square of so many places a side, and stands in the middle of its last row
@@ -39,7 +39,7 @@ class Thing:
 
     kind: str
     name: str
-    place: Place
+    place: Cell
     ahead: int
     aside: int
 
@@ -55,7 +55,7 @@ class Sight:
         carried: What it carries, by colour and kind, such as ``red key``; or None.
     """
 
-    place: Place
+    place: Cell
     direction: int
     things: Sequence[Thing]
     carried: str | None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentgym_gym.servers.babyai.choices import Choices, Move
 from agentgym_gym.servers.babyai.game import Game
 from agentgym_gym.servers.babyai.levels import new_level
-from agentgym_gym.servers.babyai.sight import AHEAD, Place, look_around
+from agentgym_gym.servers.babyai.sight import AHEAD, Cell, look_around
 from agentgym_gym.servers.babyai.strategy import Deed, after, strategies
 
 if TYPE_CHECKING:
@@ -48,30 +48,34 @@ def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
     for steps_at_once, deeds in tries:
         # All use the same copy of the level, because its things are told apart by identity.
         level.grid, level.carrying, level.agent_pos, level.agent_dir = start
-        plan = _Search(level, deeds, steps_at_once).plan()
-        if plan is not None and (best is None or len(plan) < len(best)) and _wins(task, seed, plan):
+        found = _Search(level, deeds, steps_at_once).plan()
+        plan = None if found is None else _winning(task, seed, found)
+        if plan is not None and (best is None or len(plan) < len(best)):
             best = plan
         if best is not None and len(best) <= within:
             break
     return None if best is None else tuple(best)
 
 
-def _wins(task: int, seed: int, plan: Sequence[str]) -> bool:
+def _winning(task: int, seed: int, plan: Sequence[str]) -> list[str] | None:
+    """Play a plan; return as much of it as wins, or None if it does not win.
+
+    The goal may be reached in passing, before all is done that was thought necessary.
+    """
     game = Game(task, seed)
-    for action in plan:
-        if game.last.done:
-            break
+    for number, action in enumerate(plan, 1):
         if action not in game.actions:
-            return False
-        game.play(action)
-    return game.last.reward > 0
+            return None
+        if game.play(action).done:
+            return list(plan[:number]) if game.last.reward > 0 else None
+    return None
 
 
 class _Pose(NamedTuple):
     """How far the agent is: the places of the deeds done, where it is, and where it looks to."""
 
-    deeds: tuple[Place, ...]
-    place: Place
+    deeds: tuple[Cell, ...]
+    place: Cell
     direction: int
 
     @property
@@ -79,7 +83,7 @@ class _Pose(NamedTuple):
         return len(self.deeds)
 
     @property
-    def ahead(self) -> Place:
+    def ahead(self) -> Cell:
         step = AHEAD[self.direction]
         return self.place[0] + step[0], self.place[1] + step[1]
 
@@ -101,12 +105,12 @@ class _Search:
         self._deeds = deeds
         x, y = level.agent_pos
         self._start = _Pose((), (int(x), int(y)), int(level.agent_dir))
-        self._stages: dict[tuple[Place, ...], tuple[Grid, Any]] = {(): (level.grid, level.carrying)}
+        self._stages: dict[tuple[Cell, ...], tuple[Grid, Any]] = {(): (level.grid, level.carrying)}
         self._images: dict[_Pose, bytes] = {}
         # By how many deeds are done: where the next place is, and about how much is left from there.
         self._left = [self._left_from(done) for done in range(len(deeds) + 1)]
 
-    def _left_from(self, done: int) -> tuple[Place | None, float]:
+    def _left_from(self, done: int) -> tuple[Cell | None, float]:
         rest = self._deeds[done:]
         places = [each.near for each in rest if each.near is not None]
         steps = sum(_distance(a, b) for a, b in itertools.pairwise(places))
@@ -210,5 +214,5 @@ class _Search:
         return self._images[pose]
 
 
-def _distance(a: Place, b: Place) -> int:
+def _distance(a: Cell, b: Cell) -> int:
     return abs(a[0] - b[0]) + abs(a[1] - b[1])

@@ -24,7 +24,7 @@ from minigrid.envs.babyai.core.verifier import (
 )
 
 from agentgym_gym.servers.babyai.choices import Move
-from agentgym_gym.servers.babyai.sight import AHEAD, Place
+from agentgym_gym.servers.babyai.sight import AHEAD, Cell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Deed", "after", "beside", "strategies"]
 
-_Fits: TypeAlias = Callable[[Any, Place], bool]
+_Fits: TypeAlias = Callable[[Any, Cell], bool]
 
 # How many steps the ways around these may be longer, in a level of rooms of five to eight places a side.
 _CLOSED, _LOCKED, _IN_THE_WAY, _WANTED_CLOSED = (4, 12), 30, 12, 40
@@ -60,7 +60,7 @@ class Deed:
 
     move: Move | None
     fits: _Fits
-    near: Place | None = None
+    near: Cell | None = None
 
 
 def strategies(level: Level) -> list[list[Deed]]:
@@ -81,7 +81,7 @@ def strategies(level: Level) -> list[list[Deed]]:
     return list(reversed(different.values()))
 
 
-def after(deed: Deed, grid: Grid, place: Place, carried: Any) -> tuple[Grid, Any]:
+def after(deed: Deed, grid: Grid, place: Cell, carried: Any) -> tuple[Grid, Any]:
     """Return a grid, and what is carried, after a deed was done to a place of it."""
     there = grid.get(*place)
     if deed.move is None:
@@ -100,7 +100,7 @@ def after(deed: Deed, grid: Grid, place: Place, carried: Any) -> tuple[Grid, Any
     return grid, carried
 
 
-def beside(place: Place) -> list[Place]:
+def beside(place: Cell) -> list[Cell]:
     """Return the places next to one."""
     return [(place[0] + dx, place[1] + dy) for dx, dy in AHEAD]
 
@@ -129,14 +129,12 @@ class _Planner:
         self._closed = closed
         self.deeds: list[Deed] = []
         self._grid, self._carried = level.grid, level.carrying
-        self._lying: list[tuple[Any, Place]] = []  # what was put down anywhere, and about where
-        self._here: Place = (int(level.agent_pos[0]), int(level.agent_pos[1]))
+        self._lying: list[tuple[Any, Cell]] = []  # what was put down anywhere, and about where
+        self._here: Cell = (int(level.agent_pos[0]), int(level.agent_pos[1]))
         self._ahead = self._here
         self._parts = parts
-        self._fetching: set[Place] = set()  # locked doors whose keys are being fetched
-        self._spare: set[Place] = (
-            set()
-        )  # doors that a later part asks to open, as they cannot be closed again
+        self._fetching: set[Cell] = set()  # locked doors whose keys are being fetched
+        self._spare: set[Cell] = set()  # doors that a later part asks to open, as they cannot be closed again
         self._cost = 0
 
     def plan(self) -> int:
@@ -187,7 +185,7 @@ class _Planner:
             self._drop()
         self._pick_up(place, things)
 
-    def _pick_up(self, place: Place, things: Sequence[Any]) -> None:
+    def _pick_up(self, place: Cell, things: Sequence[Any]) -> None:
         lying = next((each for each, at in self._lying if at == place and _among(each, things)), None)
         thing = self._grid.get(*place) if lying is None else lying
         self._add(Move.PICKUP, _is_one_of([thing]), near=place)
@@ -197,19 +195,19 @@ class _Planner:
             self._lying = [each for each in self._lying if each[0] is not lying]
             self._carried = lying
 
-    def _drop(self, fits: _Fits = lambda _grid, _place: True, near: Place | None = None) -> None:
+    def _drop(self, fits: _Fits = lambda _grid, _place: True, near: Cell | None = None) -> None:
         self._lying.append((self._carried, self._here))
         self._carried = None
         self._add(Move.DROP, lambda grid, place: grid.get(*place) is None and fits(grid, place), near)
 
-    def _open(self, place: Place) -> None:
+    def _open(self, place: Cell) -> None:
         door = self._at(place)
         if door.is_locked:
             self._fetch_key(door.color, place)
         self._add(Move.TOGGLE, lambda _grid, ahead: ahead == place, near=place)
         self._grid, _ = after(self.deeds[-1], self._grid, place, None)
 
-    def _fetch_key(self, colour: str, door: Place) -> None:
+    def _fetch_key(self, colour: str, door: Cell) -> None:
         if _is_key(self._carried, colour):
             return
         if door in self._fetching:
@@ -220,16 +218,16 @@ class _Planner:
         self._reach(door, keep=(self._carried,))
         self._fetching.discard(door)
 
-    def _add(self, move: Move | None, fits: _Fits, near: Place | None) -> None:
+    def _add(self, move: Move | None, fits: _Fits, near: Cell | None) -> None:
         if len(self.deeds) >= _MOST_DEEDS:
             raise _NoWayError
         self.deeds.append(Deed(move, fits, near))
         self._cost += 1
 
-    def _at(self, place: Place) -> Any:
+    def _at(self, place: Cell) -> Any:
         return self._grid.get(*place)
 
-    def _where(self, thing: Any) -> Place | None:
+    def _where(self, thing: Any) -> Cell | None:
         for each, place in self._lying:
             if each is thing:
                 return place
@@ -240,13 +238,13 @@ class _Planner:
                 return index % self._grid.width, index // self._grid.width
         return None
 
-    def _nearest(self, things: Sequence[Any]) -> Place:
+    def _nearest(self, things: Sequence[Any]) -> Cell:
         """Return the place of the thing to which the way is shortest."""
         places = {place for each in things if (place := self._where(each)) is not None}
         way = self._way(places)
         return way[-1]
 
-    def _reach(self, target: Place, keep: Collection[Any] = ()) -> None:
+    def _reach(self, target: Cell, keep: Collection[Any] = ()) -> None:
         """Go right in front of a place.
 
         Args:
@@ -269,7 +267,7 @@ class _Planner:
                 self._take([thing])
                 self._reach(target, keep)
 
-    def _clear(self, place: Place, keep: Collection[Any]) -> None:
+    def _clear(self, place: Cell, keep: Collection[Any]) -> None:
         there = self._at(place)
         if there.type == "door":
             self._open(place)
@@ -281,24 +279,24 @@ class _Planner:
         for thing in keep:
             self._take([thing])
 
-    def _is_free(self, place: Place) -> bool:
+    def _is_free(self, place: Cell) -> bool:
         there = self._at(place)
         return there is None or bool(there.can_overlap())
 
-    def _way(self, targets: Collection[Place]) -> list[Place]:
+    def _way(self, targets: Collection[Cell]) -> list[Cell]:
         """Return the places from here to the nearest of some targets, that one included.
 
         Raises:
             _NoWayError: There is no way.
         """
-        came: dict[Place, Place | None] = {self._here: None}
+        came: dict[Cell, Cell | None] = {self._here: None}
         cost = {self._here: 0}
         queue = [(0, self._here)]
         while queue:
             here_cost, here = heapq.heappop(queue)
             if here in targets:
                 way = []
-                step: Place | None = here
+                step: Cell | None = here
                 while step is not None:
                     way.append(step)
                     step = came[step]
@@ -310,7 +308,7 @@ class _Planner:
                     heapq.heappush(queue, (cost[place], place))
         raise _NoWayError
 
-    def _cost_of(self, place: Place) -> int | None:
+    def _cost_of(self, place: Cell) -> int | None:
         """Return about how many moves a place on the way costs; None for a wall."""
         there = self._at(place)
         if there is None or there.can_overlap():
@@ -324,7 +322,7 @@ class _Planner:
         return _WANTED_CLOSED if place in self._spare else self._closed
 
 
-def _place(place: Any) -> Place:
+def _place(place: Any) -> Cell:
     return int(place[0]), int(place[1])
 
 
