@@ -14,6 +14,8 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 
+pytestmark = pytest.mark.slow  # each starts an nginx or another gateway
+
 PAGE = (Path(__file__).parents[2] / "docs" / "gateways.md").read_text("utf-8")
 
 

@@ -121,6 +121,7 @@ def test_every_recorded_observation_reward_and_end_is_equal_but_for_what_the_pag
     }
 
 
+@pytest.mark.slow
 def test_recorded_statuses_and_shapes_of_faults(recordings, fresh):
     compared = Counter()
     for exchange in recordings("babyai.jsonl"):

@@ -123,6 +123,7 @@ def test_a_task_that_there_is_none_of_is_a_fault(environment, env):
             env.reset(options={"task_id": task})
 
 
+@pytest.mark.slow
 @each_environment
 def test_many_at_once_are_as_each_alone(environment, url):
     """32 clients, by an agent that draws and by the oracle: no transcript depends on what others do."""

@@ -183,6 +183,7 @@ def test_a_signal_ends_it_cleanly_after_one_line(run):
         assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_without_a_parent_to_wait_for_it_stops_at_once(run):
     process = run("-m", "agentgym_gym.servers", "textcraft", "--exit-with-parent", stdin=subprocess.DEVNULL)
     out, err = process.communicate(timeout=10)
@@ -266,6 +267,7 @@ print(local_server_url("textcraft"), flush=True)
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_parent_killed_outright_leaves_no_orphan(run):
     # Not even where a forked child lives on, which holds copies of all that its parent had open.

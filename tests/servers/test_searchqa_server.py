@@ -57,6 +57,7 @@ def shape(said):
     return type(said).__name__
 
 
+@pytest.mark.slow
 def test_every_recorded_exchange_is_answered_alike(shared, recordings):
     """The status, content type, types and keys; and of each step what it was taken for."""
     first = shared.post("/create", json={"id": 0}).json() + 1  # where it is 0 in the recording

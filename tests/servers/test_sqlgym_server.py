@@ -49,6 +49,7 @@ def step(client: httpx.Client, env_idx: int, action: str) -> dict:
     return client.post("/step", json={"env_idx": env_idx, "action": action}).json()
 
 
+@pytest.mark.slow
 def test_recorded_requests_are_answered_with_the_same_status_type_and_keys(client, recordings):
     ids, compared = {}, 0
     for row in recordings("sqlgym.jsonl"):

@@ -102,7 +102,7 @@ def test_to_delete_is_not_to_complete():
 
 
 def of_kind(name: str) -> list:
-    number = [each.__name__ for each in QUESTIONS].index(name)
+    number = [each.__name__.removeprefix("_") for each in QUESTIONS].index(name)
     return list(ALL[number::KINDS])
 
 

@@ -140,6 +140,7 @@ class Translated:
         return f"click[{ours[place] if place < len(ours) else 'nothing'}]"
 
 
+@pytest.mark.slow
 def test_every_recorded_exchange_is_answered_alike(client, recordings):
     """The same status, types, keys and kinds of page."""
     seen, translated = Counter(), Translated()

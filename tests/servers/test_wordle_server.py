@@ -60,6 +60,7 @@ def is_error(value) -> bool:
     return isinstance(value, dict) and "error" in value
 
 
+@pytest.mark.slow
 def test_recorded_requests_are_answered_with_the_same_status_type_and_keys(shared, recordings):
     """But a game may end at another guess, as its hidden word is another one."""
     seen, ids = Counter(), {}

@@ -25,7 +25,7 @@ _LIST = "Answer with a list: ['name 1', 'name 2', ...]."
 _MOST = 7  # nodes that are looked at one by one, so that a solution stays within the turn limit
 
 
-def mutual(asking: Asking) -> Draft | None:
+def _mutual(asking: Asking) -> Draft | None:
     """How many common coauthors?"""
     one, other = asking.two_writers()
     common = set(asking.network.coauthors[one]) & set(asking.network.coauthors[other])
@@ -33,7 +33,7 @@ def mutual(asking: Asking) -> Draft | None:
     return Draft(goal, len(common), neighbours("AuthorNet", one, other)) if common else None
 
 
-def most_cited_together(asking: Asking) -> Draft | None:
+def _most_cited_together(asking: Asking) -> Draft | None:
     """Which common paper is most cited?"""
     one, other = asking.two_writers()
     best = one_best((each.title, each.citations) for each in asking.network.papers_of(one, other))
@@ -41,7 +41,7 @@ def most_cited_together(asking: Asking) -> Draft | None:
     return Draft(goal, best, edge(one, other)) if best else None
 
 
-def coauthors_of_most_cited(asking: Asking) -> Draft | None:
+def _coauthors_of_most_cited(asking: Asking) -> Draft | None:
     """With whom was the most cited paper written?"""
     writer = asking.writer()
     others = asking.network.coauthors[writer]
@@ -54,7 +54,7 @@ def coauthors_of_most_cited(asking: Asking) -> Draft | None:
     return Draft(goal, sorted(each for each in found.authors if each != writer), calls)
 
 
-def citations_together(asking: Asking) -> Draft | None:
+def _citations_together(asking: Asking) -> Draft | None:
     """How many citations do common papers have?"""
     one, other = asking.two_writers()
     found = asking.network.papers_of(one, other)
@@ -62,7 +62,7 @@ def citations_together(asking: Asking) -> Draft | None:
     return Draft(goal, sum(each.citations for each in found), edge(one, other)) if len(found) > 1 else None
 
 
-def closest(asking: Asking) -> Draft | None:
+def _closest(asking: Asking) -> Draft | None:
     """With whom were most papers written?"""
     writer = asking.writer()
     others = asking.network.coauthors[writer]
@@ -72,7 +72,7 @@ def closest(asking: Asking) -> Draft | None:
     return Draft(goal, best, calls) if best and len(others) <= _MOST else None
 
 
-def organizations(asking: Asking) -> Draft | None:
+def _organizations(asking: Asking) -> Draft | None:
     """Which organizations took part in a paper?"""
     (found,) = asking.papers(1)
     places = sorted({asking.network.organizations[each] for each in found.authors})
@@ -84,7 +84,7 @@ def organizations(asking: Asking) -> Draft | None:
     return Draft(goal, places, paper(found) + author(*found.authors)) if len(places) > 1 else None
 
 
-def keyword(asking: Asking) -> Draft | None:
+def _keyword(asking: Asking) -> Draft | None:
     """Which keyword is most frequent in common papers?"""
     one, other = asking.two_writers()
     found = asking.network.papers_of(one, other)
@@ -98,13 +98,13 @@ def keyword(asking: Asking) -> Draft | None:
     return Draft(goal, best, edge(one, other) + paper(*found)) if fits else None
 
 
-def authors(asking: Asking) -> Draft:
+def _authors(asking: Asking) -> Draft:
     """Who wrote a paper?"""
     (found,) = asking.papers(1)
     return Draft(f"Who are the authors of '{found.title}'? {_LIST}", sorted(found.authors), paper(found))
 
 
-def overlap(asking: Asking) -> Draft | None:
+def _overlap(asking: Asking) -> Draft | None:
     """Do two papers have an author in common?"""
     one, other = asking.papers(2)
     common = bool(set(one.authors) & set(other.authors))
@@ -114,14 +114,14 @@ def overlap(asking: Asking) -> Draft | None:
     return Draft(goal, yes_or_no(right=common), paper(one, other))
 
 
-def organization(asking: Asking) -> Draft:
+def _organization(asking: Asking) -> Draft:
     """Where does an author work?"""
     writer = asking.writer()
     goal = f"For which organization does {writer} work? Answer with its name alone."
     return Draft(goal, asking.network.organizations[writer], author(writer))
 
 
-def same_organization(asking: Asking) -> Draft | None:
+def _same_organization(asking: Asking) -> Draft | None:
     """Do two authors work for the same?"""
     one, other = asking.two_writers()
     right = asking.network.organizations[one] == asking.network.organizations[other]
@@ -131,14 +131,14 @@ def same_organization(asking: Asking) -> Draft | None:
     return Draft(goal, yes_or_no(right=right), author(one, other))
 
 
-def cites(asking: Asking) -> Draft:
+def _cites(asking: Asking) -> Draft:
     """How many papers does one cite?"""
     (found,) = asking.papers(1)
     goal = f"How many papers of the citation network does '{found.title}' cite? {_NUMBER}"
     return Draft(goal, len(found.cited), neighbours("PaperNet", found.title))
 
 
-def more_citations(asking: Asking) -> Draft | None:
+def _more_citations(asking: Asking) -> Draft | None:
     """Which of two is cited more?"""
     one, other = asking.papers(2)
     best = one_best([(one.title, one.citations), (other.title, other.citations)])
@@ -146,7 +146,7 @@ def more_citations(asking: Asking) -> Draft | None:
     return Draft(goal, best, paper(one, other)) if best else None
 
 
-def first(asking: Asking) -> Draft | None:
+def _first(asking: Asking) -> Draft | None:
     """Which of two is older?"""
     one, other = asking.papers(2)
     best = one_best([(one.title, -one.year), (other.title, -other.year)])
@@ -154,7 +154,7 @@ def first(asking: Asking) -> Draft | None:
     return Draft(goal, best, paper(one, other)) if best else None
 
 
-def same_venue(asking: Asking) -> Draft | None:
+def _same_venue(asking: Asking) -> Draft | None:
     """Were two published at the same place?"""
     one, other = asking.papers(2)
     right = one.venue == other.venue
@@ -164,7 +164,7 @@ def same_venue(asking: Asking) -> Draft | None:
     return Draft(goal, yes_or_no(right=right), paper(one, other))
 
 
-def years_between(asking: Asking) -> Draft | None:
+def _years_between(asking: Asking) -> Draft | None:
     """How far apart are two?"""
     one, other = asking.papers(2)
     years = abs(one.year - other.year)
@@ -172,7 +172,7 @@ def years_between(asking: Asking) -> Draft | None:
     return Draft(goal, years, paper(one, other)) if years else None
 
 
-def both_conferences(asking: Asking) -> Draft | None:
+def _both_conferences(asking: Asking) -> Draft | None:
     """Are both conference papers?"""
     one, other = asking.papers(2)
     right = one.kind == other.kind == "Conference"
@@ -182,12 +182,12 @@ def both_conferences(asking: Asking) -> Draft | None:
     return Draft(goal, yes_or_no(right=right), paper(one, other))
 
 
-def colleagues(asking: Asking) -> Draft | None:
+def _colleagues(asking: Asking) -> Draft | None:
     """Which coauthors work for the same organization?"""
     return _coauthors(asking, same=True)
 
 
-def visitors(asking: Asking) -> Draft | None:
+def _visitors(asking: Asking) -> Draft | None:
     """Which coauthors work elsewhere?"""
     return _coauthors(asking, same=False)
 
@@ -203,7 +203,7 @@ def _coauthors(asking: Asking, *, same: bool) -> Draft | None:
     return Draft(goal, found, neighbours("AuthorNet", writer) + author(writer, *others))
 
 
-def cited_by_both(asking: Asking) -> Draft | None:
+def _cited_by_both(asking: Asking) -> Draft | None:
     """Which papers do two cite?"""
     one, other = asking.papers(2)
     found = sorted(set(one.cited) & set(other.cited))
@@ -215,25 +215,25 @@ def cited_by_both(asking: Asking) -> Draft | None:
 
 
 QUESTIONS: tuple[Kind, ...] = (
-    mutual,
-    most_cited_together,
-    coauthors_of_most_cited,
-    citations_together,
-    closest,
-    organizations,
-    keyword,
-    authors,
-    overlap,
-    organization,
-    same_organization,
-    cites,
-    more_citations,
-    first,
-    same_venue,
-    years_between,
-    both_conferences,
-    colleagues,
-    visitors,
-    cited_by_both,
+    _mutual,
+    _most_cited_together,
+    _coauthors_of_most_cited,
+    _citations_together,
+    _closest,
+    _organizations,
+    _keyword,
+    _authors,
+    _overlap,
+    _organization,
+    _same_organization,
+    _cites,
+    _more_citations,
+    _first,
+    _same_venue,
+    _years_between,
+    _both_conferences,
+    _colleagues,
+    _visitors,
+    _cited_by_both,
 )
 """All kinds of question."""

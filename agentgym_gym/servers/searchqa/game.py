@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-__all__ = ["Episode", "Library", "Outcome", "Question", "asked_for", "information"]
+__all__ = ["Episode", "Library", "Outcome", "Question", "asked_for", "information", "normalized"]
 
 MAX_ANSWER_CHARS = 10_000
 """Longest answer in characters that can be right."""

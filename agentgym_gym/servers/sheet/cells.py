@@ -16,6 +16,7 @@ __all__ = [
     "Refused",
     "Value",
     "calculated",
+    "checked",
     "matcher",
     "name_of",
     "order_of",

@@ -59,18 +59,18 @@ def _range(start: Any, end: Any) -> list[tuple[int, int]]:
     return [(row, column) for row in rows for column in columns]
 
 
-def open_sheet(book: Book, name: Any) -> str:
+def _open_sheet(book: Book, name: Any) -> str:
     """Open a sheet."""
     return book.open(name)
 
 
-def del_sheet(book: Book, name: Any) -> str:
+def _del_sheet(book: Book, name: Any) -> str:
     """Delete a sheet."""
     book.check_open()
     return book.delete(name)
 
 
-def freeze_data(book: Book, dimension: Any, num: Any) -> str:
+def _freeze_data(book: Book, dimension: Any, num: Any) -> str:
     """Keep the first rows or columns in their place."""
     sheet, count = book.sheet, _whole(num)
     if dimension not in ("rows", "columns"):
@@ -82,27 +82,27 @@ def freeze_data(book: Book, dimension: Any, num: Any) -> str:
     return f"You have successfully freeze the {dimension} {count}"
 
 
-def get_a1_annotation(book: Book, row: Any, col: Any) -> str:
+def _get_a1_annotation(book: Book, row: Any, col: Any) -> str:
     """Return the name of a cell."""
     book.check_open()
     return name_of(*checked(_whole(row), _whole(col)))
 
 
-def insert_cols(book: Book, values_list: Any, col_idx: Any) -> list[list[str]]:
+def _insert_cols(book: Book, values_list: Any, col_idx: Any) -> list[list[str]]:
     """Insert columns."""
     sheet = book.sheet
     sheet.insert_columns(_table(values_list), checked(1, _whole(col_idx))[1])
     return sheet.values()
 
 
-def insert_rows(book: Book, values_list: Any, row_idx: Any) -> list[list[str]]:
+def _insert_rows(book: Book, values_list: Any, row_idx: Any) -> list[list[str]]:
     """Insert rows."""
     sheet = book.sheet
     sheet.insert_rows(_table(values_list), checked(_whole(row_idx), 1)[0])
     return sheet.values()
 
 
-def delete_batch_data(book: Book, dimension: Any, index_list: Any) -> list[list[str]]:
+def _delete_batch_data(book: Book, dimension: Any, index_list: Any) -> list[list[str]]:
     """Delete rows or columns."""
     sheet, values = book.sheet, book.sheet.values()
     if dimension not in ("row", "col"):
@@ -117,14 +117,14 @@ def delete_batch_data(book: Book, dimension: Any, index_list: Any) -> list[list[
     return sheet.values()
 
 
-def update_cell(book: Book, position: Any, value: Any) -> list[list[str]]:
+def _update_cell(book: Book, position: Any, value: Any) -> list[list[str]]:
     """Set the value of a cell."""
     sheet = book.sheet
     sheet.write({place_of(position): value})
     return sheet.values()
 
 
-def update_cell_by_formula(
+def _update_cell_by_formula(
     book: Book,
     operator: Any,
     result_position: Any,
@@ -139,7 +139,7 @@ def update_cell_by_formula(
     return sheet.values()
 
 
-def update_range(book: Book, start_position: Any, end_position: Any, values_list: Any) -> list[list[str]]:
+def _update_range(book: Book, start_position: Any, end_position: Any, values_list: Any) -> list[list[str]]:
     """Set the values of a range."""
     sheet, values = book.sheet, book.sheet.values()
     if place_of(start_position) == (0, 0) and place_of(end_position) == (len(values) - 1, len(values[0]) - 1):
@@ -153,7 +153,7 @@ def update_range(book: Book, start_position: Any, end_position: Any, values_list
     return sheet.values()
 
 
-def sort_sheet_by_col(book: Book, col_num: Any, order: Any) -> list[list[str]]:
+def _sort_sheet_by_col(book: Book, col_num: Any, order: Any) -> list[list[str]]:
     """Sort the rows."""
     sheet = book.sheet
     if order not in ("asc", "des"):
@@ -162,36 +162,36 @@ def sort_sheet_by_col(book: Book, col_num: Any, order: Any) -> list[list[str]]:
     return sheet.values()
 
 
-def merge_cells(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
+def _merge_cells(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
     """Merge a range."""
     sheet = book.sheet
     sheet.merge(start_position, end_position)
     return sheet.values()
 
 
-def update_note(book: Book, position: Any, content: Any) -> str:
+def _update_note(book: Book, position: Any, content: Any) -> str:
     """Set the note of a cell."""
     sheet = book.sheet
     sheet.put_note(position, content)
     return f"Updated! the {position}'s note is {sheet.note(position)}"
 
 
-def get_all_values(book: Book) -> list[list[str]]:
+def _get_all_values(book: Book) -> list[list[str]]:
     """Return all values."""
     return book.sheet.values()
 
 
-def get_range_values(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
+def _get_range_values(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
     """Return the values of a range."""
     return book.sheet.range_values(start_position, end_position)
 
 
-def get_cell_value(book: Book, position: Any) -> str | None:
+def _get_cell_value(book: Book, position: Any) -> str | None:
     """Return the value of a cell; None if there is nothing in it."""
     return book.sheet.value(place_of(position)) or None
 
 
-def get_value_by_formula(
+def _get_value_by_formula(
     book: Book,
     operator: Any,
     position_list: Any = None,
@@ -203,14 +203,14 @@ def get_value_by_formula(
     return shown(sheet.calculate(operator, _places(position_list, start_position, end_position)))
 
 
-def filter_cells(book: Book, query: Any, in_row: Any = None, in_column: Any = None) -> list[str]:
+def _filter_cells(book: Book, query: Any, in_row: Any = None, in_column: Any = None) -> list[str]:
     """Find cells by a pattern."""
     sheet = book.sheet
     row, column = (None if each is None else _whole(each) for each in (in_row, in_column))
     return sheet.found(str(query), row, column)
 
 
-def get_note(book: Book, position: Any) -> str:
+def _get_note(book: Book, position: Any) -> str:
     """Return the note of a cell."""
     return book.sheet.note(position)
 
@@ -235,24 +235,24 @@ def _may(required: str, *optional: str) -> Names:
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., object], Names]] = {
-    "open_sheet": (open_sheet, _takes("name")),
-    "del_sheet": (del_sheet, _takes("name")),
-    "freeze_data": (freeze_data, _takes("dimension", "num")),
-    "get_A1_annotation": (get_a1_annotation, _takes("row", "col")),
-    "insert_cols": (insert_cols, _takes("values_list", "col_idx")),
-    "insert_rows": (insert_rows, _takes("values_list", "row_idx")),
-    "delete_batch_data": (delete_batch_data, _takes("dimension", "index_list")),
-    "update_cell": (update_cell, _takes("position", "value")),
-    "update_cell_by_formula": (update_cell_by_formula, _over_cells("operator", "result_position")),
-    "update_range": (update_range, _takes("start_position", "end_position", "values_list")),
-    "sort_sheet_by_col": (sort_sheet_by_col, _takes("col_num", "order")),
-    "merge_cells": (merge_cells, _takes("start_position", "end_position")),
-    "update_note": (update_note, _takes("position", "content")),
-    "get_all_values": (get_all_values, _takes()),
-    "get_range_values": (get_range_values, _takes("start_position", "end_position")),
-    "get_cell_value": (get_cell_value, _takes("position")),
-    "get_value_by_formula": (get_value_by_formula, _over_cells("operator")),
-    "filter_cells": (filter_cells, _may("query", "in_row", "in_column")),
-    "get_note": (get_note, _takes("position")),
+    "open_sheet": (_open_sheet, _takes("name")),
+    "del_sheet": (_del_sheet, _takes("name")),
+    "freeze_data": (_freeze_data, _takes("dimension", "num")),
+    "get_A1_annotation": (_get_a1_annotation, _takes("row", "col")),
+    "insert_cols": (_insert_cols, _takes("values_list", "col_idx")),
+    "insert_rows": (_insert_rows, _takes("values_list", "row_idx")),
+    "delete_batch_data": (_delete_batch_data, _takes("dimension", "index_list")),
+    "update_cell": (_update_cell, _takes("position", "value")),
+    "update_cell_by_formula": (_update_cell_by_formula, _over_cells("operator", "result_position")),
+    "update_range": (_update_range, _takes("start_position", "end_position", "values_list")),
+    "sort_sheet_by_col": (_sort_sheet_by_col, _takes("col_num", "order")),
+    "merge_cells": (_merge_cells, _takes("start_position", "end_position")),
+    "update_note": (_update_note, _takes("position", "content")),
+    "get_all_values": (_get_all_values, _takes()),
+    "get_range_values": (_get_range_values, _takes("start_position", "end_position")),
+    "get_cell_value": (_get_cell_value, _takes("position")),
+    "get_value_by_formula": (_get_value_by_formula, _over_cells("operator")),
+    "filter_cells": (_filter_cells, _may("query", "in_row", "in_column")),
+    "get_note": (_get_note, _takes("position")),
 }
 """The functions but for ``finish``, in AgentGym's order."""

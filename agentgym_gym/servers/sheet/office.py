@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["OFFICE"]
 
 
-def completed(draw: Draw) -> Draft:
+def _completed(draw: Draw) -> Draft:
     """Delete what is completed."""
     table = duties(draw, 11)
     cells = table.cells
@@ -28,7 +28,7 @@ def completed(draw: Draw) -> Draft:
     return Draft(goal, cells, (find, *calls, *sort(table, "Hours", "des")))
 
 
-def progress(draw: Draw) -> Draft:
+def _progress(draw: Draw) -> Draft:
     """Enter new statuses and hours."""
     table = duties(draw)
     cells = table.cells
@@ -49,7 +49,7 @@ def progress(draw: Draw) -> Draft:
     return Draft(goal, cells, (*changes, *sort(table, "Hours", "asc")))
 
 
-def missing(draw: Draw) -> Draft:
+def _missing(draw: Draw) -> Draft:
     """Fill in who is missing."""
     table = duties(draw)
     rows = sorted(draw.some(range(len(table.rows)), 4))
@@ -66,7 +66,7 @@ def missing(draw: Draw) -> Draft:
     return Draft(goal, cells, (*changes, *sort(table, "Task", "asc")))
 
 
-def team_hours(draw: Draw) -> Draft | None:
+def _team_hours(draw: Draw) -> Draft | None:
     """Calculate the hours of each team, and merge them."""
     table = duties(draw, 8)
     table.heading.append("Team Hours")
@@ -99,7 +99,7 @@ def team_hours(draw: Draw) -> Draft | None:
     return Draft(goal, cells, (*calls, filled, *merges))
 
 
-def gaps(draw: Draw) -> Draft:
+def _gaps(draw: Draw) -> Draft:
     """Delete empty rows and columns."""
     table = duties(draw, 8)
     rows = [list(row) for row in table.cells]
@@ -123,5 +123,5 @@ def gaps(draw: Draw) -> Draft:
     return Draft(goal, rows, calls)
 
 
-OFFICE: tuple[Callable[[Draw], Draft | None], ...] = (completed, progress, missing, team_hours, gaps)
+OFFICE: tuple[Callable[[Draw], Draft | None], ...] = (_completed, _progress, _missing, _team_hours, _gaps)
 """All kinds of task about work."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHOOL"]
 
 
-def sums(draw: Draw) -> Draft | None:
+def _sums(draw: Draw) -> Draft | None:
     """Calculate sums and averages."""
     table = grades(draw, 8)
     table.heading += ["Sum", "Average"]
@@ -34,7 +34,7 @@ def sums(draw: Draw) -> Draft | None:
     return Draft(goal, cells, (*calls, *sort(table, "Sum", "des")))
 
 
-def ranks(draw: Draw) -> Draft:
+def _ranks(draw: Draw) -> Draft:
     """Insert a column of ranks."""
     table = grades(draw)
     subject = draw.one(SUBJECTS)
@@ -48,7 +48,7 @@ def ranks(draw: Draw) -> Draft:
     return Draft(goal, table.cells, (*sort(table, subject, "des"), insert))
 
 
-def impossible(draw: Draw) -> Draft:
+def _impossible(draw: Draw) -> Draft:
     """Delete pupils with points that cannot be."""
     table = grades(draw, 11)
     for row, wrong in zip(draw.some(range(len(table.rows)), 3), (-7.0, 104.0, 240.0), strict=True):
@@ -63,7 +63,7 @@ def impossible(draw: Draw) -> Draft:
     return Draft(goal, cells, calls)
 
 
-def newcomers(draw: Draw) -> Draft:
+def _newcomers(draw: Draw) -> Draft:
     """Insert two pupils."""
     table = grades(draw, 9)
     names = draw.some([each for each in PEOPLE if each not in table.column("Name")], 2)
@@ -79,7 +79,7 @@ def newcomers(draw: Draw) -> Draft:
     return Draft(goal, table.cells, (insert, *sort(table, "Name", "asc")))
 
 
-def largest_class(draw: Draw) -> Draft | None:
+def _largest_class(draw: Draw) -> Draft | None:
     """Keep the largest class."""
     table = grades(draw, 12)
     cells = table.cells
@@ -96,7 +96,7 @@ def largest_class(draw: Draw) -> Draft | None:
     return Draft(goal, cells, (*calls, *sort(table, "Chemistry", "des")))
 
 
-def without_the_best(draw: Draw) -> Draft:
+def _without_the_best(draw: Draw) -> Draft:
     """Delete who is best in a subject."""
     table = grades(draw, 12)
     cells = table.cells
@@ -110,7 +110,7 @@ def without_the_best(draw: Draw) -> Draft:
     return Draft(goal, cells, (*calls, *sort(table, "Biology", "asc")))
 
 
-def noted(draw: Draw) -> Draft:
+def _noted(draw: Draw) -> Draft:
     """Correct points by notes."""
     table = grades(draw)
     rows = draw.some(range(len(table.rows)), 3)
@@ -130,12 +130,12 @@ def noted(draw: Draw) -> Draft:
 
 
 SCHOOL: tuple[Callable[[Draw], Draft | None], ...] = (
-    sums,
-    ranks,
-    impossible,
-    newcomers,
-    largest_class,
-    without_the_best,
-    noted,
+    _sums,
+    _ranks,
+    _impossible,
+    _newcomers,
+    _largest_class,
+    _without_the_best,
+    _noted,
 )
 """All kinds of task about pupils."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["STOCK"]
 
 
-def sales(draw: Draw) -> Draft:
+def _sales(draw: Draw) -> Draft:
     """Take what was sold off the stock."""
     table = inventory(draw)
     cells = table.cells
@@ -28,7 +28,7 @@ def sales(draw: Draw) -> Draft:
     return Draft(goal, cells, calls)
 
 
-def worst_rated(draw: Draw) -> Draft:
+def _worst_rated(draw: Draw) -> Draft:
     """Raise the discount of the three worst rated."""
     table = inventory(draw)
     cells = table.cells
@@ -41,7 +41,7 @@ def worst_rated(draw: Draw) -> Draft:
     return Draft(goal, cells, (*changes, *sort(table, "Rating", "des")))
 
 
-def only_some(draw: Draw) -> Draft:
+def _only_some(draw: Draw) -> Draft:
     """Delete a category and what is cheap."""
     table = inventory(draw, 12)
     cells = table.cells
@@ -54,7 +54,7 @@ def only_some(draw: Draw) -> Draft:
     return Draft(goal, cells, (*calls, *sort(table, "Price", "asc")))
 
 
-def value(draw: Draw) -> Draft:
+def _value(draw: Draw) -> Draft:
     """Calculate what the stock is worth."""
     table = inventory(draw, 8)
     table.heading.append("Value")
@@ -70,7 +70,7 @@ def value(draw: Draw) -> Draft:
     return Draft(goal, cells, (fill(table, "Value", worth), *sort(table, "Value", "des")))
 
 
-def close_store(draw: Draw) -> Draft | None:
+def _close_store(draw: Draw) -> Draft | None:
     """Delete the store that has most."""
     table = inventory(draw, 12)
     cells = table.cells
@@ -89,7 +89,7 @@ def close_store(draw: Draw) -> Draft | None:
     return Draft(goal, cells, (*calls, *sort(table, "Quantity", "des")))
 
 
-def fewer_columns(draw: Draw) -> Draft:
+def _fewer_columns(draw: Draw) -> Draft:
     """Delete two columns."""
     table = inventory(draw)
     names = draw.some(["Price", "Quantity", "Discount", "Store", "Rating"], 2)
@@ -103,7 +103,7 @@ def fewer_columns(draw: Draw) -> Draft:
     return Draft(goal, table.cells, (deleted, *sort(table, "Product", "asc")))
 
 
-def new_prices(draw: Draw) -> Draft | None:
+def _new_prices(draw: Draw) -> Draft | None:
     """Raise the prices of a category."""
     table = inventory(draw, 9)
     cells = table.cells
@@ -120,7 +120,7 @@ def new_prices(draw: Draw) -> Draft | None:
     return Draft(goal, cells, (*changes, *sort(table, "Rating", "asc")))
 
 
-def new_discounts(draw: Draw) -> Draft:
+def _new_discounts(draw: Draw) -> Draft:
     """Set discounts that are told."""
     table = inventory(draw)
     cells = table.cells
@@ -138,13 +138,13 @@ def new_discounts(draw: Draw) -> Draft:
 
 
 STOCK: tuple[Callable[[Draw], Draft | None], ...] = (
-    sales,
-    worst_rated,
-    only_some,
-    value,
-    close_store,
-    fewer_columns,
-    new_prices,
-    new_discounts,
+    _sales,
+    _worst_rated,
+    _only_some,
+    _value,
+    _close_store,
+    _fewer_columns,
+    _new_prices,
+    _new_discounts,
 )
 """All kinds of task about a stock."""

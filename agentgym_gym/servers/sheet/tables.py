@@ -30,6 +30,7 @@ __all__ = [
     "fill",
     "grades",
     "inventory",
+    "listed",
     "sort",
     "write",
 ]

@@ -20,6 +20,8 @@ try:
 except ImportError:  # on Windows, where the parent's limit of time is left
     resource = None  # type: ignore[assignment]
 
+__all__ = ["BEGUN", "MAX_RESULT_BYTES", "MAX_ROWS", "SHOWN", "STEPS_A_CALL", "Worker", "main"]
+
 MAX_ROWS = 100_000
 """Most rows of a result."""
 

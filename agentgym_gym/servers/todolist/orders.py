@@ -25,21 +25,21 @@ def _some_of(found: Sequence[Todo], of: Sequence[Todo]) -> bool:
     return 0 < len(found) < len(of) and len(found) <= _MOST_CHANGES
 
 
-def complete(scene: Scene) -> Draft:
+def _complete(scene: Scene) -> Draft:
     """Complete one."""
     project, todo = scene.todo()
     goal = f'I am done with "{todo.content}" in "{project.name}". Mark that task as completed.'
     return _draft(goal, *look([project]), *change("complete_task", [todo]))
 
 
-def delete(scene: Scene) -> Draft:
+def _delete(scene: Scene) -> Draft:
     """Delete one."""
     project, todo = scene.todo()
     goal = f'The task "{todo.content}" of the project "{project.name}" is no longer needed. Delete it.'
     return _draft(goal, *look([project]), *change("delete_task", [todo]))
 
 
-def reschedule(scene: Scene) -> Draft | None:
+def _reschedule(scene: Scene) -> Draft | None:
     """Set the due date of one."""
     project, todo = scene.todo()
     day = scene.day(scene.draw.between(1, 25))
@@ -49,7 +49,7 @@ def reschedule(scene: Scene) -> Draft | None:
     return _draft(goal, *look([project]), *change("update_task", [todo], day))
 
 
-def postpone(scene: Scene) -> Draft:
+def _postpone(scene: Scene) -> Draft:
     """Put one off, without its project being named."""
     project, todo = scene.todo()
     days = scene.draw.between(2, 9)
@@ -58,7 +58,7 @@ def postpone(scene: Scene) -> Draft:
     return _draft(goal, *look(scene.projects[: project.order]), *change("update_task", [todo], day))
 
 
-def favorite(scene: Scene) -> Draft:
+def _favorite(scene: Scene) -> Draft:
     """Make a project a favourite."""
     project = scene.project()
     goal = f'Make the project "{project.name}" one of my favourites.'
@@ -66,7 +66,7 @@ def favorite(scene: Scene) -> Draft:
     return _draft(goal, Call("get_projects", {}), Call("update_project", arguments))
 
 
-def favorite_of_task(scene: Scene) -> Draft:
+def _favorite_of_task(scene: Scene) -> Draft:
     """Make the project of a task a favourite."""
     project, todo = scene.todo()
     goal = f'Make the project that has the task "{todo.content}" one of my favourites.'
@@ -74,7 +74,7 @@ def favorite_of_task(scene: Scene) -> Draft:
     return _draft(goal, *look(scene.projects[: project.order]), Call("update_project", arguments))
 
 
-def complete_until(scene: Scene) -> Draft | None:
+def _complete_until(scene: Scene) -> Draft | None:
     """Complete those of a project until a day."""
     project, day = scene.project(), scene.day(scene.draw.between(0, 12))
     found = [each for each in project.todos if each.due <= day]
@@ -84,7 +84,7 @@ def complete_until(scene: Scene) -> Draft | None:
     return _draft(goal, *look([project]), *change("complete_task", found))
 
 
-def delete_overdue(scene: Scene) -> Draft | None:
+def _delete_overdue(scene: Scene) -> Draft | None:
     """Delete what should have been done before today."""
     found = [each for each in scene.todos if scene.days_until(each) < 0]
     if not _some_of(found, scene.todos):
@@ -94,7 +94,7 @@ def delete_overdue(scene: Scene) -> Draft | None:
     return _draft(goal, *look(scene.projects, today=True), *change("delete_task", found))
 
 
-def move_urgent(scene: Scene) -> Draft | None:
+def _move_urgent(scene: Scene) -> Draft | None:
     """Move the urgent ones, or the others, of a project."""
     project, urgent = scene.project(), scene.draw.chance(0.5)
     days = scene.draw.between(2, 20)
@@ -107,7 +107,7 @@ def move_urgent(scene: Scene) -> Draft | None:
     return _draft(goal, *look([project], today=True), *change("update_task", found, day))
 
 
-def complete_most_urgent(scene: Scene) -> Draft | None:
+def _complete_most_urgent(scene: Scene) -> Draft | None:
     """Complete the one of the highest priority."""
     project = scene.project()
     most = max(each.priority for each in project.todos)
@@ -118,7 +118,7 @@ def complete_most_urgent(scene: Scene) -> Draft | None:
     return _draft(goal, *look([project]), *change("complete_task", found))
 
 
-def swap(scene: Scene) -> Draft | None:
+def _swap(scene: Scene) -> Draft | None:
     """Swap the due dates of two."""
     (one, first), (other, second) = scene.two_todos()
     if first.due == second.due:
@@ -130,7 +130,7 @@ def swap(scene: Scene) -> Draft | None:
     return _draft(goal, *look([one, other]), *changes)
 
 
-def delete_long(scene: Scene) -> Draft | None:
+def _delete_long(scene: Scene) -> Draft | None:
     """Delete those of a project that take long."""
     project, minutes = scene.project(), scene.draw.between(6, 20) * 5
     found = [each for each in project.todos if each.minutes > minutes]
@@ -141,7 +141,7 @@ def delete_long(scene: Scene) -> Draft | None:
     return _draft(goal, *calls, *change("delete_task", found))
 
 
-def day_after(scene: Scene) -> Draft | None:
+def _day_after(scene: Scene) -> Draft | None:
     """Set the due date of one by that of another."""
     (one, first), (other, second) = scene.two_todos()
     day = scene.day(scene.days_until(second) + 1)
@@ -155,18 +155,18 @@ def day_after(scene: Scene) -> Draft | None:
 
 
 ORDERS: tuple[Callable[[Scene], Draft | None], ...] = (
-    complete,
-    reschedule,
-    favorite,
-    delete_overdue,
-    postpone,
-    complete_until,
-    delete,
-    move_urgent,
-    swap,
-    favorite_of_task,
-    complete_most_urgent,
-    delete_long,
-    day_after,
+    _complete,
+    _reschedule,
+    _favorite,
+    _delete_overdue,
+    _postpone,
+    _complete_until,
+    _delete,
+    _move_urgent,
+    _swap,
+    _favorite_of_task,
+    _complete_most_urgent,
+    _delete_long,
+    _day_after,
 )
 """All kinds of order."""

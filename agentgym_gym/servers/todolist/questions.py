@@ -22,28 +22,28 @@ def _names(todos: list[Todo]) -> list[str]:
     return sorted(each.content for each in todos)
 
 
-def due_date(scene: Scene) -> Draft:
+def _due_date(scene: Scene) -> Draft:
     """By when?"""
     project, todo = scene.todo()
     goal = f'By which day must "{todo.content}" in the project "{project.name}" be done? {_DATE}'
     return Draft(goal, todo.due, look([project]))
 
 
-def priority(scene: Scene) -> Draft:
+def _priority(scene: Scene) -> Draft:
     """How urgent?"""
     project, todo = scene.todo()
     goal = f'What is the priority of "{todo.content}" in my project "{project.name}"? {_NUMBER}'
     return Draft(goal, todo.priority, look([project]))
 
 
-def duration(scene: Scene) -> Draft:
+def _duration(scene: Scene) -> Draft:
     """How long?"""
     project, todo = scene.todo()
     goal = f'How many minutes does "{todo.content}" in "{project.name}" take? {_NUMBER}'
     return Draft(goal, todo.minutes, look([project]) + look_at_durations([todo]))
 
 
-def all_durations(scene: Scene) -> Draft:
+def _all_durations(scene: Scene) -> Draft:
     """How long in all?"""
     project = scene.project()
     goal = f'How many minutes do all tasks of the project "{project.name}" take together? {_NUMBER}'
@@ -51,7 +51,7 @@ def all_durations(scene: Scene) -> Draft:
     return Draft(goal, minutes, look([project]) + look_at_durations(project.todos))
 
 
-def longest(scene: Scene) -> Draft | None:
+def _longest(scene: Scene) -> Draft | None:
     """Which takes longest?"""
     project = scene.project()
     most = max(each.minutes for each in project.todos)
@@ -62,7 +62,7 @@ def longest(scene: Scene) -> Draft | None:
     return Draft(goal, found[0].content, look([project]) + look_at_durations(project.todos))
 
 
-def due_before(scene: Scene) -> Draft | None:
+def _due_before(scene: Scene) -> Draft | None:
     """Which of a project before a day?"""
     project, day = scene.project(), scene.day(scene.draw.between(0, 12))
     found = [each for each in project.todos if each.due < day]
@@ -72,7 +72,7 @@ def due_before(scene: Scene) -> Draft | None:
     return Draft(goal, _names(found), look([project]))
 
 
-def count_due_before(scene: Scene) -> Draft | None:
+def _count_due_before(scene: Scene) -> Draft | None:
     """How many before a day?"""
     day = scene.day(scene.draw.between(0, 12))
     found = [each for each in scene.todos if each.due < day]
@@ -80,7 +80,7 @@ def count_due_before(scene: Scene) -> Draft | None:
     return Draft(goal, len(found), look(scene.projects)) if found else None
 
 
-def urgent(scene: Scene) -> Draft | None:
+def _urgent(scene: Scene) -> Draft | None:
     """Which of a project are urgent?"""
     project, least = scene.project(), scene.draw.between(2, 4)
     found = [each for each in project.todos if each.priority >= least]
@@ -90,7 +90,7 @@ def urgent(scene: Scene) -> Draft | None:
     return Draft(goal, _names(found), look([project]))
 
 
-def due_first(scene: Scene) -> Draft | None:
+def _due_first(scene: Scene) -> Draft | None:
     """Which is due first, or last?"""
     project, last = scene.project(), scene.draw.chance(0.5)
     day = (max if last else min)(each.due for each in project.todos)
@@ -101,7 +101,7 @@ def due_first(scene: Scene) -> Draft | None:
     return Draft(goal, found[0].content, look([project]))
 
 
-def place(scene: Scene) -> Draft:
+def _place(scene: Scene) -> Draft:
     """Where?"""
     project, todo = scene.todo()
     where = todo.description.removeprefix("Place: ").partition(". ")[0]
@@ -110,7 +110,7 @@ def place(scene: Scene) -> Draft:
     return Draft(goal, where, calls)
 
 
-def bring(scene: Scene) -> Draft:
+def _bring(scene: Scene) -> Draft:
     """What to bring, without the project being named?"""
     project, todo = scene.todo()
     what = todo.description.partition("Bring: ")[2].removesuffix(".")
@@ -120,14 +120,14 @@ def bring(scene: Scene) -> Draft:
     return Draft(goal, what, calls)
 
 
-def holder(scene: Scene) -> Draft:
+def _holder(scene: Scene) -> Draft:
     """In which project?"""
     project, todo = scene.todo()
     goal = f'In which project is the task "{todo.content}"? {_NAME}'
     return Draft(goal, project.name, look(scene.projects[: project.order]))
 
 
-def days_left(scene: Scene) -> Draft | None:
+def _days_left(scene: Scene) -> Draft | None:
     """How many days from today?"""
     project, todo = scene.todo()
     days = scene.days_until(todo)
@@ -137,7 +137,7 @@ def days_left(scene: Scene) -> Draft | None:
     return Draft(goal, days, look([project], today=True))
 
 
-def two_due_dates(scene: Scene) -> Draft:
+def _two_due_dates(scene: Scene) -> Draft:
     """By when, of two?"""
     (one, first), (other, second) = scene.two_todos()
     goal = (
@@ -147,7 +147,7 @@ def two_due_dates(scene: Scene) -> Draft:
     return Draft(goal, sorted([first.due, second.due]), look([one, other]))
 
 
-def earlier(scene: Scene) -> Draft | None:
+def _earlier(scene: Scene) -> Draft | None:
     """Is one due before the other?"""
     (one, first), (other, second) = scene.two_todos()
     if first.due == second.due:
@@ -159,7 +159,7 @@ def earlier(scene: Scene) -> Draft | None:
     return Draft(goal, "Yes" if first.due < second.due else "No", look([one, other]))
 
 
-def within_days(scene: Scene) -> Draft | None:
+def _within_days(scene: Scene) -> Draft | None:
     """Which are due in the next days, but for those of one project?"""
     left_out, days = scene.project(), scene.draw.between(1, 5)
     of = [each for each in scene.projects if each is not left_out]
@@ -173,7 +173,7 @@ def within_days(scene: Scene) -> Draft | None:
     return Draft(goal, _names(found), look(of, today=True))
 
 
-def most_tasks(scene: Scene) -> Draft | None:
+def _most_tasks(scene: Scene) -> Draft | None:
     """Which project has most tasks?"""
     most = max(len(each.todos) for each in scene.projects)
     found = [each for each in scene.projects if len(each.todos) == most]
@@ -185,22 +185,22 @@ def most_tasks(scene: Scene) -> Draft | None:
 
 
 QUESTIONS: tuple[Callable[[Scene], Draft | None], ...] = (
-    due_date,
-    duration,
-    due_before,
-    bring,
-    days_left,
-    all_durations,
-    priority,
-    count_due_before,
-    place,
-    due_first,
-    holder,
-    two_due_dates,
-    urgent,
-    longest,
-    earlier,
-    within_days,
-    most_tasks,
+    _due_date,
+    _duration,
+    _due_before,
+    _bring,
+    _days_left,
+    _all_durations,
+    _priority,
+    _count_due_before,
+    _place,
+    _due_first,
+    _holder,
+    _two_due_dates,
+    _urgent,
+    _longest,
+    _earlier,
+    _within_days,
+    _most_tasks,
 )
 """All kinds of question."""
