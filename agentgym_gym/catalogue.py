@@ -132,6 +132,16 @@ class Environment:
             raise BadOption(f"split={name!r} is not one of {sorted(self.splits)} of {self.name}") from None
 
     @property
+    def task_ids(self) -> Sequence[int]:
+        """The ids of all tasks, in whichever split, ascending."""
+        if "all" in self.splits:
+            return self.splits["all"]
+        count, least = self.task_count, min(map(min, self.splits.values()))
+        if max(map(max, self.splits.values())) == least + count - 1:
+            return range(least, least + count)  # in no time, however many there are
+        return sorted(frozenset().union(*self.splits.values()))
+
+    @property
     def task_count(self) -> int:
         """How many tasks there are, in whichever split."""
         return len(self.splits["all"]) if "all" in self.splits else sum(map(len, self.splits.values()))

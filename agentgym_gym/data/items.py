@@ -68,7 +68,7 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
         environment: The environment.
         tasks: Which tasks, as :func:`agentgym_gym.evaluate.parse_tasks` reads them, or the path of a file or
             folder of item ids, as :func:`read_items` reads it. Each counts once.
-        split: The split they are of; by default the first, and in a file any.
+        split: The split they are of. By default ``all`` tasks are those of the first, and others of any.
 
     Raises:
         BadOption: There is no such split, there are no such tasks, or the file names tasks of another
@@ -83,7 +83,8 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
     if is_tasks(tasks):
         if isinstance(environment, Seeds):
             return [Item(environment, seed) for seed in _seeds(environment, tasks, split)]
-        return [Item(environment, task) for task in parse_tasks(tasks, environment.split(split))]
+        these = environment.task_ids if split is None and tasks != "all" else environment.split(split)
+        return [Item(environment, task) for task in parse_tasks(tasks, these)]
     if isinstance(environment, Seeds):
         raise BadOption(
             f"{path} holds item ids, and {environment.id} numbers no tasks: give seeds, as in 0:50"

@@ -82,6 +82,9 @@ def test_items_of_an_environment():
     maze = agentgym_gym.find("maze")
     assert [item.task_id for item in items_of(maze, "3:5")] == [3, 4]
     assert len(items_of(maze)) == 25
+    searchqa = agentgym_gym.find("searchqa")
+    assert [item.task_id for item in items_of(searchqa, "7,60000")] == [7, 60000]  # of any split
+    assert items_of(searchqa, "all", "test")[0].task_id == 0
     assert items_of(agentgym_gym.find("alfworld"), "2420:", "test")[0].task_id == 2420
 
 

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import socket
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from agentgym_gym.servers.local import LocalServer
 
 LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 32
+ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
 
 each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e.name)
@@ -161,6 +164,20 @@ def test_killed_and_restarted_it_plays_the_same(environment):
             assert record.success
     finally:
         server.stop()
+
+
+@pytest.mark.slow
+def test_one_command_evaluates_all_of_them_and_the_readme_shows_it(tmp_path):
+    command = ["agentgym_gym", "eval", str(ROOT / "examples" / "local_servers.toml"), "--out", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True, capture_output=True, timeout=300)
+    rows = []
+    for environment in LOCAL:
+        (folder,) = tmp_path.glob(f"{environment.name}-v0-oracle")
+        summary = json.loads((folder / "summary.json").read_bytes())
+        success = f"{summary['success_rate']:.2f}".removeprefix("0")
+        rows.append(f"| {environment.name} | {success} | {summary['mean_turns']:.2f} |")
+    page = (ROOT / "README.md").read_text("utf-8")
+    assert set(rows) <= set(page.splitlines())
 
 
 @pytest.mark.slow
