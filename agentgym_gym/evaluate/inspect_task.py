@@ -61,7 +61,8 @@ def environment_task(
     Args:
         environment: Its name, such as ``"WebShop"``; or that of one of your own that is registered.
         tasks: Which tasks: ``0:50``, ``3``, ``1,2,5``, ``10:`` or ``all``; or a list of such texts and ids.
-        split: The split they are of; by default ``test``, or the first where there is no such split.
+        split: The split they are of. By default ``all`` tasks are those of ``test``, or of the first where
+            there is no such split; others are of any.
         action_format: How a reply wraps its action. Native tools have a format of their own.
         tools: ``text``: the model writes its action into its reply. ``native``: it calls a tool.
         server: URL of the server, or several with commas; by default the variable, else a local one. A log
@@ -83,7 +84,7 @@ def environment_task(
             f"server={redact(server)!r} holds a password, and inspect_ai keeps arguments of tasks in its "
             f"log: give it by the environment variable {known.variable}"
         )
-    if split is None and "test" in known.splits:
+    if split is None and tasks == "all" and "test" in known.splits:
         split = "test"
     options: dict[str, Any] = {
         "server": server,
@@ -266,7 +267,8 @@ def _chosen(tasks: str | int | Sequence[str | int], environment: Environment, sp
             "range, or a single task, in quotes that YAML sees, as '\"10:20\"'"
         )
     text = str(tasks) if isinstance(tasks, (str, int)) else ",".join(map(str, tasks))
-    return parse_tasks(text, environment.split(split))
+    these = environment.task_ids if split is None and text != "all" else environment.split(split)
+    return parse_tasks(text, these)
 
 
 def _registered(name: str) -> Any:
