@@ -13,6 +13,8 @@ from agentgym_gym import errors
 from bad_textcraft import LOOK, POISON, cannot_begin, ends_by, plays_on, told
 from fake_server import http, never
 
+pytestmark = pytest.mark.slow  # many processes or waits
+
 # ------------------------------------------------------------------------------------------------------- ids
 
 

@@ -15,6 +15,8 @@ from agentgym_gym.servers.local import LocalServer
 from agentgym_gym.testing import KINDS, SEEN_AS, FaultyProxy, forwarding
 from agentgym_gym.testing.faults import ARRIVES
 
+pytestmark = pytest.mark.slow  # many processes or waits
+
 JSON = b'{"observation": "\xc3\xb8", "reward": 0, "done": false}'
 GET = "Action: get 1 oak logs"
 
