@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.tasks import is_tasks, parse_tasks
+from agentgym_gym.evaluate.tasks import is_tasks, parse_tasks, tasks_of
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -83,8 +83,7 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
     if is_tasks(tasks):
         if isinstance(environment, Seeds):
             return [Item(environment, seed) for seed in _seeds(environment, tasks, split)]
-        these = environment.task_ids if split is None and tasks != "all" else environment.split(split)
-        return [Item(environment, task) for task in parse_tasks(tasks, these)]
+        return [Item(environment, task) for task in tasks_of(environment, tasks, split)]
     if isinstance(environment, Seeds):
         raise BadOption(
             f"{path} holds item ids, and {environment.id} numbers no tasks: give seeds, as in 0:50"

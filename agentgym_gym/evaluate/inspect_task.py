@@ -24,7 +24,7 @@ from agentgym_gym._text import redact
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.errors import BadOption, Fault
-from agentgym_gym.evaluate.tasks import parse_tasks
+from agentgym_gym.evaluate.tasks import tasks_of
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, ChatMessageAssistant
@@ -267,8 +267,7 @@ def _chosen(tasks: str | int | Sequence[str | int], environment: Environment, sp
             "range, or a single task, in quotes that YAML sees, as '\"10:20\"'"
         )
     text = str(tasks) if isinstance(tasks, (str, int)) else ",".join(map(str, tasks))
-    these = environment.task_ids if split is None and text != "all" else environment.split(split)
-    return parse_tasks(text, these)
+    return tasks_of(environment, text, split)
 
 
 def _registered(name: str) -> Any:

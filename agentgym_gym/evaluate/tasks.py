@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["is_tasks", "parse_tasks"]
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["is_tasks", "parse_tasks", "tasks_of"]
 
 _PART = re.compile(r"(?P<one>\d{1,18})|(?P<start>\d{1,18})?:(?P<stop>\d{1,18})?")
 
@@ -55,3 +59,18 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
             raise BadOption(f"tasks {part!r:.80} are not among those there are, {least} to {most}")
         chosen += found
     return list(dict.fromkeys(chosen))
+
+
+def tasks_of(environment: Environment, text: str, split: str | None) -> list[int]:
+    """Return the ids of an environment's tasks that a text means.
+
+    Args:
+        environment: The environment.
+        text: As :func:`parse_tasks` reads it.
+        split: The split they are of. By default ``all`` tasks are those of the first, and others of any.
+
+    Raises:
+        BadOption: There is no such split, or there are no such tasks.
+    """
+    those = environment.task_ids if split is None and text != "all" else environment.split(split)
+    return parse_tasks(text, those)
