@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats.agentgym import AgentGymFormat
-from agentgym_gym.formats.base import Format, ParsedReply
+from agentgym_gym.formats.base import Format, ParsedReply, Reading
 from agentgym_gym.formats.call_formats import CodeAsAction, FunctionCalling
 from agentgym_gym.formats.text_formats import ADaPT, Bare, ReAct, Tags
 from agentgym_gym.formats.tool_calls import ToolCalls
@@ -26,6 +26,7 @@ __all__ = [
     "FunctionCalling",
     "ParsedReply",
     "ReAct",
+    "Reading",
     "Tags",
     "ToolCalls",
     "get_format",

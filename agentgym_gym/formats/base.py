@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Thought, Verbatim
 from agentgym_gym.errors import ActionError, BadOption
 from agentgym_gym.formats._answer import answer_of
 
-__all__ = ["Format", "ParsedReply", "answer_of"]
+__all__ = ["Format", "ParsedReply", "Reading", "answer_of"]
 
 ParsedReply: TypeAlias = Action | Verbatim | Thought
 """The result of parsing a reply."""
+
+
+class Reading(NamedTuple):
+    """An action and where a reply marks it.
+
+    Attributes:
+        action: The action.
+        mark: The kind of mark: ``"label"``, ``"tags"``, ``"call"``, ``"code"``, ``"command"``,
+            ``"environment"`` or ``"whole reply"``.
+        start: Where the text of the action begins in the reply, in characters.
+        end: Where it ends.
+        ignored: Further native calls of the same reply, which are not played, as text.
+    """
+
+    action: ParsedReply
+    mark: str = ""
+    start: int = 0
+    end: int = 0
+    ignored: tuple[str, ...] = ()
 
 _EXAMPLE_THOUGHT = "I know what to do next."
 
@@ -81,6 +100,14 @@ class Format(ABC):
             UnknownAction: It names an action that the grammar does not know.
             BadArguments: It names a known action with arguments that do not fit.
         """
+
+    def read(self, reply: str, grammar: Grammar) -> Reading:
+        """Read a reply; return the action with its place in the reply and the calls that are ignored.
+
+        Raises:
+            ActionError: As :meth:`parse`.
+        """
+        return Reading(self.parse(reply, grammar))
 
     @property
     @abstractmethod
