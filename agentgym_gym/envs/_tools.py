@@ -46,6 +46,7 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _NOTHING = re.compile(r"(?:\(\s*\)|\{\s*\}|none)?[\s.*`\"'\])]*", re.IGNORECASE)
+_MARKUP = " \t\n`*_\"')].;"  # around an action
 _BRACES = frozenset("{｛")
 _SHORT = 100  # characters: ten arguments of so many are short, were each written as ``\\U0001f600``
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -127,8 +128,6 @@ class Tool(Action):
     def parse(cls, text: str) -> Self:
         """Read the call from text; the object may be JSON or a Python literal, and is never run.
 
-        Text after the object is ignored.
-
         Raises:
             BadArguments: The text does not fit, or a field does not allow what it says.
         """
@@ -140,11 +139,13 @@ class Tool(Action):
                 raise cls._unfit(text)
             return cls()
         try:
-            found, _ = decode(text, head.end())
+            found, end = decode(text, head.end())
         except NotJson as error:
             raise BadArguments(
                 f"the Action Input is not a JSON object ({error}): {shown(text[head.end() :])}"
             ) from None
+        if rest := text[end:].strip(_MARKUP):
+            raise BadArguments(f"{cls.function}: the Action Input ends before {shown(rest)}")
         return cls.from_json(found)
 
     @classmethod

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
@@ -46,11 +47,12 @@ _BRACKETS = {
 }
 _BRACKETS |= {"‘": "’"}
 _QUOTES = frozenset("\"'`*_~$")
-_ENDS = ".!;。！；…．,，、"
+_ENDS = ".!。！…．"
 _LIST_SIGN = re.compile(
     r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
 )
-_HTML = re.compile(r"</?[a-z][a-z_:]{0,19}(?: [^<>]{0,80})?/?>", re.IGNORECASE)
+_HTML = re.compile(r"</?[a-z][a-z_:]{0,19}(?: [^<>]{0,80})?/?>|<!--[^<>]{0,300}-->", re.IGNORECASE)
+_SAYS = re.compile(r"\w")
 _LATEX = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
@@ -95,7 +97,7 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
     while text[begin] in " \t":
         begin += 1
     if text.startswith(("```", "~~~"), begin):
-        return _fenced(reply, begin, limit)
+        return _fenced(reply, begin, len(text))
     if reply.has_input and (found := _with_input(reply, begin, end)):
         return found
     style = reply.grammar.style
@@ -103,11 +105,18 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
         end = style.end(text, begin, next_label(reply.shape, begin, limit))
     elif end > limit:
         end = limit
-    return _of_line(reply, begin, end)
+    return _of_text(reply, begin, end)
 
 
-def read_all(reply: Reply, start: int, end: int) -> Found | None:
-    """Read the action that is all of the text between two places; None where they hold nothing."""
+def read_all(reply: Reply, start: int, end: int, *, shorten: bool = True) -> Found | None:
+    """Read the action that is all of the text between two places; None where they hold nothing.
+
+    Args:
+        reply: The reply.
+        start: Where the text begins.
+        end: Where it ends.
+        shorten: Whether in a text of one line the longest beginning counts that ends at a sign.
+    """
     text = reply.text
     while start < end and text[start].isspace():
         start += 1
@@ -119,10 +128,7 @@ def read_all(reply: Reply, start: int, end: int) -> Found | None:
         fenced = _fenced(reply, start, end)
         if fenced is not None and not text[fenced.end : end].strip("`~ \t\n"):
             return fenced
-    read, _ = _peeled(reply.piece(start, end), reply.grammar)
-    if isinstance(read, ActionError) and (call := _as_call(reply, start, end)):
-        return call
-    return Found(read, start, end)
+    return _of_text(reply, start, end, shorten=shorten and "\n" not in text[start:end])
 
 
 def _is_label(reply: Reply, start: int) -> bool:
@@ -131,37 +137,55 @@ def _is_label(reply: Reply, start: int) -> bool:
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
-def _of_line(reply: Reply, start: int, end: int) -> Found:
-    """Read the action that is a line, or the longest beginning of it that ends at a sign."""
-    piece = reply.piece(start, end)
-    read, plain = _peeled(piece, reply.grammar)
+def _of_text(reply: Reply, start: int, end: int, *, shorten: bool = True) -> Found | None:
+    """Read the action that is the text between two places.
+
+    Args:
+        reply: The reply.
+        start: Where the text begins.
+        end: Where it ends.
+        shorten: Whether the longest beginning of a line counts that ends at a sign.
+    """
+    grammar, style = reply.grammar, reply.grammar.style
+    read, plain = _peeled(reply.piece(start, end), grammar)
     if isinstance(read, Action):
         return Found(read, start, end)
+    if not _SAYS.search(plain):
+        return None
     if (call := _as_call(reply, start, end)) is not None:
         return call
-    if reply.grammar.style.lines:
-        cuts = [
-            cut.start()
-            for _, cut in zip(range(_MOST_CUTS), _CUT.finditer(reply.shape, start + 1, end), strict=False)
-        ]
-        for cut in reversed(cuts):
-            shorter, _ = _peeled(reply.piece(start, cut), reply.grammar)
+    if style.mark is not None and (found := _of_own_mark(reply, start, end)):
+        return found
+    if style.lines and shorten:
+        for cut in reversed(
+            [found.start() for found in islice(_CUT.finditer(reply.shape, start + 1, end), _MOST_CUTS)]
+        ):
+            shorter, _ = _peeled(reply.piece(start, cut), grammar)
             if isinstance(shorter, Action):
                 return Found(shorter, start, cut)
     return Found(read, start, end)
 
 
+def _of_own_mark(reply: Reply, start: int, end: int) -> Found | None:
+    """Return the action in the only mark of the environment's own in a marked text; None without one."""
+    assert reply.grammar.style.mark is not None  # noqa: S101 - the caller saw it
+    spans = [found.span() for found in islice(reply.grammar.style.mark.finditer(reply.text, start, end), 2)]
+    if len(spans) != 1 or spans[0] == (start, end):
+        return None
+    found = read_all(reply, *spans[0])
+    return found if found and isinstance(found.read, Action) else None
+
+
 def _fenced(reply: Reply, start: int, limit: int) -> Found | None:
-    """Read what a fence holds; one that is never closed ends with the reply."""
+    """Read the content of a fence; one that is never closed ends at the limit."""
     text = reply.text
     opening = _FENCE.match(text, start)
     while opening and (another := _FENCE.match(text, opening.end())):
         opening = another
     assert opening is not None  # noqa: S101 - the caller saw it
     begin, sign = opening.end(), opening[0][:3]
-    end = text.find(sign, begin)
-    closed = end + len(sign) if end >= 0 else len(text)
-    end = end if end >= 0 else len(text)
+    end = text.find(sign, begin, limit)
+    closed, end = (end + len(sign), end) if end >= 0 else (limit, limit)
     language = _LANGUAGE_LINE.match(text, begin, end)
     if language and (text[language.end() : end].strip() or not text[begin : language.end()].strip()):
         begin = language.end()

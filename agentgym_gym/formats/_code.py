@@ -145,8 +145,8 @@ def calls_in_code(
 
     Raises:
         ManyActions: There is more than one call, or it is inside other code.
-        NoAction: A line that is not Python holds a call, or any line where prose is not allowed.
-        BadArguments: An argument is not a plain value.
+        NoAction: A line is not Python where prose is not allowed.
+        BadArguments: A line that holds a call is not Python, or an argument is not a plain value.
     """
     if ">>>" in code and _SESSION.search(code):  # a console, with its output
         code = "\n".join(line[found.end() :] for line in code.split("\n") if (found := _PROMPT.match(line)))
@@ -158,7 +158,8 @@ def calls_in_code(
         worth = worth if worth >= start else _next(_WORTH_READING, code, start)
         if worth >= end and prose and not _CONTROL.match(code, start, end):
             continue
-        text = _without_label(code[start:end].rstrip())
+        text = code[start:end].rstrip()
+        text = _without_label(text) if prose else text
         budget -= 1
         if budget < 0 or len(text) > MAX_ACTION_CHARS:
             raise BadArguments("the code is too long to be read")
@@ -261,10 +262,12 @@ def _without_label(text: str) -> str:
 
 def _check_prose(text: str, grammar: Grammar, *, prose: bool) -> None:
     """Check that a line that is not Python calls no function, and that there may be such a line."""
+    if not prose:
+        raise NoAction(f"a line is not Python: {shown(text)}")
     if '"""' in text or "'''" in text:
-        raise NoAction("a string in the code has no end")
-    if not prose or any(grammar.has_function(found[1]) for found in _CALLED.finditer(text)):
-        raise NoAction(f"a line of the code is not Python: {shown(text)}")
+        raise BadArguments("a string in the code has no end")
+    if any(grammar.has_function(found[1]) for found in _CALLED.finditer(text)):
+        raise BadArguments(f"a line of the code is not Python: {shown(text)}")
 
 
 def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, ast.expr]) -> None:

@@ -64,7 +64,7 @@ _HEADS = (
     # Hunyuan
     rf"<tool_call>\s*(?:function)?(?:<tool_sep>)?\s*{_NAME}\s*```(?:json)?\s*",
     # Llama 3, in tags
-    rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*>\s*",
+    rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*[>(]\s*",
     rf"<{_TAG}(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_NAME}[\"']\s*>\s*",
     # a tag around the name, and perhaps one around the arguments
     (
@@ -94,7 +94,7 @@ _TAGS = (
         r"[\"'](?P<name>[^\"'<>\n]{1,80})[\"'][^<>]{0,80}>"
     ),
     r"<function\s*=\s*[\"']?(?P<name>[^\"'<>\n]{1,80}?)[\"']?\s*>",
-    r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?=<arg_key>|</tool_call>)",
+    r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?:<tool_sep>\s*)?(?=<arg_key>|</tool_call>)",
     r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>",
 )
 _TAGGED = re.compile("|".join(tag.replace("<name>", f"<n{i}>") for i, tag in enumerate(_TAGS)))
@@ -110,10 +110,14 @@ _NATIVE = re.compile(
 _NATIVE_CHARS = 120
 
 PYTHON = re.compile(
-    r"(?:<\|python_(?:tag|start)\|>|<\|tool_call_start\|>|<function_calls>|<tool_call>|```tool_(?:code|call)\b)"
-    r"\s*(?P<code>[A-Za-z_\[][^<`]*?)\s*(?=<|```|\Z)"
+    r"(?:<\|python_(?:tag|start)\|>|<\|tool_call_start\|>|<function_calls>|<tool_call>|```tool_(?:code|call)\b"
+    r"|<(?:tool_code|execute|code|python)>|\[PYTHON\]|\bto=python\b[^<\n]{0,40}<\|message\|>)"
+    r"\s*(?P<code>[A-Za-z_\[][^<`]*?)\s*(?=<|```|\[/PYTHON\]|\Z)"
+    r"|^[ \t]*(?P<list>\[[A-Za-z_][\w.]{0,80}\([^\n]*\)\])[ \t]*$",
+    re.MULTILINE,
 )
-"""Python between the tokens of Llama, LFM2, OLMo and Gemma."""
+"""Python between tokens or tags, or a list of calls as a line: Llama, Gemma, LFM2, OLMo, CodeAct."""
+
 
 # An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>`, `<item>`.
 _PARAMETER = re.compile(

@@ -23,7 +23,7 @@ from agentgym_gym.formats._dialects import (
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
 
-__all__ = ["RESULTS", "WrittenCall", "json_calls"]
+__all__ = ["WrittenCall", "json_calls"]
 
 _MOST = 64  # calls, other objects and braces that are looked at
 _DEEPEST = 4  # objects around a call
@@ -63,7 +63,7 @@ _AROUND = (
 _SEVERAL = frozenset({"toolcalls", "toolcall", "functioncall", "functioncalls", "tooluses", "jsonrpc"})
 """The keys by which an object is a message of a chat API, of which a call is a part."""
 _MCP = "tools/call"
-RESULTS = frozenset(
+_RESULTS = frozenset(
     {"result", "results", "output", "observation", "response", "content", "items", "status", "error"}
 )
 
@@ -166,7 +166,10 @@ def _calls_at(text: str, opening: re.Match[str], grammar: Grammar) -> tuple[list
         name, value, end = gemma
         return [_Named(name, _arguments(value, name, grammar), start, native=True)], end
     value, end = decode(text, start)
-    return list(_calls_of(value, text, start, grammar)), end
+    calls = list(_calls_of(value, text, start, grammar))
+    if not any(_knows(grammar, call.name) for call in calls) and (action := _action_text(value, grammar)):
+        calls = [_Named(action.name(), action.to_json(), start, native=False)]
+    return calls, end
 
 
 def _calls_of(value: Any, text: str, start: int, grammar: Grammar) -> Iterator[_Named]:
@@ -187,6 +190,25 @@ def _calls_of(value: Any, text: str, start: int, grammar: Grammar) -> Iterator[_
     native = isinstance(value, Mapping) and any(_folded(str(key)) in _SEVERAL for key in value)
     for name, arguments in calls:
         yield _Named(name, arguments, start, native=native)
+
+
+_ACTION_KEYS = ("action", "nextaction", "command", "move")
+
+
+def _action_text(value: Any, grammar: Grammar) -> Action | None:
+    """Return the action whose text is a value of an object, as in ``{"action": "move up"}``."""
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+        return None
+    folded = {_folded(key): each for key, each in value.items()}
+    if _RESULTS & folded.keys():
+        return None
+    for key in _ACTION_KEYS:
+        if key in folded:
+            try:
+                return grammar.parse(folded[key])
+            except ActionError:
+                continue
+    return None
 
 
 def _written(call: _Named, end: int, grammar: Grammar, *, native: bool) -> WrittenCall:
@@ -235,7 +257,7 @@ def _calls_by_name(
 
 
 def _are_thoughts(told: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, str) for value in told.values()) and not RESULTS & told.keys()
+    return all(isinstance(value, str) for value in told.values()) and not _RESULTS & told.keys()
 
 
 def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:

@@ -64,9 +64,7 @@ def _alternatives(column: str) -> str:
 
 
 _ACTION, _OTHER = _alternatives("action"), f"{_alternatives('thought')}|{_alternatives('observation')}"
-_STEMS = tuple(
-    dict.fromkeys(stem for row in LABELS.values() for stem in row.action.split("|") if stem.isascii())
-)
+_STEMS = ("act", *(stem for stem in _ACTION.split("|") if stem.isalpha() and stem.isascii()))
 _STEM = re.compile(_ACTION, re.IGNORECASE)
 
 # Markup before a label in its line: signs, list marks, tags. Bounded and of few kinds, so that it is passed in
@@ -80,7 +78,8 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _BEHIND = re.compile(
-    r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?(?: is)?"
+    r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?"
+    rf"(?: (?:{_alternatives('after')}))?"
     r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
     r"(?:[:=]+>?|-{1,2}>|→|⇒|➡)(?:[ \t]*</[a-z]{1,10}>)?"
     r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",  # a heading
@@ -154,8 +153,10 @@ def _stems(shape: str) -> list[tuple[int, int]]:
     for stem in _STEMS:
         start = lowered.find(stem)
         while start >= 0:
-            found.append((start, start + len(stem)))
-            start = lowered.find(stem, start + len(stem))
+            end = start + len(stem)
+            end += 3 if end - start == 3 and lowered.startswith("ion", end) else 0  # noqa: PLR2004 - "act"
+            found.append((start, end))
+            start = lowered.find(stem, end)
     return sorted(found) if len(found) > 1 else found
 
 
@@ -183,6 +184,8 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = "`'\""
+_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
+_LONGEST_TAG = 16
 
 
 def tags(shape: str) -> list[tuple[Mark, int]]:
@@ -212,7 +215,8 @@ def tags(shape: str) -> list[tuple[Mark, int]]:
         if len(found) >= _MOST_MARKS:
             break
     if opened is not None:
-        found.append((opened, len(shape)))
+        cut = _CUT_TAG.search(shape, max(opened.end, len(shape) - _LONGEST_TAG))
+        found.append((opened, cut.start() if cut else len(shape)))
     return found
 
 

@@ -14,23 +14,26 @@ class Labels(NamedTuple):
         action: The label of an action.
         thought: The labels of a thought, a plan and the like.
         observation: The labels of what an environment or another speaker writes.
-        before: Words that may stand before the label of an action, such as "next".
+        before: Words between the beginning of a line and the label of an action, such as "next".
+        after: Words between that label and its colon.
     """
 
     action: str
     thought: str = ""
     observation: str = ""
     before: str = ""
+    after: str = ""
 
 
 LABELS = {
     "English": Labels(
-        "action",
+        "act(?:ion)?",
         "thoughts?|thinking|reason(?:ing|s)?|rationale|explanations?|reflections?|plan|notes?|comments?"
         "|analysis|justification|questions?|(?:final[ _])?answer|next steps?|why",
         "observations?|obs|environment|env|user|human|system|tool(?:[ _](?:result|response|output))?"
         "|feedback|game|server|results?|response|output|assistant|ai",
         "the|my|next|final|chosen|selected",
+        "is|to take",
     ),
     "Arabic": Labels("(?:ال)?إجراء|(?:ال)?فعل", "(?:ال)?تفكير|فكرة", "(?:ال)?ملاحظة"),
     "Chinese": Labels(
@@ -41,7 +44,9 @@ LABELS = {
     ),
     "Czech": Labels("akce", "myšlenka", "pozorování"),
     "Dutch": Labels("actie", "gedachte", "observatie|waarneming", "volgende|mijn|de"),
-    "French": Labels("action", "pensées?|réflexion|raisonnement", "observations?", "la|mon|ma|prochaine"),
+    "French": Labels(
+        "act(?:ion)?", "pensées?|réflexion|raisonnement", "observations?", "la|mon|ma|prochaine"
+    ),
     "German": Labels(
         "aktion|handlung", "gedanken?|überlegung|begründung", "beobachtung", "nächste|meine|die|finale"
     ),

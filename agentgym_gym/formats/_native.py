@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentgym_gym._json import NotJson, decode
 from agentgym_gym.errors import ActionError
 from agentgym_gym.formats._code import CodeCall, action_of, calls_in_code
 from agentgym_gym.formats._dialects import PYTHON
-from agentgym_gym.formats._json_calls import RESULTS, WrittenCall, json_calls
+from agentgym_gym.formats._json_calls import WrittenCall, json_calls
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
 
 __all__ = ["call_at", "calls_in"]
 
-_ACTION_KEYS = frozenset({"action", "nextaction", "command", "move"})
 _LONGEST_OPENING = 200  # characters before the arguments of a call: its tokens, tags and name
 _OPENING = re.compile(
     r"(?:[\s\[`]|```\w*|</?[|｜]?[\w:｜▁|-]{1,60}[|｜]?>|\[(?:TOOL_CALLS|ARGS)\])*(?:[\w.:-]{0,90}\s*)?"
@@ -29,9 +27,7 @@ def calls_in(text: str, grammar: Grammar) -> list[WrittenCall]:
     found: list[WrittenCall] = []
     if "{" in text or "<" in text or "｛" in text:
         found += json_calls(text, grammar)
-        if not found and (call := _action_in_object(text, grammar)):
-            found.append(call)
-    if "(" in text and ("<" in text or "```tool" in text):
+    if "(" in text:
         found += [
             call
             for call in _python_calls(text, grammar)
@@ -57,41 +53,19 @@ def call_at(text: str, start: int, end: int, grammar: Grammar) -> WrittenCall | 
     if call is None or call.start > limit or _OPENING.fullmatch(text, start, call.start) is None:
         call = next(_python_calls(text, grammar, start), None)
         if call is None or call.start > limit or _OPENING.fullmatch(text, start, call.start) is None:
-            return _action_in_object(text, grammar, start)
+            return None
     return call
 
 
 def _python_calls(text: str, grammar: Grammar, start: int = 0) -> Iterator[WrittenCall]:
     """Yield the calls in Python between the tokens of a native notation."""
     for found in PYTHON.finditer(text, start):
-        place = found.start(), found.end("code")
+        place = found.start(), found.end()
         calls: list[CodeCall] = []
         try:
-            calls = calls_in_code(found["code"], grammar, several=True)
+            calls = calls_in_code(found["code"] or found["list"], grammar, several=True)
         except ActionError as error:
             yield WrittenCall(error, "", None, *place, native=True)
         for call in calls:
             arguments = call.keywords or call.args
             yield WrittenCall(action_of(call, grammar), call.name, arguments, *place, native=True)
-
-
-def _action_in_object(text: str, grammar: Grammar, start: int | None = None) -> WrittenCall | None:
-    """Return the action whose text is a value of the only object of a reply, as in ``{"action": "move up"}``."""
-    place = text.find("{") if start is None else start
-    if place < 0 or text[place : place + 1] != "{" or (start is None and text.find("{", place + 1) >= 0):
-        return None
-    try:
-        value, end = decode(text, place)
-    except NotJson:
-        return None
-    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
-        return None
-    texts = {key.replace("_", "").lower(): each for key, each in value.items()}
-    if RESULTS & texts.keys():
-        return None
-    for key in _ACTION_KEYS & texts.keys():
-        try:
-            return WrittenCall(grammar.parse(texts[key]), key, texts[key], place, end, native=False)
-        except ActionError:
-            continue
-    return None

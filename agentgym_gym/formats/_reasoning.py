@@ -30,7 +30,7 @@ _END_OF_TURN = re.compile(
 _HEAD = re.compile(
     rf"(?:\s|[{UNSEEN}]|<s>|{_TURN}|<\|(?:end_header_id|header_end|im_sep|end_of_role|chatbot_token"
     r"|begin_of_solution|start_response|start_text|message|start)\|>"
-    r"|<start_of_turn>|(?:assistant|model|ai)(?=\s*(?:\n|<\|)))+",
+    r"|<start_of_turn>|(?:assistant|model|ai)(?=\s*(?:\n|<\|))|(?:assistant|agent)[ \t]*:)+",
     re.IGNORECASE,
 )
 _END_OF_SEQUENCE = re.compile(r"</s>(?=\s*(?:\Z|\n|<s>|\[INST\]|</s>))", re.IGNORECASE)

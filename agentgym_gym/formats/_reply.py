@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.formats._action_text import Found, read_all, read_from
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, single_call
-from agentgym_gym.formats._labels import folded, inline_labels, invented_turn, labels, tags
+from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
 from agentgym_gym.formats._reading import Reading
 from agentgym_gym.formats._reasoning import answer_in
@@ -18,9 +19,11 @@ from agentgym_gym.formats._reasoning import answer_in
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
 
-__all__ = ["Marked", "Reply", "action_in"]
+__all__ = ["Marked", "Reply", "action_in", "other_mark"]
 
-_MOST_MARKS = 64  # of one kind that are read
+_MOST_MARKS = 64  # of one kind, with different text, that are read
+_QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
+_NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
 _LONGEST_IGNORED = 200  # characters of a call that is not played
 
 
@@ -62,6 +65,14 @@ class Reply:
         self.has_input = "nput" in self.text or "NPUT" in self.text
         self._windows = "\r\n" in reply
 
+    @property
+    def unquoted(self) -> str:
+        """The text with blanks in place of the ``>`` of its lines, where all of them are quoted."""
+        text = self.text
+        if text.lstrip()[:1] != ">" or _NOT_QUOTED.search(text):
+            return text
+        return _QUOTED.sub(lambda sign: " " * len(sign[0]), text)
+
     def piece(self, start: int, end: int) -> str:
         """Return the text between two places without white space at its ends."""
         piece = self.text[start:end].strip()
@@ -78,18 +89,29 @@ class Reply:
         text = self.text.strip()
         return NoAction(f"the reply has no {looked_for}: {shown(text)}" if text else "the reply is empty")
 
+    def hide(self, start: int, end: int) -> None:
+        """Put line ends in place of the text between two places, so that no mark is found there."""
+        blank = "\n" * (end - start)
+        self.text = f"{self.text[:start]}{blank}{self.text[end:]}"
+        self.shape = f"{self.shape[:start]}{blank}{self.shape[end:]}"
+
     def labelled(self) -> Reading | None:
         """Return the action behind a label; None without one."""
         found = labels(self.shape) or inline_labels(self.shape)
         starts = [mark.start for mark in found[1:]]
         ends = [*starts, len(self.text)]
-        return self.one_of((Marked(*mark, end) for mark, end in zip(found, ends, strict=True)), "label")
+        return self.one_of((Marked(*mark, end) for mark, end in zip(found, ends, strict=False)), "label")
 
     def tagged(self) -> Reading | None:
-        """Return the action between tags; None without one."""
+        """Return the action between tags; None without one. A label between them goes before it."""
         if "ction" not in self.shape and "CTION" not in self.shape:
             return None
-        return self.one_of((Marked(*mark, end, closed=True) for mark, end in tags(self.shape)), "tags")
+        return self.one_of(map(self._between, tags(self.shape)), "tags")
+
+    def _between(self, tag: tuple[Mark, int]) -> Marked:
+        (mark, start), end = tag
+        inside = labels(self.shape[start:end])
+        return Marked(mark, start + inside[-1].end if inside else start, end, closed=True)
 
     def of_environment(self) -> Reading | None:
         """Return the action in a mark that the environment's actions carry themselves; None without one."""
@@ -100,16 +122,24 @@ class Reply:
         return self.one_of((Marked(start, start, end, closed=True) for start, end in spans), "environment")
 
     def whole(self) -> Reading | None:
-        """Return the action that is the whole reply; None where it is none."""
+        """Return the action, or the call in Python, that is the whole reply; None where it is neither."""
+        self.text = self.unquoted
         end = invented_turn(self.shape, 0)
-        found = read_all(self, 0, end)
-        if found is None or not isinstance(found.read, Action):
+        text = self.text[:end].strip()
+        found = read_all(self, 0, end, shorten=False)
+        if found is not None and isinstance(found.read, Action):
+            return Reading(found.read, "whole reply", found.start, found.end)
+        called = single_call(text.strip("`*").strip(), self.grammar) if "(" in text or "（" in text else None
+        if called is None:
             return None
-        return Reading(found.read, "whole reply", found.start, found.end)
+        if isinstance(called, ActionError):
+            raise called
+        start = len(self.text) - len(self.text.lstrip())
+        return Reading(called, "whole reply", start, start + len(text))
 
     def called(self) -> Reading | None:
         """Return the action of a call in JSON or in a native notation; None without one."""
-        found = calls_in(self.text, self.grammar)
+        found = calls_in(self.unquoted, self.grammar)
         if not found:
             return None
         limit = invented_turn(self.shape, found[0].end)
@@ -125,40 +155,23 @@ class Reply:
             _check_one([call.read for call in read])
         return Reading(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
 
-    def coded(self, *, any_fence: bool) -> Reading | None:
-        """Return the action of the one call in fenced code; None without such code.
-
-        Args:
-            any_fence: Whether a fence that calls no function of the grammar is code too.
-        """
+    def coded(self) -> Reading | None:
+        """Return the action of the one call in fenced code; None without such a call."""
         if "```" not in self.text and "~~~" not in self.text:
-            return self._bare_call() if any_fence else None
+            return None
         found: list[Found] = []
-        for block in blocks(self.text)[: 2 * _MOST_MARKS]:
-            if block.language is None or block.is_output or not block.code.strip():
+        for block in blocks(self.unquoted)[: 2 * _MOST_MARKS]:
+            if block.language is None or block.is_output:
                 continue
             if found and block.start >= invented_turn(self.shape, found[0].end):
                 break
-            read: Action | ActionError
             try:
                 calls = calls_in_code(block.code, self.grammar)
-                read = action_of(calls[0], self.grammar) if calls else NoAction("the code calls no function")
             except ActionError as error:
-                read = error
-            if any_fence or not isinstance(read, NoAction):
-                found.append(Found(read, block.start, block.end))
-        return _one(found, "code") or (self._bare_call() if any_fence else None)
-
-    def _bare_call(self) -> Reading | None:
-        """Return the action of a reply that is one call in Python; None for any other."""
-        text = self.text.strip()
-        called = single_call(text, self.grammar) if "(" in text or "（" in text else None
-        if called is None:
-            return None
-        if isinstance(called, ActionError):
-            raise called
-        start = self.text.index(text)
-        return Reading(called, "code", start, start + len(text))
+                found.append(Found(error, block.start, block.end))
+            else:
+                found += [Found(action_of(call, self.grammar), block.start, block.end) for call in calls]
+        return _one(found, "code")
 
     def one_of(self, marks: Iterable[Marked], kind: str) -> Reading | None:
         """Return the one action of several marks; None where all of them are empty.
@@ -166,21 +179,19 @@ class Reply:
         Raises:
             ActionError: None of them is read, or several different ones are.
         """
-        found: list[Found] = []
+        found: dict[str, Found] = {}
         limit = len(self.text)
-        for number, mark in enumerate(marks):
-            if mark.mark >= limit:
+        for mark in marks:
+            if mark.mark >= limit or len(found) >= _MOST_MARKS:
                 break
-            if number >= _MOST_MARKS:
-                raise ManyActions(f"the reply has more than {_MOST_MARKS} marks of an action")
             read = read_all if mark.closed else read_from
             inside = mark.found or read(self, mark.start, mark.end)
             if inside is None:
                 continue
             if not found:
                 limit = invented_turn(self.shape, inside.end)
-            found.append(inside)
-        return _one(found, kind)
+            found.setdefault(self.text[inside.start : inside.end], inside)
+        return _one(list(found.values()), kind)
 
 
 def _one(found: list[Found], kind: str) -> Reading | None:
@@ -212,15 +223,27 @@ def _check_one(actions: list[Action | ActionError]) -> None:
 
 _KINDS: tuple[tuple[str, Callable[[Reply], Reading | None]], ...] = (
     ("call", Reply.called),
-    ("code", lambda reply: reply.coded(any_fence=False)),
+    ("code", Reply.coded),
     ("tags", Reply.tagged),
     ("label", Reply.labelled),
     ("environment", Reply.of_environment),
 )
 
 
+def other_mark(reply: Reply, own: str) -> Reading | None:
+    """Return the action of the first kind of mark that is present, but for the format's own kind.
+
+    Raises:
+        ActionError: Marks of that kind hold more than one action, or none that the grammar reads.
+    """
+    for kind, read in _KINDS:
+        if kind != own and (found := read(reply)) is not None:
+            return found
+    return None
+
+
 def action_in(reply: Reply, own: str, looked_for: str) -> Reading:
-    """Return the action of a reply without a mark of its format: that of the first kind that is present.
+    """Return the action of a reply without a mark of its format.
 
     Args:
         reply: The reply.
@@ -230,10 +253,7 @@ def action_in(reply: Reply, own: str, looked_for: str) -> Reading:
     Raises:
         ActionError: There is none, or more than one, or the grammar does not read it.
     """
-    for kind, read in _KINDS:
-        if kind != own and (found := read(reply)) is not None:
-            return found
-    whole = reply.whole()
-    if whole is None:
+    found = other_mark(reply, own) or reply.whole()
+    if found is None:
         raise reply.nothing(looked_for)
-    return whole
+    return found

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.formats._action_text import read_from
 from agentgym_gym.formats._labels import labels
-from agentgym_gym.formats._reply import Marked, Reply, action_in
+from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
 from agentgym_gym.formats.base import Format, Reading
 
 __all__ = ["ADaPT"]
@@ -22,7 +21,6 @@ _THINK = re.compile(
 )
 _THINK_LINE = re.compile(r"^[ \t>]{0,8}think(?:ing)?[ \t]?:(.*)$", re.IGNORECASE | re.MULTILINE)
 _OPENINGS = frozenset("`~{[<")  # of a fence, an object or a tag
-_MOST_LINES = 300
 _LONGEST_HEAD = 80  # characters of a line in which the first words of an action are looked for
 
 
@@ -44,32 +42,36 @@ class ADaPT(Format):
 
     def _read(self, reply: str, grammar: Grammar) -> Reading:
         read = Reply(reply, grammar)
-        thoughts: list[str] = []
+        thoughts: list[tuple[int, int]] = []
         found = read.one_of(_commands(read, thoughts), "command")
         if found is None and thoughts:
-            found = read.labelled() or read.tagged() or Reading(Thought("\n".join(thoughts)), "command")
+            thought = "\n".join(read.piece(*span) for span in thoughts)
+            for span in thoughts:
+                read.hide(*span)
+            found = other_mark(read, "command") or Reading(Thought(thought), "command")
         return found or action_in(read, "command", "line that begins with `> `")
 
     def _thought_in(self, reply: str) -> str:
         return "\n".join(line.strip() for line in _THINK_LINE.findall(reply))
 
 
-def _commands(reply: Reply, thoughts: list[str]) -> Iterator[Marked]:
+def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]:
     """Yield the lines of a reply that are marked as an action, and note the thoughts."""
     text, shape, behind = reply.text, reply.shape, 0
-    for line in islice(_LINE.finditer(shape), _MOST_LINES):
+    for line in _LINE.finditer(shape):
         if line.start() < behind:
             continue  # it goes on with what a line before began
         start, end = line.end(), _end_of_line(text, line.end())
         if think := _THINK.match(shape, start):
-            thoughts.append(text[think.end() : end].strip())
+            thoughts.append((think.end(), end))
             continue
         if label := labels(shape[start:end]):
             start += label[0].end
         if not reply.has_input and reply.grammar.style.lines and shape[start : start + 1] not in _OPENINGS:
             yield Marked(line.start(), start, end, None)
             continue
-        part, places = _unquoted(text[start : _end_of_paragraph(reply, start, end)])
+        part = text[start : _end_of_paragraph(reply, start, end)]
+        part, places = _unquoted(part) if _LINE.match(text, end + 1) else (part, int)
         found = read_from(Reply(part, reply.grammar), 0, len(part))
         if found is not None:
             found = found._replace(start=start + places(found.start), end=start + places(found.end))
@@ -85,18 +87,16 @@ def _end_of_line(text: str, start: int) -> int:
 def _end_of_paragraph(reply: Reply, start: int, end: int) -> int:
     """Return where the text that begins on a marked line ends at the latest.
 
-    A statement without a fence goes on over the marked lines below it, up to a thought or another action.
+    A statement without a fence goes on up to a marked line that is a thought or begins another action.
     """
     text, style = reply.text, reply.grammar.style
-    if style.mark is None or style.fence is None or style.lines or text[start : start + 1] in _OPENINGS:
+    if style.fence is None or style.lines or text[start : start + 1] in _OPENINGS:
         return len(text)
-    while line := _LINE.match(text, end + 1):
-        if _THINK.match(text, line.end()) or reply.grammar.begins(
-            text[line.end() : line.end() + _LONGEST_HEAD]
-        ):
-            break
-        end = _end_of_line(text, line.end())
-    return end
+    for line in _LINE.finditer(text, end):
+        head = text[line.end() : line.end() + _LONGEST_HEAD]
+        if _THINK.match(text, line.end()) or reply.grammar.begins(head):
+            return line.start()
+    return len(text)
 
 
 def _unquoted(text: str) -> tuple[str, Callable[[int], int]]:

@@ -39,7 +39,7 @@ class CodeAsAction(Format):
 
     def _read(self, reply: str, grammar: Grammar) -> Reading:
         read = Reply(reply, grammar)
-        return read.coded(any_fence=True) or action_in(read, "code", "code block with one call")
+        return read.coded() or action_in(read, "code", "code block with one call")
 
     def _thought_in(self, reply: str) -> str:
         fence = _FENCE.search(reply)
