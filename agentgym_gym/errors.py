@@ -46,7 +46,7 @@ one with an ``AgentFault``, which agents raise: the model was never asked, or wa
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium.error
 
@@ -60,6 +60,7 @@ __all__ = [
     "BadCompletion",
     "BadOption",
     "BadReply",
+    "ClientAnswer",
     "ConnectionLost",
     "EnvironmentFailed",
     "Fault",
@@ -142,8 +143,29 @@ class BadOption(SetupError, ValueError):
     """An argument has a value outside its documented range."""
 
 
+class ClientAnswer(NamedTuple):
+    """What AgentGym returns for a reply where this library sends nothing.
+
+    Attributes:
+        text: The observation, or its beginning.
+        repeats_page: Whether the last page follows the text.
+        keeps_score: Whether the reported score stays; otherwise it is 0.
+    """
+
+    text: str
+    repeats_page: bool = False
+    keeps_score: bool = False
+
+
 class ActionError(AgentGymError, ValueError):
-    """The agent's reply holds no action that can be sent."""
+    """The agent's reply holds no action that can be sent.
+
+    Attributes:
+        answer: What AgentGym returns for the reply; with ``parser="agentgym"``, None for an error that only
+            this library raises.
+    """
+
+    answer: ClientAnswer | None = None
 
 
 class NoAction(ActionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentgym_gym.actions import Action, Grammar, Verbatim
-from agentgym_gym.formats.base import Format, ParsedReply
+from agentgym_gym.formats.base import Format, ParsedReply, Reading
 
 __all__ = ["AgentGymFormat"]
 
@@ -15,7 +15,9 @@ class AgentGymFormat(Format):
 
     Args:
         inner: The format that writes the instructions.
-        reader: AgentGym's rule for the environment: takes a reply and returns the action it would send.
+        reader: AgentGym's rule for the environment: takes a reply and returns the text that its client
+            sends. Where the client sends nothing, the rule raises an ``ActionError`` with the client's
+            ``answer``.
     """
 
     name = "agentgym"
@@ -38,6 +40,10 @@ class AgentGymFormat(Format):
         """Return the reply by which a model would give an action."""
         return self.inner.render(action, thought)
 
+    def read(self, reply: str, grammar: Grammar) -> Reading:
+        """Return the text that AgentGym's client sends, known to the grammar or not, without its place."""
+        return Reading(Verbatim(self.reader(reply)))
+
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Return the words AgentGym's client would send, known to the grammar or not."""
-        return Verbatim(self.reader(reply))
+        """Return the text that AgentGym's client sends."""
+        return self.read(reply, grammar).action
