@@ -215,7 +215,8 @@ QUIRKS = """\
 - The five tool servers (Weather, Movie, Academia, Sheet, TODOList) cannot be told apart by what they say of \
 themselves: mind which URL is whose.
 - AgentGym's server runs the text behind `Action Input:` as Python. Actions are sent as plain values of this \
-library's own writing, and `parser="agentgym"` refuses all others; do not expose the server to anyone else.
+library's own writing. With `parser="agentgym"` any other value is not sent: it is answered as one that the \
+server cannot run. Do not expose the server to anyone else.
 - Any text with the word "finish" in it ends the episode. In the arguments of other actions it is written so \
 that the server does not see it.
 - The types of an answer count: 105 is not "105". An answer with the word "Invalid" in it is never scored.
