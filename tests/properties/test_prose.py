@@ -25,8 +25,10 @@ from every_format import (
 )
 from unmarked import SENTENCES, holds_mark
 
-FULL = settings.default.max_examples >= 25  # HYPOTHESIS_PROFILE=full; a plain run takes each seventh line
-_STEP = 1 if FULL else 7
+FULL = (
+    settings.default.max_examples >= 25
+)  # HYPOTHESIS_PROFILE=full; else a line for each environment in turn
+_STEP = 1 if FULL else len(ENVIRONMENTS)
 
 # ------------------------------------------------------------------------------------------------ the filter
 
@@ -43,7 +45,15 @@ def test_the_sentences_hold_no_mark():
         *("Action:", "Action: go", "**Action:** go", "## Action", "## Next action", "My final action is: go"),
         *("Action 2: go", "Action → go", "Action = go", "[Action] go", "I go. Action: go", "Action - go"),
         *("动作：走", "行动: 走", "Aktion: geh", "Azione: vai", "Действие: иди", "<b>Action</b>: go"),
-        *("Action Input: 1", "<action>", "</action>", "<ACTION>", "< action >", "<tool_call>", "<function=go>"),
+        *(
+            "Action Input: 1",
+            "<action>",
+            "</action>",
+            "<ACTION>",
+            "< action >",
+            "<tool_call>",
+            "<function=go>",
+        ),
         *("```", "```python", "~~~", '{"name": "go"}', "[TOOL_CALLS]", "go(1)", "functions.go:0", "> go"),
         *("  > go", "- > go", "＞ go", "<think>", "</think>", "<thinking>", "[THINK]", "<|channel|>analysis"),
         *("<|im_end|>", "</s>", "Observation: a door", "**Observation**: a door", "User: go on", "### User"),
@@ -113,14 +123,18 @@ def check_around(environment, action_format, lines):
 
 @each_pair_and_native
 def test_ordinary_sentences_change_nothing(environment, action_format):
-    check_around(environment, action_format, _words(SENTENCES)[ENVIRONMENTS.index(environment) % _STEP :: _STEP])
+    check_around(
+        environment, action_format, _words(SENTENCES)[ENVIRONMENTS.index(environment) % _STEP :: _STEP]
+    )
 
 
 @each_pair_and_native
 def test_the_words_of_the_environment_change_nothing(environment, action_format):
     lines = [text for text in environment_texts.sentences(environment.name) if not holds_mark(text)]
     formats = [*FORMATS, "tool_calls"]
-    check_around(environment, action_format, _words(lines)[formats.index(action_format.name) % _STEP :: _STEP])
+    check_around(
+        environment, action_format, _words(lines)[formats.index(action_format.name) % _STEP :: _STEP]
+    )
 
 
 def _words(lines):
@@ -136,10 +150,77 @@ def test_punctuation_changes_nothing(environment, action_format):
 
 
 _PIECES = (
-    *("<", ">", "`", "``", "[", "]", "(", ")", '"', "'", "“", "*", "**", "#", "-", "~", "|", "\\", "}", "$", "&"),
-    *(":", "：", ".", "。", "?", "!", ",", ";", "=", "/", "…", "\n", "\n\n", "\r\n", "\t", " ", "\u2028", "\x0b"),
-    *("action", "Action", "The next action", "Thought: ", "thought", "call", "tool", "final", "answer", "json"),
-    *("python", "sql", "SELECT 1", "I", "not", "would", "1.", "2)", "🙂", "我", "é", "\ufeff", "\u200b", "\ud800"),
+    *(
+        "<",
+        ">",
+        "`",
+        "``",
+        "[",
+        "]",
+        "(",
+        ")",
+        '"',
+        "'",
+        "“",
+        "*",
+        "**",
+        "#",
+        "-",
+        "~",
+        "|",
+        "\\",
+        "}",
+        "$",
+        "&",
+    ),
+    *(
+        ":",
+        "：",
+        ".",
+        "。",
+        "?",
+        "!",
+        ",",
+        ";",
+        "=",
+        "/",
+        "…",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\t",
+        " ",
+        "\u2028",
+        "\x0b",
+    ),
+    *(
+        "action",
+        "Action",
+        "The next action",
+        "Thought: ",
+        "thought",
+        "call",
+        "tool",
+        "final",
+        "answer",
+        "json",
+    ),
+    *(
+        "python",
+        "sql",
+        "SELECT 1",
+        "I",
+        "not",
+        "would",
+        "1.",
+        "2)",
+        "🙂",
+        "我",
+        "é",
+        "\ufeff",
+        "\u200b",
+        "\ud800",
+    ),
 )
 
 

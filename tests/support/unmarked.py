@@ -33,7 +33,20 @@ _TAGS = (
     *("action", "tool", "function", "call", "invoke", "param", "arg", "name", "value", "json", "code"),
     *("think", "thought", "reason", "reflect", "scratchpad", "analysis", "channel", "seed", "plan"),
     *("search", "answer", "information", "observation", "result", "response", "output", "input"),
-    *("user", "human", "assistant", "system", "bot", "model", "turn", "message", "start", "end", "eos", "bos"),
+    *(
+        "user",
+        "human",
+        "assistant",
+        "system",
+        "bot",
+        "model",
+        "turn",
+        "message",
+        "start",
+        "end",
+        "eos",
+        "bos",
+    ),
     *("s>", "|", "｜", "!", "execute", "python", "command", "step", "act>", "act ", "obs", "multi", "final"),
 )
 _ELSEWHERE = (
@@ -42,7 +55,17 @@ _ELSEWHERE = (
     *("functions.", "toolcall", "functioncall", "function=", "to=", "call:", "tool:", "withinput"),
 )
 _TURNS = (
-    *("observation", "obs", "result", "results", "output", "response", "feedback", "toolresult", "tooloutput"),
+    *(
+        "observation",
+        "obs",
+        "result",
+        "results",
+        "output",
+        "response",
+        "feedback",
+        "toolresult",
+        "tooloutput",
+    ),
     *("user", "human", "assistant", "system", "tool", "ai", "bot", "model", "environment", "env", "reply"),
     *("toolresponse", "functionresult", "functionresponse", "server", "role", "ipython", "developer"),
     *("观察", "观测", "观察结果", "觀察", "观测结果", "结果", "用户", "用戶", "观測", "観察", "観測", "結果"),
@@ -51,7 +74,18 @@ _TURNS = (
     *("risultato", "utente", "observatie", "observatie", "resultaat", "gebruiker", "observation"),
     *("résultat", "utilisateur", "наблюдение", "результат", "пользователь", "obserwacja", "wynik"),
     *("użytkownik", "pozorování", "gözlem", "sonuç", "kullanıcı", "quansát", "kếtquả", "pengamatan"),
-    *("observasi", "hasil", "ملاحظة", "الملاحظة", "مراقبة", "נתון", "תצפית", "अवलोकन", "การสังเกต", "παρατήρηση"),
+    *(
+        "observasi",
+        "hasil",
+        "ملاحظة",
+        "الملاحظة",
+        "مراقبة",
+        "נתון",
+        "תצפית",
+        "अवलोकन",
+        "การสังเกต",
+        "παρατήρηση",
+    ),
 )
 _QUOTES = (">", "&gt;", "»", "›", "❯", "≫")
 _ENDS = ("", "s", "is", "sis", "are", "sare", "n", "]", ")")
