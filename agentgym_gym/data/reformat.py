@@ -14,12 +14,12 @@ from agentgym_gym.data.rl import own_prompt
 from agentgym_gym.data.trajectories import Message, Trajectory, as_system
 from agentgym_gym.errors import ActionError, BadOption
 from agentgym_gym.formats import Bare, ToolCalls, get_format
-from agentgym_gym.formats.text_formats import ReActOnOneLine
-from agentgym_gym.formats.thoughts import same_thought, thought_of
+from agentgym_gym.formats.react import ReActOnOneLine
 
 if TYPE_CHECKING:
     from agentgym_gym._options import FormatName
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.formats import ParsedReply
 
 __all__ = ["Reformatted", "SourceFormat", "Unparsed", "reformat"]
 
@@ -152,35 +152,38 @@ class _Reading:
             if target.name != self._format.name:
                 raise _NotWritten("OnlyThought")
             return said.content  # as the format has it
-        thought = thought_of(self._format, said.content, action)
+        thought = self._format.thought_of(said.content, action)
         try:
             written = target.render(action, thought)
             same = target.parse(written, self._grammar) == action
         except (BadOption, ActionError):
             same = False
         if not same or not (
-            isinstance(target, Bare) or same_thought(thought_of(target, written, action), thought)
+            isinstance(target, Bare) or target.thought_of(written, action).split() == thought.split()
         ):
             raise _NotWritten("ThoughtNotKept")
         return written
 
     def _action(self, said: Message) -> Action | Thought:
+        read = self._read(said)
+        if not isinstance(read, Action | Thought):
+            raise _NotWritten("UnknownAction")  # a format of the user's own may read what no grammar knows
+        return read
+
+    def _read(self, said: Message) -> ParsedReply:
         calls = said.extra.get(_OF_A_CALL)
         if isinstance(self._format, ToolCalls) and isinstance(calls, list) and calls:
             made = [each if isinstance(each, Mapping) else {} for each in calls]
             return called_action(
                 [ToolCall(str(each.get("name", "")), each.get("arguments") or {}) for each in made],
                 self._grammar,
-            )
+            ).action
         if self._agentgym is not None:
             words = self._agentgym(said.content)
             # The servers of the tools are sent the whole reply, and read it by themselves.
             if words != said.content or self._grammar.knows(words):
                 return self._grammar.parse(words)
-        read = self._format.parse(said.content, self._grammar)
-        if not isinstance(read, Action | Thought):
-            raise _NotWritten("UnknownAction")  # a format of the user's own may read what no grammar knows
-        return read
+        return self._format.parse(said.content, self._grammar)
 
 
 @cache
