@@ -333,7 +333,9 @@ class Episode:
     def _advice(self, error: ActionError, reply: Given) -> str:
         called = isinstance(reply, tuple)
         written, form = (get_format("tool_calls"), "call") if called else (self.action_format, "reply")
-        return f"Your {form} was not carried out: {error.with_form(written.example(self.environment.grammar))}"
+        return (
+            f"Your {form} was not carried out: {error.with_form(written.example(self.environment.grammar))}"
+        )
 
     def _as_agentgym(self, answer: ClientAnswer, lease: Lease) -> str:
         """Return what AgentGym's client shows for a reply that it does not send, and take over its score."""

@@ -34,6 +34,7 @@ _LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\n", re.ASCII)
 _LANGUAGE_WORD = re.compile(
     r"(?:python3?|py|json|text|plaintext|bash|sh|tool_code|sql(?:ite3?)?)[ \t]+", re.IGNORECASE
 )
+_EMPHASIS = " \t*_"
 _NOTHING = ("", "none", "None", "null", None)
 _CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|[ \t]*[–—]")
 
@@ -92,7 +93,7 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
     text = reply.text
     end = text.find("\n", start)
     end = len(text) if end < 0 else end
-    if text[start:end].isspace() or start == end:
+    if not text[start:end].strip(_EMPHASIS):
         begin = end
         while begin < limit and text[begin].isspace():
             begin += 1
