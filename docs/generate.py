@@ -19,7 +19,7 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
 DOCS = Path(__file__).resolve().parent
 COMMANDS = (
-    *("", "envs", "doctor", "leases", "serve", "play", "eval", "compare", "rescore", "validate"),
+    *("", "envs", "doctor", "leases", "serve", "play", "parse", "eval", "compare", "rescore", "validate"),
     *(
         "report",
         "export",

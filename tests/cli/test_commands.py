@@ -60,6 +60,7 @@ def agentgym(*arguments, **options):
         ["leases"],
         ["serve"],
         ["play"],
+        ["parse"],
         ["eval"],
         ["verl"],
         ["verl", "init"],
