@@ -25,7 +25,7 @@ from agentgym_gym._tool_calls import given
 from agentgym_gym.actions import Thought
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats import AgentGymFormat, ReAct, get_format
-from agentgym_gym.formats.text_formats import ReActOnOneLine
+from agentgym_gym.formats.react import ReActOnOneLine
 from agentgym_gym.spaces import ReplySpace, TextSpace
 
 if TYPE_CHECKING:

@@ -49,75 +49,49 @@ __all__ = [
 MAX_ACTION_CHARS = 16_384
 """Longest text read as one action. A reply may be longer; its action may not."""
 
-_SHORT = 40  # characters of an action that begins with no word of its own
-
 
 @dataclass(frozen=True)
 class Style:
     """How the actions of one environment are written in a reply.
 
     Attributes:
-        lines: Whether an action is one line. If not, a whole block of text is one action, unless ``pieces``
-            says otherwise.
+        lines: Whether an action is one line. If not, :meth:`end` returns where it ends.
         verbatim: Whether the white space inside an action matters. If not, a run of it counts as one blank.
         fence: The language named on the code fence that an action is written in; "" for a fence without a
             language, None for no fence. The parser reads an action with or without a fence.
-        pieces: Pattern of an action within a block of text, where it can be told from what surrounds it. It
-            must match in linear time.
+        mark: Pattern of an action with the fence or the tags that mark it, so that a reply needs no
+            ``Action:`` before it; None where the actions have no such mark. It must match in linear time.
         beside_label: Whether AgentGym's own parser finds an action only on the line of its ``Action:``.
-        marked: Whether such a piece can only be an action, so that a reply needs no ``Action:`` before it.
         opening: Pattern of an action up to its first word, which is the group ``name``.
     """
 
     lines: bool = True
     verbatim: bool = False
     fence: str | None = None
-    pieces: re.Pattern[str] | None = None
+    mark: re.Pattern[str] | None = None
     beside_label: bool = False
-    marked: bool = False
     opening: re.Pattern[str] = re.compile(r"(?P<name>\w*)")
 
     def write(self, action: str) -> str:
-        """Return the text of an action as it stands in a reply."""
+        """Return the text of an action as it is written in a reply."""
         if self.fence is None:
             return action
         return f"```{self.fence}\n{action}\n```" if self.fence else f"```{action}```"
 
-    def cut(self, block: str) -> list[str]:
-        """Return the parts of a block of text that may each be an action."""
-        found = [block[start:end] for start, end in self.places(block)]
-        if found or not self.lines:
-            return found or [block]
-        return block.split("\n") if self.verbatim else block.splitlines()
+    def end(self, text: str, start: int, limit: int) -> int:
+        """Return where an action of several lines ends.
 
-    def places(self, block: str) -> list[tuple[int, int]]:
-        """Return where the pieces of a block begin and end that what surrounds them shows to be actions."""
-        return [match.span() for match in self.pieces.finditer(block)] if self.pieces else []
-
-    def alone(self, block: str) -> str:
-        """Return the action in a block without such pieces, without what is said about it."""
-        return block
+        Args:
+            text: The reply.
+            start: Where the action begins.
+            limit: Where it ends at the latest: at the next label, or at the end of the reply.
+        """
+        return limit
 
     def first_word(self, action: str) -> str:
         """Return the first word of an action's text, in lower case; may be empty."""
         found = self.opening.match(action)
         return found["name"].lower() if found else ""
-
-    def shows_in(self, block: str) -> bool:
-        """Return whether a block of text holds a piece that can only be an action."""
-        return self.marked and self.pieces is not None and self.pieces.search(block) is not None
-
-
-# What shows where something is to be filled in, between brackets or tags: "<keywords>", "...", "query here".
-_SLOT = (
-    r"(?:search )?(?:query|keywords?|terms?|text|content|item|answer|words?|value|name|option|number|id|url"
-    r"|element|input|action)"
-)
-_PLACEHOLDER = re.compile(
-    rf"[\[>]\s*(?:\.{{2,}}|…|<[^<>]{{1,40}}>|your {_SLOT}"
-    rf"|(?:(?:insert|put|enter|type|write) )?(?:your |the )?{_SLOT}s? here)\s*(?:\]|</)",
-    re.IGNORECASE,
-)
 
 
 class Action(TemplateText):
@@ -130,11 +104,6 @@ class Action(TemplateText):
 
     style: ClassVar[Style] = Style()
     aliases: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.style.verbatim and _PLACEHOLDER.search(text := str(self)):
-            raise BadArguments(f"{shown(text)} only shows where something is to be filled in")
 
     @classmethod
     def name(cls) -> str:
@@ -264,10 +233,9 @@ class Grammar:
         # What most of the words at the beginning agree with is what was meant.
         raise problems[max(problems, key=lambda action: len(action.head()))]
 
-    def may_begin(self, text: str) -> bool:
-        """Return whether an action begins with the first word of a text, or may be any short text."""
-        opening = self.style.first_word(text)
-        return opening in self._by_opening or (bool(self._of_any) and len(text) <= _SHORT)
+    def begins(self, text: str) -> bool:
+        """Return whether a text begins as an action does."""
+        return any(action.begins(text) for action in self.actions)
 
     def knows(self, text: str) -> bool:
         """Return whether :meth:`parse` reads an action from the text."""

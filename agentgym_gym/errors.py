@@ -45,10 +45,14 @@ one with an ``AgentFault``, which agents raise: the model was never asked, or wa
 
 from __future__ import annotations
 
+import copy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium.error
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "AccessDenied",
@@ -144,6 +148,16 @@ class BadOption(SetupError, ValueError):
 
 class ActionError(AgentGymError, ValueError):
     """The agent's reply holds no action that can be sent."""
+
+    def with_form(self, example: str) -> Self:
+        """Return the error with an example of the form to use at the end of its message.
+
+        Args:
+            example: A reply that can be read.
+        """
+        error = copy.copy(self)
+        error.args = (f"{self}.\nWrite it like this:\n\n{example}",)
+        return error
 
 
 class NoAction(ActionError):

@@ -14,8 +14,7 @@ from agentgym_gym.data.rl import own_prompt
 from agentgym_gym.data.trajectories import Message, Trajectory, as_system
 from agentgym_gym.errors import ActionError, BadOption
 from agentgym_gym.formats import Bare, ToolCalls, get_format
-from agentgym_gym.formats.text_formats import ReActOnOneLine
-from agentgym_gym.formats.thoughts import same_thought, thought_of
+from agentgym_gym.formats.react import ReActOnOneLine
 
 if TYPE_CHECKING:
     from agentgym_gym._options import FormatName
@@ -152,14 +151,14 @@ class _Reading:
             if target.name != self._format.name:
                 raise _NotWritten("OnlyThought")
             return said.content  # as the format has it
-        thought = thought_of(self._format, said.content, action)
+        thought = self._format.thought_of(said.content, action)
         try:
             written = target.render(action, thought)
             same = target.parse(written, self._grammar) == action
         except (BadOption, ActionError):
             same = False
         if not same or not (
-            isinstance(target, Bare) or same_thought(thought_of(target, written, action), thought)
+            isinstance(target, Bare) or target.thought_of(written, action).split() == thought.split()
         ):
             raise _NotWritten("ThoughtNotKept")
         return written

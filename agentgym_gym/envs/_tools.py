@@ -20,7 +20,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.envs._json_arguments import Value, literal
-from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, ManyActions
+from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
@@ -39,29 +39,33 @@ __all__ = [
     "launch_of",
 ]
 
-_WRAPPING = r"[ \t>*`\"'\[(-]*(?:action[ \t]*[:：][ \t*]*)?"
-_BEGINNING = rf"{_WRAPPING}\w+[ \t]+with[ \t]+action[ \t]+input\b"
-# A line before an action belongs to it if it is an unfinished sentence that speaks of what is not done.
-_UNDONE = (
-    r"(?:not|never|cannot|\w+n['’]t|could|would|might|may|if|instead|without|avoid|example|later|before|after|when"
-    r"|unless|until|once|suppose|perhaps|maybe|either|shall|should)"
-)
-_ASIDE = rf"(?=[^\n]*[^\s.!?。！？\n][ \t]*\n+{_BEGINNING})(?!{_BEGINNING})(?=[^\n]*\b{_UNDONE}\b)[^\n]*\n+"
-_PIECES = re.compile(
-    rf"^(?:{_ASIDE})?{_BEGINNING}.*(?:\n(?!{_BEGINNING}).*)*\n?", re.IGNORECASE | re.MULTILINE
-)
 _HEAD = re.compile(
     r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
     r"(?:[\s*`]*(?:with\s+)?(?:(?:action|tool|function)[\s_]+)?(?:input|arguments|args|parameters)\b|[\s*`]+with\b)?"
     r"(?:[\s*`:：]|(?<=```)(?:json|python|py)\b)*",
     re.IGNORECASE,
 )
-_ANOTHER = re.compile(r"\bwith\s+action\s+input\s*[:：]", re.IGNORECASE)
 _NOTHING = re.compile(r"(?:\(\s*\)|\{\s*\}|none)?[\s.*`\"'\])]*", re.IGNORECASE)
-# Behind the object, words that go on with its sentence and so may take the action back. A purpose does not.
-_RUNS_ON = re.compile(r"[\s`*\"')\],;—–-]*(?!(?:to|because|since|so|in order|now|as asked)\b)[a-z?]")
+_MARKUP = " \t\n`*_\"')].;"  # around an action
+_BRACES = frozenset("{｛")
 _SHORT = 100  # characters: ten arguments of so many are short, were each written as ``\\U0001f600``
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@dataclass(frozen=True)
+class _ToolStyle(Style):
+    """An action ends with the bracket of its arguments, or with its line where it has none."""
+
+    def end(self, text: str, start: int, limit: int) -> int:
+        """Return where the object of arguments or the line ends."""
+        head = _HEAD.match(text, start, limit)
+        if head is not None and text[head.end() : head.end() + 1] in _BRACES:
+            try:
+                return decode(text, head.end())[1]
+            except NotJson:
+                return limit
+        line = text.find("\n", start, limit)
+        return limit if line < 0 else line
 
 
 class Tool(Action):
@@ -74,9 +78,7 @@ class Tool(Action):
         function: The function's name; by default that of the class, with underscores.
     """
 
-    style: ClassVar[Style] = Style(
-        lines=False, verbatim=True, beside_label=True, pieces=_PIECES, opening=_HEAD
-    )
+    style: ClassVar[Style] = _ToolStyle(lines=False, verbatim=True, beside_label=True, opening=_HEAD)
     function: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
@@ -126,16 +128,13 @@ class Tool(Action):
     def parse(cls, text: str) -> Self:
         """Read the call from text; the object may be JSON or a Python literal, and is never run.
 
-        Text after the object is ignored.
-
         Raises:
-            ManyActions: Another action follows it.
             BadArguments: The text does not fit, or a field does not allow what it says.
         """
         head = _HEAD.match(text)
         if head is None or head["name"].lower() != cls.function.lower():
             raise cls._unfit(text)
-        if text[head.end() : head.end() + 1] not in {"{", "｛"}:
+        if text[head.end() : head.end() + 1] not in _BRACES:
             if any(f.required for f in fields_of(cls)) or not _NOTHING.fullmatch(text, head.end()):
                 raise cls._unfit(text)
             return cls()
@@ -145,10 +144,8 @@ class Tool(Action):
             raise BadArguments(
                 f"the Action Input is not a JSON object ({error}): {shown(text[head.end() :])}"
             ) from None
-        if _ANOTHER.search(text, end):
-            raise ManyActions("there is more than one action in the reply")
-        if _RUNS_ON.match(text, end):
-            raise BadArguments(f"the action is part of a sentence: {shown(text[end:].strip())} follows it")
+        if rest := text[end:].strip(_MARKUP):
+            raise BadArguments(f"{cls.function}: the Action Input ends before {shown(rest)}")
         return cls.from_json(found)
 
     @classmethod

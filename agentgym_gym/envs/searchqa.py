@@ -25,7 +25,7 @@ __all__ = ["SEARCHQA", "Answer", "Search", "SearchQAWire", "Words"]
 
 # A pair of tags with none between them. Where generation stops at the closing tag, an engine leaves that out
 # of the reply; a tag that opens a line and is never closed is read, if nothing but that line follows.
-_PIECES = re.compile(
+_TAGS = re.compile(
     r"<(?:search|answer)>[^<]*(?:<(?!/?(?:search|answer)>)[^<]*)*</(?:search|answer)>"
     r"|^[ \t]*<(?:search|answer)>[^<\n]*\n?\Z",
     re.IGNORECASE | re.ASCII | re.MULTILINE,
@@ -55,8 +55,19 @@ class Words(Text):
             raise BadArguments(f"{mark[0] if mark else '**'!r} cannot stand in {self.describe()}")
 
 
+@dataclass(frozen=True)
+class _TagStyle(Style):
+    """Between tags; an action ends with its closing tag, or with its line where it has none."""
+
+    def end(self, text: str, start: int, limit: int) -> int:
+        """Return where the tags or the line end."""
+        tags = _TAGS.match(text, start, limit)
+        line = text.find("\n", start, limit)
+        return tags.end() if tags else limit if line < 0 else line
+
+
 class _Tagged(Action):
-    style = Style(lines=False, verbatim=True, pieces=_PIECES, marked=True)
+    style = _TagStyle(lines=False, verbatim=True, mark=_TAGS)
 
 
 @dataclass(frozen=True)

@@ -59,16 +59,7 @@ _UNFINISHED = frozenset(
     }
 )
 
-_MOST_LINES = 100  # of a statement without a fence that are looked at for its end
-
-# The beginning of a sentence, which no line of a statement has.
-_PROSE = re.compile(
-    r"(?:\*\*|[#>-] ?)?(?:(?:This|That|These|The|It|I|We|You|Here|There|Note|Explanation|In this|In the"
-    r"|As the|Because"
-    r"|Since|So|My|To (?:get|find|count|answer)|First|Now|If|However|But|Also|Finally|Let|An?|Each|All the"
-    r"|Which)\b"
-    r"|[A-Z][a-z]+(?: [a-z]+){3,}|[A-Za-z][\w' ,-]*[.!?:](?:\s|\Z))"
-)
+_END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z)")
 
 
 def _is_closed(tokens: Iterable[re.Match[str]]) -> bool:
@@ -166,35 +157,12 @@ class Sql(Text):
 
 @dataclass(frozen=True)
 class _SqlStyle(Style):
-    """A statement in a fence, and none beside it."""
+    """A statement in a fence; without one, it ends at an empty line, or at a semicolon that ends a line."""
 
-    _beside: ClassVar[re.Pattern[str]] = re.compile(r"^[ \t]*(?:SELECT|WITH)\b.*(?:\n.+)*", re.MULTILINE)
-
-    def places(self, block: str) -> list[tuple[int, int]]:
-        """Return where fences stand; where there is a fence, a statement outside of it as well."""
-        fences = super().places(block)
-        if fences == [(0, len(block))]:
-            return fences
-        rest = self.pieces.sub(lambda fence: "\n" * len(fence[0]), block) if fences and self.pieces else ""
-        return sorted(fences + [match.span() for match in self._beside.finditer(rest)])
-
-    def alone(self, block: str) -> str:
-        """Return a statement without a fence, up to its end where prose follows.
-
-        It ends behind a semicolon at the end of a line, and before a line of prose.
-        """
-        position = len(block) - len(block.lstrip())
-        lines = block[position:].split("\n")[:_MOST_LINES]
-        end = position
-        for number, line in enumerate(lines):
-            said = line.strip()
-            if number and _PROSE.match(said) and _is_closed(_tokens(block[position:end])):
-                return block[position:end]
-            end += len(line) + (1 if number else 0)
-            if said.endswith(";") and _is_closed(_tokens(block[position:end])):
-                rest = block[end:].strip()
-                return block[position:end] if _PROSE.match(rest) else block
-        return block
+    def end(self, text: str, start: int, limit: int) -> int:
+        """Return where a statement without a fence ends."""
+        found = _END.search(text, start, limit)
+        return limit if found is None else found.start() + (text[found.start()] == ";")
 
 
 @dataclass(frozen=True)
@@ -207,8 +175,7 @@ class Query(Action):
         verbatim=True,
         fence="sql",
         # A fence may open around another, and is closed at the latest by the end.
-        pieces=re.compile(r"```[`\s]*.*?(?:`{3,}|\Z)", re.DOTALL),
-        marked=True,
+        mark=re.compile(r"```[`\s]*.*?(?:`{3,}|\Z)", re.DOTALL),
     )
     sql: Annotated[
         str,

@@ -102,7 +102,7 @@ class _Answer(Text):
 class _Browsing(Action):
     """What all actions share."""
 
-    style = Style(verbatim=True, fence="", pieces=_FENCED, marked=True)
+    style = Style(verbatim=True, fence="", mark=_FENCED)
 
 
 _Element = Annotated[int, Integer(0, 999_999_999), "the number before the element, without its brackets"]

@@ -36,12 +36,7 @@ WORDS = (
 """The words that the server knows, which the rules tell the agent."""
 
 
-# Words of five letters with which models fill their replies. With blanks between their letters they are
-# guesses.
 _ANSWER = frozenset("gyb")  # the letters by which the game answers
-_NO_GUESSES = frozenset(
-    {"guess", "sorry", "maybe", "think", "hmmmm", "great", "thank", "reply", "right", "start"}
-)
 
 
 class _Word(Argument[str]):
@@ -62,9 +57,6 @@ class _Word(Argument[str]):
             ManyActions: There are several of the words that the server knows, and nothing else.
             BadArguments: There is anything else.
         """
-        word = text.strip(" .").lower()
-        if word in _NO_GUESSES:
-            raise BadArguments(f"expected {self.describe()}, got {shown(text)}; a guess has blanks in it")
         letters = self._letters(text)
         if _ANSWER.issuperset(letters):
             raise BadArguments(f"{shown(text)} is how the game answers a guess; guess one of its words")

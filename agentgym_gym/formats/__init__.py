@@ -3,17 +3,21 @@
 The instructions, the example in them and the parser belong to one object and the list of actions comes from
 the grammar, so a prompt cannot teach a form that the parser does not read.
 
-A reply is read in linear time. Nothing that a model wrote is run. The only errors raised are the four kinds
-of :class:`~agentgym_gym.errors.ActionError`.
+A reply is read by its marks, never by its prose, in linear time. Nothing that a model wrote is run. The only
+errors raised are the four kinds of :class:`~agentgym_gym.errors.ActionError`.
 """
 
 from __future__ import annotations
 
 from agentgym_gym.errors import BadOption
+from agentgym_gym.formats.adapt import ADaPT
 from agentgym_gym.formats.agentgym import AgentGymFormat
+from agentgym_gym.formats.bare import Bare
 from agentgym_gym.formats.base import Format, ParsedReply, Reading
-from agentgym_gym.formats.call_formats import CodeAsAction, FunctionCalling
-from agentgym_gym.formats.text_formats import ADaPT, Bare, ReAct, Tags
+from agentgym_gym.formats.code_as_action import CodeAsAction
+from agentgym_gym.formats.function_calling import FunctionCalling
+from agentgym_gym.formats.react import ReAct
+from agentgym_gym.formats.tags import Tags
 from agentgym_gym.formats.tool_calls import ToolCalls
 
 __all__ = [

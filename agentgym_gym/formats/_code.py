@@ -1,4 +1,4 @@
-"""Python that a model wrote, read with :mod:`ast` and never run: the call it plainly makes, if it does."""
+"""Calls in Python, read with :mod:`ast` and never run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 
 from agentgym_gym._json import NotJson, exact_number
 from agentgym_gym._literals import plain_value, statements
-from agentgym_gym.actions import MAX_ACTION_CHARS, Grammar
-from agentgym_gym.errors import BadArguments, ManyActions, NoAction
+from agentgym_gym._text import shown
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._dialects import MODULES
-from agentgym_gym.formats._phrases import REMARK
 
-__all__ = ["Block", "blocks", "calls_in_code"]
+__all__ = ["Block", "action_of", "blocks", "calls_in_code", "single_call"]
 
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
 _BESIDE = re.compile(r"(?:python3?|py|tool_code|tool_call|code|json)\s+", re.IGNORECASE)
 _SESSION = re.compile(r"^[^\S\n]*>>>", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")
-_SHOWN = frozenset(
+_OUTPUTS = frozenset(
     {"output", "outputs", "stdout", "result", "results", "console", "tool_output", "tool_outputs"}
 )
 _TOKEN = re.compile(
@@ -83,18 +83,9 @@ class Block(NamedTuple):
     end: int
 
     @property
-    def is_error(self) -> bool:
-        """Whether it is a fence with the traceback of an error."""
-        return self.language is not None and _TRACEBACK.search(self.code) is not None
-
-    @property
     def is_output(self) -> bool:
-        """Whether the fence says that it holds what a program printed."""
-        return self.language in _SHOWN
-
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        """Return where in the reply a part of the text stands that is outside of a fence."""
-        return self.start + start, self.start + end
+        """Whether it holds what a program printed: by its language, or as the traceback of an error."""
+        return self.language in _OUTPUTS or _TRACEBACK.search(self.code) is not None
 
 
 class CodeCall(NamedTuple):
@@ -102,17 +93,13 @@ class CodeCall(NamedTuple):
 
     Attributes:
         name: The name of the function.
-        args: The values given by position.
-        keywords: The values given by name.
-        start: Where its statement begins in the code.
-        end: Where it ends.
+        args: The values by position.
+        keywords: The values by name.
     """
 
     name: str
     args: list[Any]
     keywords: dict[str, Any]
-    start: int
-    end: int
 
 
 def blocks(text: str) -> list[Block]:
@@ -145,52 +132,74 @@ def _is_inside_a_line(text: str, start: int, fence: re.Match[str]) -> bool:
     return "\n" in text[start : start + _NEAR] and bool(before.strip()) and bool(after.strip())
 
 
-def calls_in_code(code: str, grammar: Grammar, *, fenced: bool) -> list[CodeCall]:
-    """Return the calls that a piece of code makes, each a statement of its own.
-
-    Lines that are not Python are let pass, unless they name a call in a fence.
+def calls_in_code(
+    code: str, grammar: Grammar, *, prose: bool = True, several: bool = False
+) -> list[CodeCall]:
+    """Return the calls of a piece of code, each a statement of its own.
 
     Args:
         code: The code.
         grammar: The actions it may name.
-        fenced: Whether it stands in a fence, and so has no prose.
+        prose: Whether a line that is not Python, and calls no function of the grammar, is passed over.
+        several: Whether there may be more than one call.
 
     Raises:
-        ManyActions: A call depends on something, or more is done than one call.
-        NoAction: A call stands in a line that is not Python.
-        UnknownAction: Another function is called.
-        BadArguments: An argument is not a plain value.
+        ManyActions: There is more than one call, or it is inside other code.
+        NoAction: A line is not Python where prose is not allowed.
+        BadArguments: A line that holds a call is not Python, or an argument is not a plain value.
     """
-    if ">>>" in code and _SESSION.search(code):  # with what was printed
+    if ">>>" in code and _SESSION.search(code):  # a console, with its output
         code = "\n".join(line[found.end() :] for line in code.split("\n") if (found := _PROMPT.match(line)))
     calls: list[CodeCall] = []
     values: dict[str, ast.expr] = {}
     budget = _MOST
-    worth = -1  # the next place that makes a line worth reading: looked for once, not in each line
+    worth = -1  # the next place that makes a line worth reading: one search for many lines
     for start, end in _statements(code):
         worth = worth if worth >= start else _next(_WORTH_READING, code, start)
-        if worth >= end and not _CONTROL.match(code, start, end):
+        if worth >= end and prose and not _CONTROL.match(code, start, end):
             continue
-        text, begin = _without_label(code, start, end)
+        text = code[start:end].rstrip()
+        text = _without_label(text) if prose else text
         budget -= 1
         if budget < 0 or len(text) > MAX_ACTION_CHARS:
             raise BadArguments("the code is too long to be read")
         parsed = _parsed(text)
         if parsed is None:
-            _check_prose(text, grammar, fenced=fenced)
+            _check_prose(text, grammar, prose=prose)
             continue
         for node in parsed:
-            call = _call_of(node)
-            if call is None:
+            found = _calls_of(node)
+            if not found:
                 _check_aside(node, text, grammar, values)
-                continue
-            behind = text.encode("utf-8", "replace").split(b"\n")[-1][node.end_col_offset or 0 :]
-            if REMARK.match(behind.decode("utf-8", "replace")):
-                raise NoAction("a remark behind the call says that it is not to be carried out")
-            calls.append(_read(call, text, values, begin, end))
-        if len(calls) > 1:
-            raise ManyActions("there is more than one statement in the code")
+            calls += [_read(call, text, values) for call in found]
+        if len(calls) > 1 and not several:
+            raise ManyActions(f"the code has more than one call: {calls[0].name} and {calls[1].name}")
     return calls
+
+
+def single_call(code: str, grammar: Grammar) -> Action | ActionError | None:
+    """Return the action of text that is one call and nothing else; None for other text."""
+    try:
+        calls = calls_in_code(code, grammar, prose=False)
+    except BadArguments as error:
+        return error
+    except ActionError:
+        return None
+    return action_of(calls[0], grammar) if calls else None
+
+
+def action_of(call: CodeCall, grammar: Grammar) -> Action | ActionError:
+    """Return the action that a call stands for, or why it stands for none."""
+    try:
+        names = grammar.signature(call.name)
+        if len(call.args) > len(names):
+            raise BadArguments(f"{call.name} takes {len(names)} arguments, not {len(call.args)}")
+        by_place = dict(zip(names, call.args, strict=False))
+        if twice := by_place.keys() & call.keywords:
+            raise BadArguments(f"{call.name}: the argument {', '.join(twice)} is given twice")
+        return grammar.from_call(call.name, by_place | call.keywords)
+    except ActionError as error:
+        return error
 
 
 def _statements(code: str) -> Iterator[tuple[int, int]]:
@@ -241,26 +250,24 @@ def _parsed(text: str) -> list[ast.stmt] | None:
     return parsed
 
 
-def _without_label(code: str, start: int, end: int) -> tuple[str, int]:
-    """Return a statement without ``Action:`` before it or backquotes around it, and where it begins."""
-    text = code[start:end].rstrip()
+def _without_label(text: str) -> str:
+    """Return a statement without ``Action:`` before it or backquotes around it."""
     if label := _LABEL.match(text):
-        text, start = text[label.end() :], start + label.end()
+        text = text[label.end() :]
     if text.endswith(">"):
         text = text[: _TAGS_BEHIND.search(text).start()]  # type: ignore[union-attr]  # it matches nothing too
-    if alone := _CALL_ALONE.match(text):
-        text, start = alone[1], start + alone.start(1)
-    return text, start
+    alone = _CALL_ALONE.match(text)
+    return alone[1] if alone else text
 
 
-def _check_prose(text: str, grammar: Grammar, *, fenced: bool) -> None:
-    """Check that a line which is not Python is prose: outside of a fence it may speak of a call."""
+def _check_prose(text: str, grammar: Grammar, *, prose: bool) -> None:
+    """Check that a line that is not Python calls no function, and that there may be such a line."""
+    if not prose:
+        raise NoAction(f"a line is not Python: {shown(text)}")
     if '"""' in text or "'''" in text:
-        raise NoAction("a string in the code has no end")
-    first = len(text) - len(text.lstrip())
-    for found in _CALLED.finditer(text):
-        if (fenced or found.start() == first) and grammar.has_function(found[1]):
-            raise NoAction("a call stands in a line that is not Python")
+        raise BadArguments("a string in the code has no end")
+    if any(grammar.has_function(found[1]) for found in _CALLED.finditer(text)):
+        raise BadArguments(f"a line of the code is not Python: {shown(text)}")
 
 
 def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, ast.expr]) -> None:
@@ -270,7 +277,7 @@ def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, 
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
     )
     if any(grammar.has_function(_name_of(each)) for each in called) or not isinstance(node, _SIMPLE):
-        raise ManyActions("the call stands inside of other code, or depends on it")
+        raise ManyActions("the call is inside other code, or depends on it")
     if len(called) > shows:
         raise ManyActions("the code does more than call one function")
     target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
@@ -280,17 +287,22 @@ def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, 
         values.clear()  # which names it changes is not looked at
 
 
-def _call_of(node: ast.stmt) -> ast.Call | None:
-    """Return the call that is all of a statement, but that its result is kept, awaited, shown or returned."""
+def _calls_of(node: ast.stmt) -> list[ast.Call]:
+    """Return the calls that are all of a statement; their result may be kept, awaited, printed or returned."""
     if not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return)):
-        return None
+        return []
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target, node.annotation]
         if any(isinstance(each, ast.Call) for target in targets for each in ast.walk(target)):
-            return None
-    value = node.value
-    if isinstance(node, ast.Expr) and isinstance(value, ast.List) and len(value.elts) == 1:
-        value = value.elts[0]
+            return []
+    values = [node.value]
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.List):
+        values = [*node.value.elts]
+    calls = [call for value in values if (call := _call_of(value)) is not None]
+    return calls if len(calls) == len(values) else []
+
+
+def _call_of(value: ast.expr | None) -> ast.Call | None:
     for _ in range(_WRAPPINGS):
         if isinstance(value, ast.Await):
             value = value.value
@@ -314,7 +326,7 @@ def _name_of(call: ast.Call) -> str:
     return ""
 
 
-def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, end: int) -> CodeCall:
+def _read(call: ast.Call, text: str, values: dict[str, ast.expr]) -> CodeCall:
     given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
     if len({keyword.arg for keyword in call.keywords}) < len(call.keywords):
         raise BadArguments("an argument is given twice")
@@ -327,9 +339,7 @@ def _read(call: ast.Call, text: str, values: dict[str, ast.expr], start: int, en
     if _ODD_NUMBER.search(text):
         _check_numbers(call, text)
     args = [_plain(node, values) for node in call.args]
-    return CodeCall(
-        _name_of(call), args, {name: _plain(node, values) for name, node in given.items()}, start, end
-    )
+    return CodeCall(_name_of(call), args, {name: _plain(node, values) for name, node in given.items()})
 
 
 def _pairs(node: ast.expr | None) -> Iterator[tuple[str, ast.expr]]:

@@ -1,22 +1,32 @@
-"""Calls in the notations of their own that families of models are trained to write.
+"""The native notations of function calls, by model family.
 
-Two kinds are told apart. In the first the arguments are a JSON object and the function's name stands before
-it; in the second name and arguments stand in tags. Calls that are JSON throughout, such as Hermes's and
-Llama's, need no more than JSON is read as.
-
-Engines leave special tokens out of a reply when they are told to. What is left is read where it cannot be
-mistaken.
+There are three kinds: a name before a JSON object of arguments; a name and arguments in tags; and Python
+between tokens. A notation that is JSON throughout, such as Hermes's, is read as JSON, and its tokens only
+say that it is native. An engine that drops special tokens leaves the rest, which is read where it is
+unambiguous.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym.errors import BadArguments
 
-__all__ = ["MODULES", "OPENING", "Head", "TaggedCall", "head_before", "tagged_call", "value_of"]
+__all__ = [
+    "MODULES",
+    "OPENING",
+    "PYTHON",
+    "Head",
+    "TaggedCall",
+    "gemma_call",
+    "head_before",
+    "is_native",
+    "tagged_call",
+    "value_of",
+]
 
 MODULES = frozenset(
     [
@@ -25,14 +35,14 @@ MODULES = frozenset(
         "toolbox",
     ]
 )
-"""What models write before the name of a function, with a dot, as if it were of a module."""
+"""The modules that models write before the name of a function, with a dot."""
 
-_HEAD_CHARS = 200  # before a JSON object, in which the name of its function is looked for
+_HEAD_CHARS = 200  # characters before a JSON object in which the name of its function is looked for
 _NAME = r"(?P<name>[A-Za-z_][\w.-]{0,80})"
 _TAG = r"(?:[\w｜|]{1,30}[:｜|])?"  # such as `minimax:`
 
-# What stands before the JSON object of the arguments, by the models that write it. Gaps are written so that
-# nothing can be read in two ways, or the time it takes would not be linear.
+# The text before the JSON object of the arguments, by model family. Gaps match in one way only, so that the
+# time is linear.
 _SEPARATOR = r"<[｜|]tool[▁_]sep[｜|]>"
 _LABEL = r"(?:action|(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)"
 _INPUT_LABEL = r"(?:(?:action|function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
@@ -51,8 +61,10 @@ _HEADS = (
         r"\bto=(?:functions?\.)?(?P<name>[A-Za-z_][\w.-]{0,80}?)"
         r"(?:\s|commentary|json|code|<\|(?:channel|constrain|message)\|>)*"
     ),
+    # Hunyuan
+    rf"<tool_call>\s*(?:function)?(?:<tool_sep>)?\s*{_NAME}\s*```(?:json)?\s*",
     # Llama 3, in tags
-    rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*>\s*",
+    rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*[>(]\s*",
     rf"<{_TAG}(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_NAME}[\"']\s*>\s*",
     # a tag around the name, and perhaps one around the arguments
     (
@@ -64,8 +76,6 @@ _HEADS = (
         rf"(?:\A|\n)[ \t>*_`#-]*{_LABEL}[ \t*_`]*[:：][ \t*`]*{_NAME}"
         rf"(?:[\s*`()#]|with\b)*{_INPUT_LABEL}(?:[*_:：\s]|`+(?:json)?)*"
     ),
-    # FunctionGemma
-    rf"\bcall:{_NAME}",
 )
 _HEAD_AT_END = re.compile(
     "(?:" + "|".join(h.replace("<name>", f"<n{i}>") for i, h in enumerate(_HEADS)) + r")\Z", re.IGNORECASE
@@ -84,13 +94,30 @@ _TAGS = (
         r"[\"'](?P<name>[^\"'<>\n]{1,80})[\"'][^<>]{0,80}>"
     ),
     r"<function\s*=\s*[\"']?(?P<name>[^\"'<>\n]{1,80}?)[\"']?\s*>",
-    r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?=<arg_key>|</tool_call>)",
+    r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?:<tool_sep>\s*)?(?=<arg_key>|</tool_call>)",
     r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>",
 )
 _TAGGED = re.compile("|".join(tag.replace("<name>", f"<n{i}>") for i, tag in enumerate(_TAGS)))
 
-OPENING = re.compile(r"[{｛]|" + _TAGGED.pattern)
-"""Where a call can begin: a brace, or a tag with the name of a function."""
+OPENING = re.compile(r"[{｛]|" + _TAGGED.pattern + r"|\bcall:[A-Za-z_][\w.-]{0,80}\{")
+"""Where a call can begin: a brace, a tag with the name of a function, or FunctionGemma's head."""
+
+# Tokens and tags around native calls, whether they hold JSON, Python or a name.
+_NATIVE = re.compile(
+    r"(?:<[|｜]?[/\w:｜▁|-]{0,40}(?:tool|TOOL|function|FUNCTION|action_start|ACTION|plugin|python_)[\w:｜▁|-]{0,40}>"
+    r"|\[TOOL_CALLS\]|\[ARGS\]|✿ARGS✿:)\s*(?:```\w*)?[\s\[]*\Z"
+)
+_NATIVE_CHARS = 120
+
+PYTHON = re.compile(
+    r"(?:<\|python_(?:tag|start)\|>|<\|tool_call_start\|>|<function_calls>|<tool_call>|```tool_(?:code|call)\b"
+    r"|<(?:tool_code|execute|code|python)>|\[PYTHON\]|\bto=python\b[^<\n]{0,40}<\|message\|>)"
+    r"\s*(?P<code>[A-Za-z_\[][^<`]*?)\s*(?=<|```|\[/PYTHON\]|\Z)"
+    r"|^[ \t]*(?P<list>\[[A-Za-z_][\w.]{0,80}\([^\n]*\)\])[ \t]*$",
+    re.MULTILINE,
+)
+"""Python between tokens or tags, or a list of calls as a line: Llama, Gemma, LFM2, OLMo, CodeAct."""
+
 
 # An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>`, `<item>`.
 _PARAMETER = re.compile(
@@ -104,12 +131,12 @@ _CLOSED = re.compile(rf"\s*(?:</parameters>\s*)?</{_TAG}(?:invoke|function|tool|
 
 
 class Head(NamedTuple):
-    """The name of a function that stands before its arguments.
+    """The name of a function before its arguments.
 
     Attributes:
         name: The name.
-        start: Where it begins, with the marks before it.
-        sure: Whether such marks say that it is one.
+        start: Where the notation begins.
+        sure: Whether the notation has a token or a label that shows that it is a name.
     """
 
     name: str
@@ -118,7 +145,7 @@ class Head(NamedTuple):
 
 
 class TaggedCall(NamedTuple):
-    """A call whose name and arguments stand in tags.
+    """A call with its name and its arguments in tags.
 
     Attributes:
         name: The name of the function.
@@ -132,7 +159,7 @@ class TaggedCall(NamedTuple):
 
 
 def head_before(text: str, brace: int) -> Head | None:
-    """Return the name of a function that stands right before a JSON object, if one does."""
+    """Return the name of a function right before a JSON object; None without one."""
     begin = max(0, brace - _HEAD_CHARS)
     window = text[begin:brace]
     if found := _HEAD_AT_END.search(window):
@@ -144,7 +171,7 @@ def head_before(text: str, brace: int) -> Head | None:
 
 
 def tagged_call(text: str, start: int) -> TaggedCall | None:
-    """Return the call that begins with a tag; None for a tag around JSON, or one that is only named.
+    """Return the call that begins with a tag; None for a tag around JSON, or a tag without a call.
 
     Raises:
         BadArguments: It is cut off, or an argument is given twice.
@@ -167,14 +194,14 @@ def tagged_call(text: str, start: int) -> TaggedCall | None:
     if closed := _CLOSED.match(text, at):
         return TaggedCall(name, arguments, closed.end())
     if not arguments:
-        return None  # around JSON, or a tag that is only spoken of
+        return None
     if text[at:].strip():
         raise BadArguments(f"the call of {name!r} has no end")
     return TaggedCall(name, arguments, at)
 
 
 def value_of(written: str, schema: dict[str, Any]) -> Any:
-    """Return the value of an argument from its text in a tag, by the type that its function wants."""
+    """Return the value of an argument from its text in a tag, by the type in its schema."""
     if schema.get("type") == "string":
         return written
     if written[:1] in {"[", "{"}:
@@ -188,3 +215,33 @@ def value_of(written: str, schema: dict[str, Any]) -> Any:
     except NotJson:
         return written
     return value if end == len(written) and not isinstance(value, str) else written
+
+
+def is_native(text: str, start: int) -> bool:
+    """Return whether a token or tag of a native notation is right before a place."""
+    return _NATIVE.search(text[max(0, start - _NATIVE_CHARS) : start]) is not None
+
+
+_ESCAPED = re.compile(r"<escape>(.*?)<escape>", re.DOTALL)
+_GEMMA = re.compile(r"call:(?P<name>[A-Za-z_][\w.-]{0,80})(?=\{)")
+
+
+def gemma_call(text: str, start: int) -> tuple[str, Any, int] | None:
+    """Return name, arguments and end of FunctionGemma's ``call:NAME{key:<escape>text<escape>}``.
+
+    Raises:
+        NotJson: The arguments cannot be read.
+    """
+    head = _GEMMA.match(text, start)
+    if head is None:
+        return None
+    kept, removed, position = [], [], head.end()
+    end = text.find("<end_function_call>", position)
+    for quoted in _ESCAPED.finditer(text, position, len(text) if end < 0 else end):
+        written = json.dumps(quoted[1])
+        kept += [text[position : quoted.start()], written]
+        removed.append((sum(map(len, kept)), len(quoted[0]) - len(written)))
+        position = quoted.end()
+    body = "".join([*kept, text[position:] if end < 0 else text[position:end]])
+    value, stop = decode(body)
+    return head["name"], value, head.end() + stop + sum(size for place, size in removed if place <= stop)

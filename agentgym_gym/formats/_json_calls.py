@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadArguments
-from agentgym_gym.formats._dialects import MODULES, OPENING, head_before, tagged_call, value_of
+from agentgym_gym.errors import ActionError, BadArguments
+from agentgym_gym.formats._dialects import (
+    MODULES,
+    OPENING,
+    gemma_call,
+    head_before,
+    is_native,
+    tagged_call,
+    value_of,
+)
 
 if TYPE_CHECKING:
-    from agentgym_gym.actions import Grammar
+    from agentgym_gym.actions import Action, Grammar
 
-__all__ = ["RESULTS", "WrittenCall", "json_calls"]
+__all__ = ["WrittenCall", "json_calls"]
 
-_MOST = 64  # calls and other objects that are looked at, and as many braces that begin none
+_MOST = 64  # calls, other objects and braces that are looked at
 _DEEPEST = 4  # objects around a call
+_MOST_ENCODED = 3  # times that arguments are encoded as JSON
 
 # The keys in use, in small letters and without underscores.
 _NAMES = (
@@ -49,7 +60,10 @@ _AROUND = (
     *("toolcalls", "toolcall", "functioncall", "functioncalls", "function", "tooluse", "tooluses", "tool"),
     *("action", "actions", "nextaction", "call", "calls", "content", "message", "parts"),
 )
-RESULTS = frozenset(
+_SEVERAL = frozenset({"toolcalls", "toolcall", "functioncall", "functioncalls", "tooluses", "jsonrpc"})
+"""The keys by which an object is a message of a chat API, of which a call is a part."""
+_MCP = "tools/call"
+_RESULTS = frozenset(
     {"result", "results", "output", "observation", "response", "content", "items", "status", "error"}
 )
 
@@ -58,61 +72,152 @@ class WrittenCall(NamedTuple):
     """A call as it is written.
 
     Attributes:
-        name: The name of the function.
-        arguments: What is written as its arguments.
+        read: The action that it stands for, or why it stands for none.
+        name: The name of the function; empty where the call cannot be read.
+        arguments: Its arguments as they are written.
         start: Where it begins in the reply.
         end: Where it ends.
+        native: Whether it is in a native notation, of which a message may hold several.
     """
 
+    read: Action | ActionError
     name: str
     arguments: Any
     start: int
     end: int
+    native: bool
+
+    def __str__(self) -> str:
+        """Return the action, or the call as JSON where it stands for none."""
+        if not isinstance(self.read, ActionError):
+            return str(self.read)
+        call = {"name": self.name, "arguments": self.arguments}
+        return json.dumps(call, ensure_ascii=False, default=str)
 
 
-def json_calls(text: str, grammar: Grammar) -> list[WrittenCall]:
-    """Return all the calls in a reply, in order.
-
-    Raises:
-        BadArguments: What was meant as a call cannot be read, or there is too much to look at.
-    """
-    found: list[WrittenCall] = []
-    at = looked_at = 0
+def json_calls(text: str, grammar: Grammar, start: int = 0) -> Iterator[WrittenCall]:
+    """Yield the calls of a reply from a place on, in order; the last is an error where JSON is never closed."""
+    looked_at = 0
+    at = start
+    native = False
     while opening := OPENING.search(text, at):
-        start = opening.start()
+        begin = opening.start()
+        native = is_native(text, begin) or (native and _JOINT.fullmatch(text, at, begin) is not None)
         looked_at += 1
         if looked_at > _MOST:
-            if not found:
-                break
-            raise BadArguments(f"the reply holds more than {_MOST} objects")
-        if text[start] == "<":
-            tagged = tagged_call(text, start)
-            if tagged is None:
-                at = opening.end()
-                continue
-            at = tagged.end
-            arguments = _typed(tagged.name, tagged.arguments, grammar)
-            found.append(WrittenCall(tagged.name, arguments, start, at))
-            continue
+            return
         try:
-            value, at = decode(text, start)
+            calls, end = _calls_at(text, opening, grammar)
         except NotJson as error:
-            if error.meant:
-                raise BadArguments(f"the JSON cannot be read: {error}") from None
-            at = start + 1
+            if not error.meant:
+                at = begin + 1
+                continue
+            yield WrittenCall(
+                BadArguments(f"the JSON cannot be read: {error}"), "", None, begin, len(text), native
+            )
+            return
+        except ActionError as error:
+            end = _next_opening(text, begin)
+            yield WrittenCall(error, "", None, begin, end, native)
+            at = end
             continue
-        found += _calls_of(value, text, start, at, grammar)
-    return found
+        for call in calls:
+            yield _written(call, end, grammar, native=native or call.native)
+        at = end
 
 
-def _calls_of(value: Any, text: str, start: int, end: int, grammar: Grammar) -> Iterator[WrittenCall]:
+_JOINT = re.compile(r"(?:[\s,;\]\[`]|```\w*|</?[|｜]?[\w:｜▁|-]{1,60}>)*")
+_NEXT = re.compile(r"\n\s*(?=[{<｛]|```)")
+
+
+def _next_opening(text: str, start: int) -> int:
+    """Return where a line begins after a place with what may be another call."""
+    found = _NEXT.search(text, start)
+    return found.end() if found else len(text)
+
+
+class _Named(NamedTuple):
+    """A name and arguments as they were found."""
+
+    name: str
+    arguments: Any
+    start: int
+    native: bool
+
+
+def _calls_at(text: str, opening: re.Match[str], grammar: Grammar) -> tuple[list[_Named], int]:
+    """Return the calls that begin at an opening, and where their text ends.
+
+    Raises:
+        NotJson: The JSON cannot be read.
+        BadArguments: A call cannot be read.
+    """
+    start = opening.start()
+    if text[start] == "<":
+        tagged = tagged_call(text, start)
+        if tagged is None:
+            return [], opening.end()
+        arguments = _typed(tagged.name, tagged.arguments, grammar)
+        return [_Named(tagged.name, arguments, start, native=True)], tagged.end
+    if text[start] == "c":
+        gemma = gemma_call(text, start)
+        if gemma is None:
+            return [], opening.end()
+        name, value, end = gemma
+        return [_Named(name, _arguments(value, name, grammar), start, native=True)], end
+    value, end = decode(text, start)
+    calls = list(_calls_of(value, text, start, grammar))
+    if not any(_knows(grammar, call.name) for call in calls) and (action := _action_text(value, grammar)):
+        calls = [_Named(action.name(), action.to_json(), start, native=False)]
+    return calls, end
+
+
+def _calls_of(value: Any, text: str, start: int, grammar: Grammar) -> Iterator[_Named]:
     head = head_before(text, start)
-    if head is not None and (head.sure or _knows(grammar, head.name)):
+    if head is not None and head.sure:
         name = _plain_name(head.name)
-        yield WrittenCall(name, _arguments(value, name, grammar), head.start, end)
+        yield _Named(name, _arguments(value, name, grammar), head.start, native=True)
         return
-    for name, arguments in _calls_in(value, grammar, 0):
-        yield WrittenCall(name, arguments, start, end)
+    calls = _calls_in(value, grammar, 0)
+    if (
+        head is not None
+        and _knows(grammar, head.name)
+        and not any(_knows(grammar, name) for name, _ in calls)
+    ):
+        name = _plain_name(head.name)
+        yield _Named(name, _arguments(value, name, grammar), head.start, native=True)
+        return
+    native = isinstance(value, Mapping) and any(_folded(str(key)) in _SEVERAL for key in value)
+    for name, arguments in calls:
+        yield _Named(name, arguments, start, native=native)
+
+
+_ACTION_KEYS = ("action", "nextaction", "command", "move")
+
+
+def _action_text(value: Any, grammar: Grammar) -> Action | None:
+    """Return the action whose text is a value of an object, as in ``{"action": "move up"}``."""
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+        return None
+    folded = {_folded(key): each for key, each in value.items()}
+    if _RESULTS & folded.keys():
+        return None
+    for key in _ACTION_KEYS:
+        if key in folded:
+            try:
+                return grammar.parse(folded[key])
+            except ActionError:
+                continue
+    return None
+
+
+def _written(call: _Named, end: int, grammar: Grammar, *, native: bool) -> WrittenCall:
+    read: Action | ActionError
+    try:
+        read = grammar.from_call(call.name, call.arguments)
+    except ActionError as error:
+        read = error
+    return WrittenCall(read, call.name, call.arguments, call.start, end, native)
 
 
 def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]:
@@ -120,6 +225,8 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
     if not isinstance(found, Mapping) or depth > _DEEPEST or _describes(found):
         return []
     folded = {_folded(key): value for key, value in found.items()}
+    if folded.get("method") == _MCP:
+        return _calls_in(folded.get("params"), grammar, depth + 1)
     for inside in (folded[key] for key in _AROUND if isinstance(folded.get(key), (Mapping, list))):
         parts = inside if isinstance(inside, list) else [inside]
         if calls := [call for part in parts[:_MOST] for call in _calls_in(part, grammar, depth + 1)]:
@@ -150,7 +257,7 @@ def _calls_by_name(
 
 
 def _are_thoughts(told: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, str) for value in told.values()) and not RESULTS & told.keys()
+    return all(isinstance(value, str) for value in told.values()) and not _RESULTS & told.keys()
 
 
 def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
@@ -193,11 +300,24 @@ def _arguments(given: Any, name: str, grammar: Grammar) -> Any:
         return given[0]
     if isinstance(given, str):
         text = given.strip()
+        for _ in range(_MOST_ENCODED):  # as JSON in JSON
+            if text[:1] != '"' or not isinstance(inner := _string(text), str):
+                break
+            text = inner.strip()
         if text[:1] in {"{", "｛", "["}:
             return _decoded(text)
         names = _signature(grammar, name)
         return {names[0]: given} if len(names) == 1 else given
     return given
+
+
+def _string(text: str) -> object:
+    """Return the value of text that is one JSON string; None for any other."""
+    try:
+        value, end = decode(text)
+    except NotJson:
+        return None
+    return value if end == len(text) else None
 
 
 def _decoded(text: str) -> Any:

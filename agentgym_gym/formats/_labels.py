@@ -1,4 +1,4 @@
-"""Where a reply marks its action: labels such as ``Action:``, tags, and what begins somebody else's turn."""
+"""Where a reply has labels such as ``Action:``, and ``<action>`` tags."""
 
 # ruff: noqa: RUF001 - models write these characters, too
 
@@ -7,43 +7,40 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from agentgym_gym.formats._languages import LABELS
+
 __all__ = [
-    "ANSWERED",
-    "FEEDBACK",
+    "INPUT",
     "Mark",
-    "end_of_turn",
-    "first_section",
     "folded",
     "inline_labels",
+    "invented_turn",
     "labels",
-    "section_end",
+    "next_label",
     "tags",
+    "without_thought_label",
 ]
 
-_LONGEST_PREFIX = 80
-_MOST_MARKS = 4_000
+_LONGEST_PREFIX = 80  # characters of a line before a label
+_MOST_MARKS = 1_000
 
 
 class Mark(NamedTuple):
-    """A place that is marked as that of the action.
+    """A place that is marked as that of an action.
 
     Attributes:
         start: Where the mark, or the line of it, begins.
-        end: Where what it marks begins.
+        end: Where the text that it marks begins.
     """
 
     start: int
     end: int
 
 
-def _same_length() -> dict[int, str]:
-    """Return what each odd character stands for when marks are looked for: one character each."""
+def _plain_characters() -> dict[int, str]:
+    """Return the plain character for each typographic one."""
     pairs = dict(
-        zip(
-            "：﹕∶︰＝＊＃＞＜！。．；，（）【】「」『』＿－",
-            ":::: =*#><!..;,()[][][]_-".replace(" ", ""),
-            strict=True,
-        )
+        zip("：﹕∶︰＝＊＃＞＜！。．；，（）【】「」『』＿－", "::::=*#><!..;,()[][][]_-", strict=True)
     )
     pairs |= dict.fromkeys("“”„‟«»", '"') | dict.fromkeys("‘’‚‛", "'")
     pairs |= dict.fromkeys("\x0b\x0c\x85\u2028\u2029", "\n") | dict.fromkeys(
@@ -54,86 +51,61 @@ def _same_length() -> dict[int, str]:
     return {ord(odd): plain for odd, plain in pairs.items()}
 
 
-_FOLDED = _same_length()
+_PLAIN = _plain_characters()
 
 
 def folded(text: str) -> str:
-    """Return a text of the same length in which marks can be looked for, whatever they are typed with."""
-    return text if text.isascii() else text.translate(_FOLDED)
+    """Return a text of the same length with plain characters in place of typographic ones."""
+    return text if text.isascii() else text.translate(_PLAIN)
 
 
-# Tags that only say how a text looks: what stands between others, such as ``<search>plan</search>``, is said.
-_LOOKS = r"(?:b|i|u|p|em|strong|mark|code|span|div|li|h[1-6]|summary|thought|think)"
-# What may stand before a label in its line; of few kinds and bounded, so that it is passed over quickly, and
-# followed by a letter, which is looked for before all the labels there are.
-_DECOR = (
+def _alternatives(column: str) -> str:
+    return "|".join(dict.fromkeys(word for row in LABELS.values() if (word := getattr(row, column))))
+
+
+_ACTION, _OTHER = _alternatives("action"), f"{_alternatives('thought')}|{_alternatives('observation')}"
+_STEMS = ("act", *(stem for stem in _ACTION.split("|") if stem.isalpha() and stem.isascii()))
+_STEM = re.compile(_ACTION, re.IGNORECASE)
+
+# Markup before a label in its line: signs, list marks, tags. Bounded and of few kinds, so that it is passed in
+# linear time.
+_MARKUP = (
     r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}"
-    rf"(?:<{_LOOKS}>[*_]{{0,3}})?(?=[^\W_])"
+    r"(?:<[a-z][a-z0-9]{0,9}>[*_]{0,3})?(?=[^\W_])"
 )
-
-_OTHER_WORDS = "动作|行动|操作|行為|行为|動作|行動|アクション|액션|행동|acción|ação|действие|aktion|azione"
-_WORD = re.compile(rf"action|{_OTHER_WORDS}", re.IGNORECASE)
 _BEFORE = re.compile(
-    r"(?:</?[a-z]{1,10}>|[^\w\n]|_|\d{1,3}[.)])*"
-    r"(?:(?:so|thus|hence|therefore|then|now|and|ok|okay|here is|here's|this is)[ ,]+)?"
-    r"(?:(?:the|my|our|your|this|agent(?:'s)?|assistant(?:'s)?)[ _]+)?"
-    r"(?:(?:next|final|best|chosen|proposed|selected|current|first|second|third|fourth|fifth|single|only|new|one"
-    r"|exact|actual|real|true|planned|recommended|immediate|following|corrected|correct|revised|updated|another"
-    r"|alternative|final answer|最终|下一步|下一个|我的|接下来的|当前|选择的|执行)[ _]*){0,2}",
+    rf"(?:</?[a-z]{{1,10}}>|[^\w\n]|_|\d{{1,3}}[.)])*(?:(?:{_alternatives('before')})[ _]*){{0,3}}",
     re.IGNORECASE,
 )
 _BEHIND = re.compile(
     r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?"
-    r"(?: (?:is|to take|i take|i choose|taken|will be|i will take|i will perform|i will perform is"
-    r"|for this turn))?"
+    rf"(?: (?:{_alternatives('after')}))?"
     r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
-    r"(?:[:=]+>?|-{1,2}>|[-–—](?=[ \t])|→|⇒|➡)(?:[ \t]*</[a-z]{1,10}>)?"
-    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n"
-    r"|\Z)",  # a heading
+    r"(?:[:=]+>?|-{1,2}>|→|⇒|➡)(?:[ \t]*</[a-z]{1,10}>)?"
+    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",  # a heading
     re.IGNORECASE,
-)
-_OTHER_LABEL = re.compile(
-    rf"^{_DECOR}(?:my |the |next |final ){{0,2}}(?:act|command|move|decision)[*_`]*[ \t]*:",
-    re.IGNORECASE | re.MULTILINE,
 )
 _IN_BRACKETS = re.compile(r"s?\][ \t]*(?=\S)", re.IGNORECASE)  # "[Action] move up"
-
-# Inside a line, only behind the end of a sentence: "my last Action: get 1 stick failed" is a report, and what
-# stands in quotes is a mention.
 _INLINE = re.compile(r"(?:(?<=[.!?)])|(?<=[.!?)][ \t])|(?<=[.!?)][ \t]{2}))[*_]*Action[*_]*[ \t]?:[*_]*")
 
-_SPEAKERS = (
-    r"observations?|obs|environment|env|user|human|system|tool(?:[ _](?:result|response|output))?|feedback"
-    r"|game|server|results?|response|output|观察|观测|结果|环境|用户|反馈|観察|관찰"
+INPUT = re.compile(
+    r"[ \t>*_`#-]*(?:action|tool|function)[ _]?input(?:s|\(s\))?[*_`]*[ \t]*[:=][*_]*[ \t]*", re.IGNORECASE
 )
-_OTHERS = (
-    r"thoughts?|thinking|reason(?:ing|s)?|rationale|explanations?|reflections?|plan|notes?|comments?"
-    r"|analysis|justification|assistant|ai|questions?|(?:final[ _])?answer|next steps?|why"
-    r"|思考|想法|理由|分析|解释|计划|注"
-)
-_COLON = rf"[ \t]{{0,3}}(?:[#(\[]?\d{{1,3}}[)\]]?)?[*_`\"')\]]{{0,6}}(?:</{_LOOKS}>)?[ \t*_]{{0,4}}"
-_SECTION = re.compile(
-    rf"\n{_DECOR}(?:(?:{_SPEAKERS}|{_OTHERS}){_COLON}(?::|(?=\n|\Z)))",
+"""The label of the arguments on a line of their own, from the beginning of the line."""
+
+_INPUTS = frozenset({"input", " inpu", "_inpu", "-inpu"})
+
+_COLON = r"[ \t]{0,3}(?:[#(\[]?\d{1,3}[)\]]?)?[*_`\"')\]]{0,6}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
+_NEXT = re.compile(
+    rf"\n{_MARKUP}(?:(?:{_alternatives('before')})[ _]+){{0,3}}"
+    rf"(?:{_ACTION}|{_OTHER})s?{_COLON}(?::|(?=\n|\Z))",
     re.IGNORECASE,
 )
-_NEXT_TURN = re.compile(
-    rf"\n{_DECOR}(?:(?:{_SPEAKERS}){_COLON}(?::|(?=\n|\Z))|assistant[ \t]{{0,3}}(?=\n))"
-    r"|<(?:observation|information|tool_response|tool_result|results?|response|output|environment|env|user)\b"
-    r"|\[(?:observation|environment|user|result)\]",
+_INVENTED = re.compile(
+    rf"\n{_MARKUP}(?:{_alternatives('observation')}){_COLON}(?::|(?=\n|\Z))"
+    r"|<(?:observation|information|tool_response|tool_result|results?|response|output|environment|env|user"
+    r"|function_results?)\b|\[(?:observation|environment|user|result|tool_results)\]|✿result✿",
     re.IGNORECASE,
-)
-
-
-_INPUTS = frozenset({" Input", " input", "_input", "_Input", " INPUT"})
-
-FEEDBACK = r"[bgy](?: [bgy]){4}"
-"""How Wordle answers a guess."""
-
-# A line that an environment says: the model imagines what its action leads to.
-ANSWERED = re.compile(
-    rf"\s*(?:OK\b\.?[ \t]*(?=\n|\Z)|->|=>|{FEEDBACK}\b|Inventory:|Observation"
-    r"|(?!(?:Then|Next|Now|Or|Let|But|Actually|Wait|After|First|So|Also|Finally|Because|Since|Note|Maybe|If)\b)"
-    r"[A-Z](?![^\n]*\b(?:I|I'\w+|my|me|we)\b)[^\n]*[.!\]\d][ \t]*(?=\n|\Z))"
 )
 
 
@@ -143,17 +115,16 @@ def labels(shape: str) -> list[Mark]:
     Args:
         shape: The reply, :func:`folded`.
     """
-    lowered = shape.lower() if shape.isascii() else None
     found: list[Mark] = []
-    line = -1  # where the line of the word before begins: only the first word of a line can be its label
-    for start, end in _words(shape, lowered):
+    line = -1  # where the line of the stem before begins: only the first word of a line can be its label
+    for start, end in _stems(shape):
         if shape[end : end + 1] == ":" != shape[end + 1 : end + 2] and (
             not start or shape[start - 1] == "\n"
         ):
             found.append(Mark(start, end + 1))  # as nearly all are
             line = start
             continue
-        if shape[end : end + 6] in _INPUTS:
+        if shape[end : end + 5].lower() in _INPUTS:
             continue
         first = shape.rfind("\n", max(0, start - _LONGEST_PREFIX), start) + 1
         if first == line or (first == 0 and start > _LONGEST_PREFIX):
@@ -171,34 +142,39 @@ def labels(shape: str) -> list[Mark]:
         found.append(Mark(first, _behind_emphasis(shape, start, behind.end())))
         if len(found) >= _MOST_MARKS:
             break
-    return found or [Mark(*match.span()) for match in _OTHER_LABEL.finditer(shape)][:_MOST_MARKS]
+    return found
+
+
+def _stems(shape: str) -> list[tuple[int, int]]:
+    """Return where the words are that a label can be."""
+    if not shape.isascii():
+        return [match.span() for match in _STEM.finditer(shape)]
+    lowered, found = shape.lower(), []
+    for stem in _STEMS:
+        start = lowered.find(stem)
+        while start >= 0:
+            end = start + len(stem)
+            end += 3 if end - start == 3 and lowered.startswith("ion", end) else 0  # noqa: PLR2004 - "act"
+            found.append((start, end))
+            start = lowered.find(stem, end)
+    return sorted(found) if len(found) > 1 else found
 
 
 def _behind_emphasis(shape: str, start: int, end: int) -> int:
-    """Return the end of a label with the marks behind its colon that close those before its word."""
-    mark = shape[start - 1 : start]
-    if mark and mark in "*_`\"'":
+    """Return the end of a label with the signs behind its colon that close those before its word."""
+    sign = shape[start - 1 : start]
+    if sign and sign in "*_`\"'":
         line = shape.find("\n", end)
         line = len(shape) if line < 0 else line
-        if shape.count(mark, start, line) % 2 == shape[max(0, start - 3) : start].count(mark) % 2:
-            while shape[end : end + 1] == mark:
+        if shape.count(sign, start, line) % 2 == shape[max(0, start - 3) : start].count(sign) % 2:
+            while shape[end : end + 1] == sign:
                 end += 1
     return end
 
 
-def _words(shape: str, lowered: str | None) -> list[tuple[int, int]]:
-    if lowered is None:
-        return [match.span() for match in _WORD.finditer(shape)]
-    found, start = [], lowered.find("action")
-    while start >= 0:
-        found.append((start, start + 6))
-        start = lowered.find("action", start + 6)
-    return found
-
-
 def inline_labels(shape: str) -> list[Mark]:
-    """Return the labels inside lines that can be none but labels."""
-    return [Mark(*match.span()) for match in _INLINE.finditer(shape)]
+    """Return the labels inside lines, each right after the end of a sentence."""
+    return [Mark(*match.span()) for match in _INLINE.finditer(shape)] if "Action" in shape else []
 
 
 _TAG = re.compile(
@@ -208,15 +184,17 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = "`'\""
+_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
+_LONGEST_TAG = 16
 
 
-def tags(shape: str) -> list[tuple[Mark, int, int]]:
-    """Return what stands between tags: each with where it ends, and where its closing tag ends.
+def tags(shape: str) -> list[tuple[Mark, int]]:
+    """Return the places between tags, each with its end.
 
     A second opening tag closes the first, as does the end of the reply: where generation stops at
-    ``</action>``, an engine leaves that out. A tag in quotes is a mention.
+    ``</action>``, an engine leaves that out. A tag between quotes is a mention.
     """
-    found: list[tuple[Mark, int, int]] = []
+    found: list[tuple[Mark, int]] = []
     opened: Mark | None = None
     squares = "[/action]" in shape.lower()
     for match in _TAG.finditer(shape):
@@ -227,8 +205,8 @@ def tags(shape: str) -> list[tuple[Mark, int, int]]:
             continue
         closes = match["close"] or match["square"] or match["escaped"]
         if opened is not None:
-            found.append((opened, match.start(), match.end() if closes else match.start()))
-            # ``<action>get 1 stick<action>``: what follows directly behind is nothing, and so the tag closed.
+            found.append((opened, match.start()))
+            # ``<action>get 1 stick<action>``: with nothing behind the second tag, it closes the first.
             opened = None
             if closes or not shape[match.end() : match.end() + 1].strip():
                 continue
@@ -237,23 +215,33 @@ def tags(shape: str) -> list[tuple[Mark, int, int]]:
         if len(found) >= _MOST_MARKS:
             break
     if opened is not None:
-        found.append((opened, len(shape), len(shape)))
+        cut = _CUT_TAG.search(shape, max(opened.end, len(shape) - _LONGEST_TAG))
+        found.append((opened, cut.start() if cut else len(shape)))
     return found
 
 
-def section_end(shape: str, start: int, end: int) -> int:
-    """Return where what belongs to a label ends: at the next label, of whatever kind, or at the end."""
-    found = _SECTION.search(shape, start, end)
+def next_label(shape: str, start: int, end: int) -> int:
+    """Return where the next line with a label of any kind begins; the end if there is none."""
+    found = _NEXT.search(shape, start, end)
     return found.start() if found else end
 
 
-def first_section(shape: str) -> int:
-    """Return where the first label of any other kind stands; the end where there is none."""
-    found = _SECTION.search(f"\n{shape}")
+def invented_turn(shape: str, start: int) -> int:
+    """Return where a turn of somebody else begins; the end if there is none."""
+    found = _INVENTED.search(shape, start)
     return found.start() if found else len(shape)
 
 
-def end_of_turn(shape: str, start: int) -> int:
-    """Return where somebody else begins to speak, which the model only imagined; or the end."""
-    found = _NEXT_TURN.search(shape, start)
-    return found.start() if found else len(shape)
+_THOUGHT = re.compile(r"\s*[*_#]{0,4}thoughts?[*_]{0,4}[ \t]?:[*_]{0,4}", re.IGNORECASE)
+_THINK_TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+
+
+def without_thought_label(text: str) -> str:
+    """Return the thought in a text, without the tags of a reasoning model and without ``Thought:``."""
+    parts = [part.strip() for part in _THINK_TAG.split(text)]
+    return "\n".join(
+        filter(
+            None,
+            (_THOUGHT.sub("", part, count=1).strip() if _THOUGHT.match(part) else part for part in parts),
+        )
+    )

@@ -1,247 +1,259 @@
-"""A reply in words, and the one action that is marked in it."""
+"""A reply, the kinds of marks in it, and the one action that they mark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
-from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.errors import ActionError, ManyActions, NoAction, UnknownAction
-from agentgym_gym.formats._answer import answer_of
-from agentgym_gym.formats._blocks import read_block
-from agentgym_gym.formats._context import (
-    check_meant,
-    check_not_taken_back,
-    check_tag_ends_sentence,
-    doubted,
-    said_beside,
-)
-from agentgym_gym.formats._labels import (
-    ANSWERED,
-    end_of_turn,
-    first_section,
-    folded,
-    inline_labels,
-    labels,
-    section_end,
-    tags,
-)
-from agentgym_gym.formats._pieces import PieceReader, is_sentence
+from agentgym_gym._text import shown
+from agentgym_gym.actions import Action
+from agentgym_gym.errors import ActionError, ManyActions, NoAction
+from agentgym_gym.formats._action_text import Found, read_all, read_from
+from agentgym_gym.formats._code import action_of, blocks, calls_in_code, single_call
+from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
+from agentgym_gym.formats._native import calls_in
+from agentgym_gym.formats._reading import Reading
+from agentgym_gym.formats._reasoning import answer_in
 
-__all__ = ["Block", "Reply"]
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Grammar
 
-_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
-_LONGEST_TAG = 16
-_STRUCK = re.compile(r"(?<!~)~~(?![~\s])[^\n~]{1,200}(?<!\s)~~(?!~)")
-_MOST_TAGS, _MOST_BLOCKS = 200, 40  # that are looked at; a reply that repeats one of them has more
-_PROMPT = re.compile(r"\n[ \t]*>")
-_ENDS_OF_PIECES = frozenset("`>}")
-_ONE_FENCE = 2  # it opens and it closes
+__all__ = ["Marked", "Reply", "action_in", "other_mark"]
+
+_MOST_MARKS = 64  # of one kind, with different text, that are read
+_QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
+_NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
+_LONGEST_IGNORED = 200  # characters of a call that is not played
 
 
-class Block(NamedTuple):
-    """A part of a reply that is marked as its action.
+class Marked(NamedTuple):
+    """A place that is marked as that of an action.
 
     Attributes:
         mark: Where the mark begins.
-        start: Where what it marks begins.
-        end: Where that ends.
-        behind: Where the closing mark ends, if there is one.
+        start: Where the text that it marks begins.
+        end: Where that text ends at the latest.
+        found: The action, where it is read already.
+        closed: Whether all of the text up to there is the action, as between tags.
     """
 
     mark: int
     start: int
     end: int
-    behind: int
+    found: Found | None = None
+    closed: bool = False
 
 
 class Reply:
-    """A reply in words.
+    """A reply of a model.
 
     Args:
-        reply: All that the model wrote.
+        reply: The whole reply.
         grammar: The actions it may name.
 
-    Raises:
-        NoAction: It holds only thinking.
+    Attributes:
+        text: Its answer; places in it are places in the reply.
+        shape: The same with plain characters in place of typographic ones, in which marks are found.
+        has_input: Whether it may hold the label ``Action Input:``.
     """
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
-        self.text = answer_of(reply)
-        if "<!--" in self.text:
-            self.text = _without_comments(self.text)
-        if "~~" in self.text and grammar.style.lines:
-            self.text = _STRUCK.sub(lambda found: " " * len(found[0]), self.text)
+        self.text, self._unclosed = answer_in(reply)
         self.shape = folded(self.text)
-        self.reader = PieceReader(grammar)
-        self.style = grammar.style
-        self.opening: int | None = None
+        self.grammar = grammar
+        self.has_input = "nput" in self.text or "NPUT" in self.text
+        self._windows = "\r\n" in reply
 
-    def labelled(self, *, inline: bool = True) -> Action | None:
-        """Return the action behind its labels; None where there is no label.
+    @property
+    def unquoted(self) -> str:
+        """The text with blanks in place of the ``>`` of its lines, where all of them are quoted."""
+        text = self.text
+        if text.lstrip()[:1] != ">" or _NOT_QUOTED.search(text):
+            return text
+        return _QUOTED.sub(lambda sign: " " * len(sign[0]), text)
+
+    def piece(self, start: int, end: int) -> str:
+        """Return the text between two places without white space at its ends."""
+        piece = self.text[start:end].strip()
+        return piece.replace(" \n", "\n") if self._windows else piece
+
+    def nothing(self, looked_for: str) -> NoAction:
+        """Return the error of a reply without a mark.
 
         Args:
-            inline: Whether a label inside a line counts where none begins one.
+            looked_for: The mark of the format.
         """
-        shape, found = self.shape, labels(self.shape)
-        if len(found) == 1 and (action := self._alone(*found[0])) is not None:  # as most replies are
-            return action
-        if found:
-            ends = [mark.start for mark in found[1:]] + [len(shape)]
-            ends = [section_end(shape, mark.end, end) for mark, end in zip(found, ends, strict=True)]
+        if self._unclosed:
+            return NoAction(f"the reasoning that {shown(self._unclosed)} begins is never closed")
+        text = self.text.strip()
+        return NoAction(f"the reply has no {looked_for}: {shown(text)}" if text else "the reply is empty")
+
+    def hide(self, start: int, end: int) -> None:
+        """Put line ends in place of the text between two places, so that no mark is found there."""
+        blank = "\n" * (end - start)
+        self.text = f"{self.text[:start]}{blank}{self.text[end:]}"
+        self.shape = f"{self.shape[:start]}{blank}{self.shape[end:]}"
+
+    def labelled(self) -> Reading | None:
+        """Return the action behind a label; None without one."""
+        found = labels(self.shape) or inline_labels(self.shape)
+        starts = [mark.start for mark in found[1:]]
+        ends = [*starts, len(self.text)]
+        return self.one_of((Marked(*mark, end) for mark, end in zip(found, ends, strict=False)), "label")
+
+    def tagged(self) -> Reading | None:
+        """Return the action between tags; None without one. A label between them goes before it."""
+        if "ction" not in self.shape and "CTION" not in self.shape:
+            return None
+        return self.one_of(map(self._between, tags(self.shape)), "tags")
+
+    def _between(self, tag: tuple[Mark, int]) -> Marked:
+        (mark, start), end = tag
+        inside = labels(self.shape[start:end])
+        return Marked(mark, start + inside[-1].end if inside else start, end, closed=True)
+
+    def of_environment(self) -> Reading | None:
+        """Return the action in a mark that the environment's actions carry themselves; None without one."""
+        style = self.grammar.style
+        if style.mark is None:
+            return None
+        spans = (found.span() for found in style.mark.finditer(self.text))
+        return self.one_of((Marked(start, start, end, closed=True) for start, end in spans), "environment")
+
+    def whole(self) -> Reading | None:
+        """Return the action, or the call in Python, that is the whole reply; None where it is neither."""
+        self.text = self.unquoted
+        end = invented_turn(self.shape, 0)
+        text = self.text[:end].strip()
+        found = read_all(self, 0, end, shorten=False)
+        if found is not None and isinstance(found.read, Action):
+            return Reading(found.read, "whole reply", found.start, found.end)
+        called = single_call(text.strip("`*").strip(), self.grammar) if "(" in text or "（" in text else None
+        if called is None:
+            return None
+        if isinstance(called, ActionError):
+            raise called
+        start = len(self.text) - len(self.text.lstrip())
+        return Reading(called, "whole reply", start, start + len(text))
+
+    def called(self) -> Reading | None:
+        """Return the action of a call in JSON or in a native notation; None without one."""
+        found = calls_in(self.unquoted, self.grammar)
+        if not found:
+            return None
+        limit = invented_turn(self.shape, found[0].end)
+        found = [call for call in found if call.start < limit]
+        read = [call for call in found if isinstance(call.read, Action)]
+        if not read:
+            raise found[0].read  # type: ignore[misc]  # all of them are errors
+        first = read[0]
+        if any(call.native for call in found):
+            ignored = tuple(str(call)[:_LONGEST_IGNORED] for call in found if call is not first)
         else:
-            found = inline_labels(shape) if inline else []
-            starts = [*(mark.start for mark in found), len(shape)][1:]
-            ends = [
-                min(_end_of_line(shape, mark.end), start) for mark, start in zip(found, starts, strict=True)
-            ]
-        blocks = [Block(*mark, end, end) for mark, end in zip(found, ends, strict=True)]
-        return self.one_of(blocks) if blocks else None
+            ignored = ()
+            _check_one([call.read for call in read])
+        return Reading(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
 
-    def _alone(self, label: int, start: int) -> Action | None:
-        """Return the action that stands behind the only label, with nothing behind it; None for all else."""
-        line, style = self.text[start:].strip(), self.style
-        if style.pieces is not None and line[-1:] in _ENDS_OF_PIECES:
-            if style.places(line) != [(0, len(line))] or line.count("```") > _ONE_FENCE:
-                return None
-        elif "\n" in line:
+    def coded(self) -> Reading | None:
+        """Return the action of the one call in fenced code; None without such a call."""
+        if "```" not in self.text and "~~~" not in self.text:
             return None
-        shape = self.shape
-        if doubted(shape, label) or (
-            not shape.startswith("Thought") and doubted(shape, min(first_section(shape), label))
-        ):
-            return None
-        read = self.reader.read(line)
-        return read if isinstance(read, Action) else None
-
-    def tagged(self) -> Action | None:
-        """Return the action between its tags; None where there is no tag."""
-        found = []
-        for mark, end, behind in islice(tags(self.shape), _MOST_TAGS):
-            cut = _CUT_TAG.search(self.shape, max(mark.end, end - _LONGEST_TAG), end)
-            said = cut.start() if cut else end
-            inside = labels(self.shape[mark.end : said])
-            start = mark.end + inside[-1].end if inside else mark.end  # a whole reply stands between the tags
-            found.append(Block(mark.start, start, said, behind))
-        return self.one_of(found, tagged=True) if found else None
-
-    def unmarked(self, *, only_marked: bool) -> Action:
-        """Return the action of a reply without a mark.
-
-        Args:
-            only_marked: Whether only what shows by itself that it is an action counts.
-
-        Raises:
-            ActionError: There is none, more than one, or one that is only spoken of.
-        """
-        end = self._end_of_game() if self.style.lines and not only_marked else len(self.text)
-        found = read_block(self.text, self.shape, 0, end, self.reader, marked=False, only_marked=only_marked)
-        check_not_taken_back(self.shape, found.end, complete=self.style.marked)
-        return found.action
-
-    def _end_of_game(self) -> int:
-        """Return where an imagined game goes on: behind its action come an answer and the next command."""
-        first = _end_of_line(self.shape, 0)
-        if not ANSWERED.match(self.shape, first) or not isinstance(
-            self.reader.read(self.text[:first]), Action
-        ):
-            return len(self.text)
-        return first if _PROMPT.search(self.shape, first) else len(self.text)
-
-    def rewrite(self, text: str) -> None:
-        """Go on with another text."""
-        self.text, self.shape = text, folded(text)
-
-    def one_of(self, blocks: Sequence[Block], *, tagged: bool = False) -> Action:
-        """Return the one action of several marked blocks, all of which may say the same.
-
-        Blocks behind the place where the model imagines what its action leads to do not count.
-
-        Args:
-            blocks: The blocks, in order.
-            tagged: Whether they stand between tags.
-
-        Raises:
-            ActionError: There is none, more than one, or one that is only spoken of or taken back.
-        """
-        action: Action | None = None
-        problem: ActionError | None = None
-        meant = False  # whether a block that cannot be read was meant as an action
-        spoken_of: list[Action] = []
-        stop, end, said, tried = len(self.shape), 0, "", 0
-        for block, content in self._filled(blocks):
-            if block.mark >= stop:
+        found: list[Found] = []
+        for block in blocks(self.unquoted)[: 2 * _MOST_MARKS]:
+            if block.language is None or block.is_output:
+                continue
+            if found and block.start >= invented_turn(self.shape, found[0].end):
                 break
-            if content == said:
-                end = block.behind if tagged else block.start + len(content)
-                continue
-            tried += 1
-            if tried > _MOST_BLOCKS:
-                raise ManyActions("there is more than one action in the reply; write only the first")
             try:
-                found = read_block(self.text, self.shape, block.start, block.end, self.reader, marked=True)
-                spoken_of.append(found.action)
-                self._check_mark(block, tagged=tagged)
+                calls = calls_in_code(block.code, self.grammar)
             except ActionError as error:
-                mention = self._is_mention(error, block, content, tagged=tagged)
-                if action is not None and not (mention and tagged):
-                    raise ManyActions(
-                        "there is more than one action in the reply; write only the first"
-                    ) from None
-                if problem is None or (not mention and not meant):
-                    problem = error
-                meant = meant or not mention
+                found.append(Found(error, block.start, block.end))
+            else:
+                found += [Found(action_of(call, self.grammar), block.start, block.end) for call in calls]
+        return _one(found, "code")
+
+    def one_of(self, marks: Iterable[Marked], kind: str) -> Reading | None:
+        """Return the one action of several marks; None where all of them are empty.
+
+        Raises:
+            ActionError: None of them is read, or several different ones are.
+        """
+        found: dict[str, Found] = {}
+        limit = len(self.text)
+        for mark in marks:
+            if mark.mark >= limit or len(found) >= _MOST_MARKS:
+                break
+            read = read_all if mark.closed else read_from
+            inside = mark.found or read(self, mark.start, mark.end)
+            if inside is None:
                 continue
-            if meant or any(other != found.action for other in spoken_of):
-                raise ManyActions("there is more than one action in the reply; write only the first")
-            action, said = found.action, content
-            end = block.behind if tagged else found.end
-            stop = end_of_turn(self.shape, end)
-        if action is None:
-            raise problem or NoAction("the place for the action is empty")
-        check_not_taken_back(self.shape, end, stop)
-        return action
-
-    def _filled(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, str]]:
-        """Yield the blocks that say something, with what they say."""
-        for block in blocks:
-            content = self.text[block.start : block.end].strip()
-            if content.strip("*_`#\n "):
-                yield block, content
-
-    def _check_mark(self, block: Block, *, tagged: bool) -> None:
-        """Check that a mark is not in a sentence, or below one, that makes it an example."""
-        if tagged and said_beside(self.shape, block.mark):
-            check_meant(self.shape, block.mark, block.behind)
-        elif doubted(self.shape, block.mark) or doubted(self.shape, self._first_section(block.mark)):
-            raise NoAction("the reply only shows an example of an action")
-        elif tagged and self.shape[block.end : block.behind].strip():
-            check_tag_ends_sentence(self.shape, block.behind)
-
-    def _first_section(self, end: int) -> int:
-        """Return where the reply's first label of any kind stands, such as ``Thought:``."""
-        if self.opening is None:
-            self.opening = first_section(self.shape)
-        return min(self.opening, end)
-
-    def _is_mention(self, error: ActionError, block: Block, content: str, *, tagged: bool) -> bool:
-        """Return whether a block that cannot be read only speaks of the mark, or of what it does not do."""
-        if isinstance(error, UnknownAction):
-            return bool(said_beside(self.shape, block.mark)) if tagged else is_sentence(content)
-        return isinstance(error, NoAction)
+            if not found:
+                limit = invented_turn(self.shape, inside.end)
+            found.setdefault(self.text[inside.start : inside.end], inside)
+        return _one(list(found.values()), kind)
 
 
-def _without_comments(text: str) -> str:
-    """Return a text with blanks in place of the comments of HTML; one without an end is none."""
-    kept, position = [], 0
-    while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start)) >= 0:
-        kept += [text[position:start], " " * (end + 3 - start)]
-        position = end + 3
-    return "".join([*kept, text[position:]])
+def _one(found: list[Found], kind: str) -> Reading | None:
+    """Return the one action that several marks hold; None without a mark.
+
+    Raises:
+        ActionError: The grammar reads none of them, or several different ones.
+    """
+    read = [each for each in found if isinstance(each.read, Action)]
+    if not read:
+        if found:
+            raise found[0].read  # type: ignore[misc]  # all of them are errors
+        return None
+    _check_one([each.read for each in read])
+    return Reading(read[0].read, kind, read[0].start, read[0].end)  # type: ignore[arg-type]  # likewise
 
 
-def _end_of_line(shape: str, start: int) -> int:
-    end = shape.find("\n", start)
-    return len(shape) if end < 0 else end
+def _check_one(actions: list[Action | ActionError]) -> None:
+    """Check that several marks hold the same action.
+
+    Raises:
+        ManyActions: Two of them differ.
+    """
+    for action in actions:
+        if action != actions[0]:
+            first, other = shown(str(actions[0])), shown(str(action))
+            raise ManyActions(f"the reply marks more than one action: {first} and {other}")
+
+
+_KINDS: tuple[tuple[str, Callable[[Reply], Reading | None]], ...] = (
+    ("call", Reply.called),
+    ("code", Reply.coded),
+    ("tags", Reply.tagged),
+    ("label", Reply.labelled),
+    ("environment", Reply.of_environment),
+)
+
+
+def other_mark(reply: Reply, own: str) -> Reading | None:
+    """Return the action of the first kind of mark that is present, but for the format's own kind.
+
+    Raises:
+        ActionError: Marks of that kind hold more than one action, or none that the grammar reads.
+    """
+    for kind, read in _KINDS:
+        if kind != own and (found := read(reply)) is not None:
+            return found
+    return None
+
+
+def action_in(reply: Reply, own: str, looked_for: str) -> Reading:
+    """Return the action of a reply without a mark of its format.
+
+    Args:
+        reply: The reply.
+        own: The kind of the format's own marks, which are not there.
+        looked_for: The format's own mark, for the error.
+
+    Raises:
+        ActionError: There is none, or more than one, or the grammar does not read it.
+    """
+    found = other_mark(reply, own) or reply.whole()
+    if found is None:
+        raise reply.nothing(looked_for)
+    return found

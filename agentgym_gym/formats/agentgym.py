@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentgym_gym.actions import Action, Grammar, Verbatim
-from agentgym_gym.formats.base import Format, ParsedReply
+from agentgym_gym.formats.base import Format, Reading
 
 __all__ = ["AgentGymFormat"]
 
@@ -38,6 +38,9 @@ class AgentGymFormat(Format):
         """Return the reply by which a model would give an action."""
         return self.inner.render(action, thought)
 
-    def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
+    def read(self, reply: str, grammar: Grammar) -> Reading:
         """Return the words AgentGym's client would send, known to the grammar or not."""
-        return Verbatim(self.reader(reply))
+        return self._read(reply, grammar)
+
+    def _read(self, reply: str, grammar: Grammar) -> Reading:
+        return Reading(Verbatim(self.reader(reply)))

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar
 
 from agentgym_gym._text import shown
-from agentgym_gym.actions import Action, Grammar, Thought, Verbatim
+from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, BadOption
-from agentgym_gym.formats._answer import answer_of
+from agentgym_gym.formats._reading import ParsedReply, Reading
 
-__all__ = ["Format", "ParsedReply", "Reading", "answer_of"]
-
-ParsedReply: TypeAlias = Action | Verbatim | Thought
-"""The result of parsing a reply."""
-
-
-class Reading(NamedTuple):
-    """An action and where a reply marks it.
-
-    Attributes:
-        action: The action.
-        mark: The kind of mark: ``"label"``, ``"tags"``, ``"call"``, ``"code"``, ``"command"``,
-            ``"environment"`` or ``"whole reply"``.
-        start: Where the text of the action begins in the reply, in characters.
-        end: Where it ends.
-        ignored: Further native calls of the same reply, which are not played, as text.
-    """
-
-    action: ParsedReply
-    mark: str = ""
-    start: int = 0
-    end: int = 0
-    ignored: tuple[str, ...] = ()
+__all__ = ["Format", "ParsedReply", "Reading"]
 
 _EXAMPLE_THOUGHT = "I know what to do next."
+_STAND_IN = "the thought itself"
 
-# To see that a reply is read as its action takes longer than to play it, and an agent writes the same few
-# actions again and again.
+# To check that a reply is read as its action takes longer than to play it, and agents repeat the same actions.
 _rendered: dict[tuple[Format, type[Action], str], str] = {}
 _MOST_RENDERED = 1024
 
@@ -65,7 +43,7 @@ class Format(ABC):
 
         Args:
             action: The action.
-            thought: What the model thinks before it, where the format has a place for that.
+            thought: The thought before it, where the format has a place for one.
 
         Raises:
             BadOption: The thought would be read as part of the action.
@@ -86,33 +64,61 @@ class Format(ABC):
             _rendered[key] = reply
         return reply
 
-    @abstractmethod
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Read a reply.
+        """Return the action of a reply.
 
         Args:
-            reply: All that the model wrote.
+            reply: The whole reply of the model.
             grammar: The actions it may name.
 
         Raises:
-            NoAction: Nothing in the reply is marked as the action.
-            ManyActions: It holds more than one.
-            UnknownAction: It names an action that the grammar does not know.
-            BadArguments: It names a known action with arguments that do not fit.
+            NoAction: The reply has no mark of an action.
+            ManyActions: It marks several different actions.
+            UnknownAction: The marked text is none of the actions.
+            BadArguments: It is a known action with arguments that do not fit.
         """
+        return self.read(reply, grammar).action
 
     def read(self, reply: str, grammar: Grammar) -> Reading:
-        """Read a reply; return the action with its place in the reply and the calls that are ignored.
+        """Return the action of a reply, its place, and the native calls that are ignored.
 
         Raises:
-            ActionError: As :meth:`parse`.
+            ActionError: As for :meth:`parse`; the message ends with an example of the format.
         """
-        return Reading(self.parse(reply, grammar))
+        try:
+            return self._read(reply, grammar)
+        except ActionError as error:
+            raise error.with_form(self.example(grammar)) from None
+
+    def thought_of(self, reply: str, action: Action) -> str:
+        """Return the thought before the action of a reply, without white space at its ends; may be empty.
+
+        For a reply that the format itself renders it is exact. For any other it is the text in the format's
+        place for a thought, or else the text before the action.
+
+        Args:
+            reply: The whole reply of the model.
+            action: The action that was read from it.
+        """
+        before, mark, behind = self._wrap(action, _STAND_IN).partition(_STAND_IN)
+        if mark and reply.startswith(before) and reply.endswith(behind):
+            thought = reply[len(before) : len(reply) - len(behind)].strip()
+            if self._wrap(action, thought) == reply:
+                return thought
+        return self._thought_in(reply.replace("\r\n", "\n")).strip()
+
+    @abstractmethod
+    def _read(self, reply: str, grammar: Grammar) -> Reading:
+        """Read a reply; see :meth:`read`."""
+
+    def _thought_in(self, reply: str) -> str:
+        """Return the thought of a reply that the format would not render so; empty by default."""
+        return ""
 
     @property
     @abstractmethod
     def _rule(self) -> str:
-        """The rule of the format, in a sentence or two."""
+        """How to write a reply, in a sentence or two."""
 
     @abstractmethod
     def _wrap(self, action: Action, thought: str) -> str:

@@ -1,18 +1,18 @@
-"""The format of models that are given the actions as tools, by a chat template or an API."""
+"""Native tool calling: the actions are given as tools, by a chat template or an API."""
 
 from __future__ import annotations
 
 from agentgym_gym.actions import Action, Grammar, ToolCall
-from agentgym_gym.formats.call_formats import FunctionCalling
+from agentgym_gym.formats.function_calling import FunctionCalling
 
 __all__ = ["ToolCalls"]
 
 
 class ToolCalls(FunctionCalling):
-    """Native tool calling: a prompt that teaches no format, because the model has one of its own.
+    """The native notation of the model: no prompt teaches it.
 
-    ``step`` is handed the call as an object. Text is read for the calls that models write where no engine
-    takes them out, as `FunctionCalling` does.
+    ``step`` is given the call as an object. A reply of text is read as `FunctionCalling` reads it, for engines
+    that leave calls in the text.
     """
 
     name = "tool_calls"
@@ -23,9 +23,12 @@ class ToolCalls(FunctionCalling):
         return self._rule
 
     def example(self, grammar: Grammar) -> str:
-        """Return a call as JSON: the advice to a model whose call could not be carried out."""
+        """Return a call as JSON, for the observation after a call that cannot be carried out."""
         return self._wrap(grammar.examples[0], "")
 
     def _wrap(self, action: Action, thought: str) -> str:
         call = str(ToolCall(action.name(), action.to_json()))
         return f"{thought}\n\n<tool_call>\n{call}\n</tool_call>" if thought else call
+
+    def _thought_in(self, reply: str) -> str:
+        return self._before_call(reply)

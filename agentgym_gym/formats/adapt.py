@@ -1,0 +1,111 @@
+"""ADaPT: ``> think: …`` and ``> get 1 stick`` (Prasad et al., 2024, arXiv:2311.05772)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from agentgym_gym.actions import Action, Grammar, Thought
+from agentgym_gym.formats._action_text import read_from
+from agentgym_gym.formats._labels import labels
+from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
+from agentgym_gym.formats.base import Format, Reading
+
+__all__ = ["ADaPT"]
+
+_LINE = re.compile(r"^[^\w\n>&]{0,8}(?<![-=])(?:>|&gt;)(?!=)(?:[ \t>]|&gt;)*", re.MULTILINE)
+_THINK = re.compile(
+    r"[^\w\n]{0,12}(?:think|thought|thinking|reasoning|思考|想法)s?[ \t]?\d{0,2}[*_`]*"
+    r"(?:\][ \t]*:?|[ \t]*:)[*_]*",
+    re.IGNORECASE,
+)
+_THINK_LINE = re.compile(r"^[ \t>]{0,8}think(?:ing)?[ \t]?:(.*)$", re.IGNORECASE | re.MULTILINE)
+_OPENINGS = frozenset("`~{[<")  # of a fence, an object or a tag
+_LONGEST_HEAD = 80  # characters of a line in which the first words of an action are looked for
+
+
+class ADaPT(Format):
+    """Lines that begin with ``>``, as in ADaPT.
+
+    A reply of thoughts only costs a turn, and its observation is "OK.".
+    """
+
+    name = "adapt"
+    _rule = (
+        "Begin each line with `> `. A line `> think: ...` holds what you think; it may come before the "
+        "action or be a whole reply. Any other line is an action: write at most one in a reply."
+    )
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        think = f"> think: {' '.join(thought.split())}\n" if thought else ""
+        return f"{think}> {action.style.write(str(action))}"
+
+    def _read(self, reply: str, grammar: Grammar) -> Reading:
+        read = Reply(reply, grammar)
+        thoughts: list[tuple[int, int]] = []
+        found = read.one_of(_commands(read, thoughts), "command")
+        if found is None and thoughts:
+            thought = "\n".join(read.piece(*span) for span in thoughts)
+            for span in thoughts:
+                read.hide(*span)
+            found = other_mark(read, "command") or Reading(Thought(thought), "command")
+        return found or action_in(read, "command", "line that begins with `> `")
+
+    def _thought_in(self, reply: str) -> str:
+        return "\n".join(line.strip() for line in _THINK_LINE.findall(reply))
+
+
+def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]:
+    """Yield the lines of a reply that are marked as an action, and note the thoughts."""
+    text, shape, behind = reply.text, reply.shape, 0
+    for line in _LINE.finditer(shape):
+        if line.start() < behind:
+            continue  # it goes on with what a line before began
+        start, end = line.end(), _end_of_line(text, line.end())
+        if think := _THINK.match(shape, start):
+            thoughts.append((think.end(), end))
+            continue
+        if label := labels(shape[start:end]):
+            start += label[0].end
+        if not reply.has_input and reply.grammar.style.lines and shape[start : start + 1] not in _OPENINGS:
+            yield Marked(line.start(), start, end, None)
+            continue
+        part = text[start : _end_of_paragraph(reply, start, end)]
+        part, places = _unquoted(part) if _LINE.match(text, end + 1) else (part, int)
+        found = read_from(Reply(part, reply.grammar), 0, len(part))
+        if found is not None:
+            found = found._replace(start=start + places(found.start), end=start + places(found.end))
+            behind = found.end
+            yield Marked(line.start(), start, found.end, found)
+
+
+def _end_of_line(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _end_of_paragraph(reply: Reply, start: int, end: int) -> int:
+    """Return where the text that begins on a marked line ends at the latest.
+
+    A statement without a fence goes on up to a marked line that is a thought or begins another action.
+    """
+    text, style = reply.text, reply.grammar.style
+    if style.fence is None or style.lines or text[start : start + 1] in _OPENINGS:
+        return len(text)
+    for line in _LINE.finditer(text, end):
+        head = text[line.end() : line.end() + _LONGEST_HEAD]
+        if _THINK.match(text, line.end()) or reply.grammar.begins(head):
+            return line.start()
+    return len(text)
+
+
+def _unquoted(text: str) -> tuple[str, Callable[[int], int]]:
+    """Return a text without the ``>`` of its lines, and a function that maps its places to the text's."""
+    kept, cuts, position, size = [], [], 0, 0
+    for line in _LINE.finditer(text):
+        kept.append(text[position : line.start()])
+        size += line.start() - position
+        cuts.append((size, len(line[0])))
+        position = line.end()
+    plain = "".join([*kept, text[position:]])
+    return plain, lambda place: place + sum(length for at, length in cuts if at <= place)

@@ -1,0 +1,26 @@
+"""Bare: the action and nothing else."""
+
+from __future__ import annotations
+
+from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats.base import Format, Reading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action, Grammar
+
+__all__ = ["Bare"]
+
+
+class Bare(Format):
+    """The action and nothing else; it has no place for a thought."""
+
+    name = "bare"
+    _rule = "Reply with exactly one action and nothing else."
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        return action.style.write(str(action))
+
+    def _read(self, reply: str, grammar: Grammar) -> Reading:
+        read = Reply(reply, grammar)
+        return read.whole() or action_in(read, "whole reply", "single action as the whole of it")

@@ -1,0 +1,55 @@
+"""Function calling: one JSON object, AgentGym's or a native notation."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from agentgym_gym._json import NotJson, decode
+from agentgym_gym.formats._labels import without_thought_label
+from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats.base import Format, Reading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action, Grammar
+
+__all__ = ["FunctionCalling"]
+
+_CALL = re.compile(r"<tool_call>|^[ \t]*(?:```\w*\s*)?\{", re.MULTILINE)
+
+
+class FunctionCalling(Format):
+    """One JSON object, or a native notation."""
+
+    name = "function_calling"
+    _rule = (
+        "Reply with one JSON object and nothing else. It has three keys: `thought`, what you think; "
+        "`function_name`, the function to call; `arguments`, an object with its arguments."
+    )
+
+    def _actions(self, grammar: Grammar) -> str:
+        tools = "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in grammar.tools())
+        return f"The functions, as JSON:\n{tools}"
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        call = {"thought": thought, "function_name": action.name(), "arguments": action.to_json()}
+        return json.dumps(call, ensure_ascii=False)
+
+    def _read(self, reply: str, grammar: Grammar) -> Reading:
+        read = Reply(reply, grammar)
+        return read.called() or action_in(read, "call", "JSON object with `function_name` and `arguments`")
+
+    def _thought_in(self, reply: str) -> str:
+        start = reply.find("{")
+        try:
+            value = decode(reply, start)[0] if start >= 0 else None
+        except NotJson:
+            value = None
+        inside = value.get("thought") if isinstance(value, dict) else None
+        return inside if isinstance(inside, str) else self._before_call(reply)
+
+    @staticmethod
+    def _before_call(reply: str) -> str:
+        call = _CALL.search(reply)
+        return without_thought_label(reply[: call.start()]) if call else ""

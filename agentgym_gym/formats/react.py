@@ -1,0 +1,46 @@
+"""ReAct: ``Thought:`` and ``Action:`` (Yao et al., 2023, arXiv:2210.03629)."""
+
+from __future__ import annotations
+
+from agentgym_gym.formats._labels import labels, without_thought_label
+from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats.base import Format, Reading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action, Grammar
+
+__all__ = ["ReAct", "ReActOnOneLine"]
+
+
+class ReAct(Format):
+    """``Thought:`` and ``Action:`` paragraphs."""
+
+    name = "react"
+    _rule = (
+        "First write what you think below the word `Thought:`, then exactly one action below the word "
+        "`Action:`, and end your reply there."
+    )
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
+
+    def _read(self, reply: str, grammar: Grammar) -> Reading:
+        read = Reply(reply, grammar)
+        return read.labelled() or action_in(read, "label", "line that begins with `Action:`")
+
+    def _thought_in(self, reply: str) -> str:
+        found = labels(reply)
+        return without_thought_label(reply[: found[-1].start] if found else reply.rpartition("Action:")[0])
+
+
+class ReActOnOneLine(ReAct):
+    """The same with the action on the line of its label, the only place where AgentGym's tool servers look."""
+
+    _rule = (
+        "First write what you think below the word `Thought:`, then the word `Action:` and exactly one "
+        "action on the same line, and end your reply there."
+    )
+
+    def _wrap(self, action: Action, thought: str) -> str:
+        return f"Thought:\n{thought}\n\nAction: {action.style.write(str(action))}"
