@@ -172,7 +172,7 @@ class BaseTextEnv:
             ActionError: The reply holds no action that would be sent.
             BadOption: It is nothing that ``step`` takes.
         """
-        meant = self._episode.read(given(action, self.environment.grammar))
+        meant = self._episode.read(given(action, self.environment.grammar)).action
         return None if isinstance(meant, Thought) else str(meant)
 
     @property

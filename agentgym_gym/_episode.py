@@ -31,7 +31,7 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     UnknownAction,
 )
-from agentgym_gym.formats import get_format
+from agentgym_gym.formats import Reading, get_format
 from agentgym_gym.wire import Outcome, Seen, Start, Wire
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import StepAction
     from agentgym_gym.calls import Flow, Stage, WaitingFlow
     from agentgym_gym.catalogue import Environment, OnUnknown
-    from agentgym_gym.formats import Format, ParsedReply
+    from agentgym_gym.formats import Format
 
 __all__ = ["Episode", "Message", "StepResult"]
 
@@ -68,6 +68,7 @@ class StepInfo(TypedDict, total=False):
     raw_reward: float
     success: bool
     parse_error: str
+    ignored_actions: list[str]
     fault: dict[str, str]
 
 
@@ -128,6 +129,7 @@ class Episode:
         self._turn = 0
         self._score = 0.0
         self._agentgym_score = 0.0
+        self._ignored: tuple[str, ...] = ()  # calls of the last reply
 
     @property
     def playing(self) -> bool:
@@ -157,7 +159,7 @@ class Episode:
         self.fault = None
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
-        self._turn, self._score, self._agentgym_score = 0, 0.0, 0.0
+        self._turn, self._score, self._agentgym_score, self._ignored = 0, 0.0, 0.0, ()
         self._available = start.available_actions
         self.transcript = [Message("environment", start.observation)]
         self._playing = True
@@ -181,11 +183,13 @@ class Episode:
             raise ResetNeeded("the episode is over, or none was begun: call reset() before step()")
         reply = given(action, self.environment.grammar)
         self._turn += 1
+        self._ignored = ()
         self.transcript.append(Message("agent", shown_reply(reply)))
         try:
-            meant = self.read(reply)
+            reading = self.read(reply)
         except ActionError as error:
             return self._answer(self._advice(error, reply), parse_error=error.kind)
+        meant, self._ignored = reading.action, reading.ignored
         if isinstance(meant, Thought):
             return self._answer("OK.")
         try:
@@ -194,8 +198,8 @@ class Episode:
             return self._end_by(fault, str(meant))
         return self._judge(outcome, str(meant))
 
-    def read(self, reply: Given) -> ParsedReply:
-        """Return what a reply means, without playing it.
+    def read(self, reply: Given) -> Reading:
+        """Read a reply without playing it.
 
         Raises:
             ActionError: It holds no action that would be played.
@@ -203,18 +207,19 @@ class Episode:
         if isinstance(reply, tuple):
             return called_action(reply, self.environment.grammar)
         try:
-            action = reply if not isinstance(reply, str) else self._parse(reply)
+            reading = self._read(reply) if isinstance(reply, str) else Reading(reply)
         except UnknownAction as error:
             if self.on_unknown == "refuse" or error.text is None:
                 raise
-            action = Verbatim(error.text)
+            reading = Reading(Verbatim(error.text))
+        action = reading.action
         if isinstance(action, Verbatim) and self.on_unknown == "refuse":
             action = self.environment.grammar.parse(action.text)
         if isinstance(action, Verbatim):
             if len(action.text) > MAX_ACTION_CHARS:
                 raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
             self.wire.check(action.text)
-        return action
+        return reading._replace(action=action)
 
     def abort_episode(self) -> None:
         """End an episode of which nobody has the last turn: what is played next must begin anew."""
@@ -319,8 +324,8 @@ class Episode:
             done = (yield from lease.pool.release(lease, self.stats)) and done
         return done
 
-    def _parse(self, reply: str) -> ParsedReply:
-        return self.action_format.parse(reply, self.environment.grammar)
+    def _read(self, reply: str) -> Reading:
+        return self.action_format.read(reply, self.environment.grammar)
 
     def _advice(self, error: ActionError, reply: Given) -> str:
         called = isinstance(reply, tuple)
@@ -372,8 +377,9 @@ class Episode:
             "goal": self._start.goal,
             "available_actions": self._available,
             "served_by": self._served_by,
+            "ignored_actions": list(self._ignored) or None,
             **told,
         }
         # What does not apply is left out, so that `"fault" in info` says what it seems to say.
-        optional = ("goal", "available_actions", "served_by", "parse_error", "fault")
+        optional = ("goal", "available_actions", "served_by", "parse_error", "ignored_actions", "fault")
         return {name: value for name, value in info.items() if value is not None or name not in optional}

@@ -9,14 +9,21 @@ from typing import Any, TypeAlias, TypeGuard
 from agentgym_gym._json import unique_keys
 from agentgym_gym._text import no_constant, scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, ToolCall, Verbatim
-from agentgym_gym.errors import BadArguments, BadOption, ManyActions, NoAction
+from agentgym_gym.errors import ActionError, BadArguments, BadOption, NoAction
+from agentgym_gym.formats.base import Reading
 
-__all__ = ["Given", "called_action", "given", "shown_reply", "takes"]
+__all__ = ["NOT_CARRIED_OUT", "Given", "called_action", "given", "played_call", "shown_reply", "takes"]
 
 Given: TypeAlias = str | Action | Verbatim | tuple[ToolCall, ...]
 """What an agent gives in a turn. Function calls are a tuple, since a model may make none or several."""
 
+NOT_CARRIED_OUT = "Not carried out: one call per turn; this one was ignored."
+"""The answer to an ignored call, where the protocol of a model requires an answer to each."""
+
+MAX_IGNORED_CHARS = 200
+
 _BESIDE = {"id", "type", "index"}  # keys of a call that do not matter
+_ENCODINGS = 3  # how often arguments may be encoded as JSON: once, and twice more by careless templates
 
 
 def given(action: object, grammar: Grammar) -> Given:
@@ -53,21 +60,49 @@ def takes(action: object, grammar: Grammar) -> bool:
     return True
 
 
-def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> Action:
-    """Return the action that the one function call stands for.
+def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> Reading:
+    """Read function calls: the first one that the grammar reads is the action, all others are ignored.
+
+    Returns:
+        The reading. Its place is that of the call in `shown_reply`. The text of an ignored call is its
+        action, or its JSON if the grammar does not read it.
 
     Raises:
         NoAction: There is no call.
-        ManyActions: There is more than one.
-        UnknownAction: There is no function of that name.
-        BadArguments: The arguments do not fit, or they are not JSON.
+        UnknownAction: The grammar reads none of the calls, and the first one names no function.
+        BadArguments: The grammar reads none of the calls, and the arguments of the first one do not fit, or
+            are not JSON.
     """
     if not calls:
         raise NoAction("there is no function call in the reply")
-    if len(calls) > 1:
-        raise ManyActions("there is more than one function call in the reply")
-    name = calls[0].name.strip().removeprefix("functions.")  # the namespace of tools in some templates
-    return grammar.from_call(name, _arguments(calls[0]))
+    actions = [_action(call, grammar) for call in calls]
+    played = next((number for number, action in enumerate(actions) if isinstance(action, Action)), 0)
+    action = actions[played]
+    if isinstance(action, ActionError):
+        raise action
+    texts = [str(call) for call in calls]
+    ignored = [
+        text if isinstance(read, ActionError) else str(read)
+        for read, text in zip(actions, texts, strict=True)
+    ]
+    del ignored[played]
+    start = sum(len(text) + 1 for text in texts[:played])
+    return Reading(action, "call", start, start + len(texts[played]), tuple(map(_ignored, ignored)))
+
+
+def played_call(calls: Sequence[ToolCall], ignored: object) -> int:
+    """Return the position of the call that was played; the first one if that is not known.
+
+    Args:
+        calls: All calls of a message.
+        ignored: The value of ``info["ignored_actions"]``, or None. The played call is the first one that the
+            grammar reads, so all calls before it are in this list as JSON.
+    """
+    texts = ignored if isinstance(ignored, list) else []
+    for number, (call, text) in enumerate(zip(calls, texts, strict=False)):
+        if _ignored(str(call)) != text:
+            return number
+    return min(len(texts), len(calls) - 1)
 
 
 def shown_reply(reply: Given) -> str:
@@ -117,6 +152,18 @@ def _call(made: object) -> ToolCall:
     return made
 
 
+def _ignored(text: str) -> str:
+    return scrub(text[:MAX_IGNORED_CHARS])
+
+
+def _action(call: ToolCall, grammar: Grammar) -> Action | ActionError:
+    name = call.name.strip().removeprefix("functions.")  # the namespace of tools in some templates
+    try:
+        return grammar.from_call(name, _arguments(call))
+    except ActionError as error:
+        return error
+
+
 def _arguments(call: ToolCall) -> Any:
     """Return the arguments as JSON values, from text or as they came, by the same rules for both."""
     known = call.arguments
@@ -127,6 +174,10 @@ def _arguments(call: ToolCall) -> Any:
         )
     try:
         value = _JSON.decode(text.strip() or "{}")
+        for _ in range(_ENCODINGS - 1):
+            if not isinstance(value, str) or not value.lstrip().startswith(("{", '"')):
+                break
+            value = _JSON.decode(value.strip())
         # An escape can stand for half a character, which no server and no file takes.
         return _JSON.decode(scrub(json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:

@@ -45,9 +45,10 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
     - ``action`` (str or None), the action that was played, as text.
 
     Where they apply, it also holds ``goal`` (str) and ``available_actions`` (list of str), as the server
-    states them; ``parse_error`` (str), the kind of error, after a reply that could not be parsed; and
-    ``fault``, a dict of ``kind`` and ``message``, when the environment failed. An episode with a fault says
-    nothing about the agent.
+    states them; ``parse_error`` (str), the kind of error, after a reply that could not be parsed;
+    ``ignored_actions`` (list of str), the calls of a reply that were not played because one call is played in
+    each turn; and ``fault``, a dict of ``kind`` and ``message``, when the environment failed. An episode with
+    a fault says nothing about the agent.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.

@@ -16,7 +16,8 @@ from agentgym_gym import FORMATS, AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymE
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Get
-from agentgym_gym.formats import Format, get_format
+from agentgym_gym.formats import Format, Reading, get_format
+from agentgym_gym.servers.local import LocalServer
 
 ARGUMENTS = {"count": 2, "item": "oak logs"}
 OPENAI = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": json.dumps(ARGUMENTS)}}
@@ -135,8 +136,7 @@ MISTAKES = {
     "endless digits": (ToolCall("get", '{"count": ' + "9" * 9_000 + ', "item": "stick"}'), "BadArguments"),
     "too long": (ToolCall("get", {"count": 1, "item": "x" * MAX_ACTION_CHARS}), "BadArguments"),
     "half a character": (ToolCall("get", '{"count": 1, "item": "\\ud800"}'), "BadArguments"),
-    "several": ([ToolCall("get", ARGUMENTS), ToolCall("inventory")], "ManyActions"),
-    "the same twice": ({"role": "assistant", "tool_calls": [OPENAI, OPENAI]}, "ManyActions"),
+    "several, of which none is read": ([ToolCall("fly"), ToolCall("get", "{")], "UnknownAction"),
     "none": ([], "NoAction"),
 }
 
@@ -146,12 +146,67 @@ def test_a_mistake_in_a_call_costs_a_turn_and_is_answered_in_the_words_of_a_call
     observation, reward, terminated, truncated, info = env.step(call)
     assert (info["parse_error"], info["action"], info["turn"]) == (kind, None, 1)
     assert (reward, terminated, truncated) == (0.0, False, False)
+    assert "ignored_actions" not in info
     assert "\n" + str(ToolCall("get", {"count": 1, "item": "oak logs"})) in observation
     assert "call" in observation
     assert "Action:" not in observation
     observation.encode()
     env.render().encode()
     assert env.action_space.contains(call)
+
+
+SEVERAL = {
+    "two": ([ToolCall("get", ARGUMENTS), ToolCall("inventory")], ["inventory"]),
+    "the same twice": ({"role": "assistant", "tool_calls": [OPENAI, OPENAI]}, ["get 2 oak logs"]),
+    "one that is not read first": (
+        [{"name": "fly", "arguments": {}}, OPENAI, ToolCall("get", "{")],
+        [str(ToolCall("fly")), str(ToolCall("get", "{"))],
+    ),
+}
+
+
+@pytest.mark.parametrize(("calls", "ignored"), SEVERAL.values(), ids=SEVERAL)
+def test_of_several_calls_the_first_is_played_and_the_others_are_listed(envs, env, calls, ignored):
+    _, vector = envs
+    observation, *_, info = env.step(calls)
+    assert (info["action"], info["turn"], info["ignored_actions"]) == ("get 2 oak logs", 1, ignored)
+    assert "parse_error" not in info
+    alone, *_, info = env.step("Action: inventory")
+    assert "ignored_actions" not in info
+    assert env.read(calls) == "get 2 oak logs"
+    _, info = env.reset(options={"task_id": 0})
+    assert "ignored_actions" not in info
+    assert env.step(ToolCall("get", ARGUMENTS))[0] == observation  # the environment's own words
+    assert env.step("Action: inventory")[0] == alone
+    vector.reset(options={"task_id": 0})
+    actions = np.empty(2, dtype=object)
+    actions[:] = [calls, "Action: inventory"]
+    observations, *_, infos = vector.step(actions)
+    assert observations[0] == observation
+    assert list(infos["_ignored_actions"]) == [True, False]
+    assert infos["ignored_actions"][0] == ignored
+
+
+def test_of_several_calls_one_is_played_where_it_is_awaited(textcraft_url):
+    async def play():
+        async with AsyncAgentGymEnv("TextCraft", server=textcraft_url, max_turns=None) as env:
+            await env.reset(options={"task_id": 0})
+            return [(await env.step(calls))[4] for calls, _ in SEVERAL.values()]
+
+    played = [(info["action"], info["ignored_actions"]) for info in asyncio.run(play())]
+    assert played == [("get 2 oak logs", ignored) for _, ignored in SEVERAL.values()]
+
+
+def test_ignored_calls_of_the_turn_of_a_fault_are_listed():
+    server = LocalServer("textcraft")
+    env = AgentGymEnv("TextCraft", server=server.start())
+    env.reset(options={"task_id": 0})
+    server.stop()
+    *_, truncated, info = env.step([OPENAI, ToolCall("inventory")])
+    assert truncated
+    assert (info["action"], info["ignored_actions"]) == ("get 2 oak logs", ["inventory"])
+    assert info["fault"]
+    env.close()
 
 
 def test_an_unknown_function_is_never_forwarded(textcraft_url):
@@ -276,6 +331,24 @@ class Shouted(Format):
 
     def parse(self, reply, grammar):
         return grammar.parse(reply.lower())
+
+
+class Lines(Shouted):
+    """A format that plays the first line of several."""
+
+    def read(self, reply, grammar):
+        first, *others = reply.split("\n")
+        return Reading(self.parse(first, grammar), "lines", 0, len(first), tuple(others))
+
+
+def test_what_a_format_ignores_in_a_text_is_listed(textcraft_url):
+    env = AgentGymEnv("TextCraft", server=textcraft_url, action_format=Lines())
+    env.reset(options={"task_id": 0})
+    info = env.step("INVENTORY\nGET 2 OAK LOGS\nFLY")[4]
+    assert (info["action"], info["ignored_actions"]) == ("inventory", ["GET 2 OAK LOGS", "FLY"])
+    assert "ignored_actions" not in env.step("INVENTORY")[4]
+    assert env.read("INVENTORY\nFLY") == "inventory"
+    env.close()
 
 
 def test_a_format_of_ones_own_is_an_option(textcraft_url):

@@ -4,7 +4,8 @@
 ``await episode.end()``, which belongs in a ``finally``, releases the environment. A failure of the
 environment is never raised: it is the episode's ``fault``.
 
-Of ``info``, ``fault``, ``success``, ``parse_error`` and ``invalid_action`` are read, if they are there.
+Of ``info``, ``fault``, ``success``, ``parse_error``, ``invalid_action`` and ``ignored_actions`` are read, if
+they are there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from verl_bridge.environments import Held, Unregistered, close_all, take
 from verl_bridge.labels import labels_of
 from verl_bridge.tasks import Task
 
-__all__ = ["Episode", "StepResult", "Task", "close_all"]
+__all__ = ["Episode", "StepResult", "Task", "close_all", "ignored_actions"]
 
 _WAITS = 3  # time limits of calls that hang, one after the other, for which a call waits for a thread
 
@@ -64,6 +65,7 @@ class Episode:
         self._success = False
         self._unread = 0
         self._invalid = 0
+        self._ignored = 0
         self._retries = 0
         self._playing = False
 
@@ -110,6 +112,7 @@ class Episode:
         self.observation = turn.observation
         self._unread += bool(turn.info.get("parse_error"))
         self._invalid += bool(turn.info.get("parse_error") or turn.info.get("invalid_action"))
+        self._ignored += len(ignored_actions(turn.info))
         self.over = turn.terminated or turn.truncated
         success = turn.info.get("success")
         self._success = bool(turn.terminated and sum(self.rewards) > 0) if success is None else bool(success)
@@ -131,6 +134,7 @@ class Episode:
             "turns": float(len(self.rewards)),
             "parse_errors": float(self._unread),
             "invalid_actions": float(self._invalid),
+            "ignored_actions": float(self._ignored),
             "retries": float(self._retries if self._held is None else self._held.retries),
             "fault": float(not valid),
             "replays": float(self.replays),
@@ -207,6 +211,14 @@ class Episode:
         self.fault, self.over, self.observation = fault, True, ""
         says = cause.get("transient") if isinstance(cause, Mapping) else getattr(cause, "transient", None)
         self.transient = says is not False
+
+
+def ignored_actions(info: Mapping[str, Any]) -> list[str]:
+    """Return the calls of a reply that the environment did not play; none where it does not list them."""
+    ignored = info.get("ignored_actions")
+    if not isinstance(ignored, (list, tuple)):
+        return []
+    return [str(text) for text in ignored]
 
 
 def _checked(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:

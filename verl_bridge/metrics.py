@@ -24,6 +24,7 @@ MEANS: Mapping[str, str] = {
     "turns": "turns",
     "parse_errors": "parse_errors",
     "invalid_actions": "invalid_actions",
+    "ignored_actions": "ignored_actions",
     "turn_limit": "turn_limit",
 }
 """Numbers of a record that are averaged over the episodes that were played, and the names of the averages.

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from verl_bridge.episodes import ignored_actions
 from verl_bridge.labels import without_passwords
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class Transcript:
             step["parse_error"] = kind = error if isinstance(error, str) else "ParseError"
             step["action"] = None
             self.parse_errors[kind] += 1
+        ignored = ignored_actions(turn.info)
+        if ignored:
+            step["ignored_actions"] = ignored
 
     def record(
         self,

@@ -19,6 +19,7 @@ from agentgym_gym.formats.react import ReActOnOneLine
 if TYPE_CHECKING:
     from agentgym_gym._options import FormatName
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.formats import ParsedReply
 
 __all__ = ["Reformatted", "SourceFormat", "Unparsed", "reformat"]
 
@@ -164,22 +165,25 @@ class _Reading:
         return written
 
     def _action(self, said: Message) -> Action | Thought:
+        read = self._read(said)
+        if not isinstance(read, Action | Thought):
+            raise _NotWritten("UnknownAction")  # a format of the user's own may read what no grammar knows
+        return read
+
+    def _read(self, said: Message) -> ParsedReply:
         calls = said.extra.get(_OF_A_CALL)
         if isinstance(self._format, ToolCalls) and isinstance(calls, list) and calls:
             made = [each if isinstance(each, Mapping) else {} for each in calls]
             return called_action(
                 [ToolCall(str(each.get("name", "")), each.get("arguments") or {}) for each in made],
                 self._grammar,
-            )
+            ).action
         if self._agentgym is not None:
             words = self._agentgym(said.content)
             # The servers of the tools are sent the whole reply, and read it by themselves.
             if words != said.content or self._grammar.knows(words):
                 return self._grammar.parse(words)
-        read = self._format.parse(said.content, self._grammar)
-        if not isinstance(read, Action | Thought):
-            raise _NotWritten("UnknownAction")  # a format of the user's own may read what no grammar knows
-        return read
+        return self._format.parse(said.content, self._grammar)
 
 
 @cache

@@ -151,6 +151,9 @@ class EpisodeInPlay:
         if isinstance(info.get("parse_error"), str):
             step["parse_error"] = info["parse_error"]
             self._parse_errors[info["parse_error"]] += 1
+        ignored = info.get("ignored_actions")
+        if isinstance(ignored, list) and ignored and all(isinstance(text, str) for text in ignored):
+            step["ignored_actions"] = ignored
         return observation
 
     async def _ask(self, method: Any, *arguments: Any) -> Any:

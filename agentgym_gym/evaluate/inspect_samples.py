@@ -28,7 +28,9 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score
 from inspect_ai.tool import ToolCall
 
+from agentgym_gym import actions
 from agentgym_gym._text import no_constant, scrub
+from agentgym_gym._tool_calls import played_call
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord
@@ -147,7 +149,8 @@ class _Conversation:
     def _talk(self) -> None:
         """Note the messages, and an event for each reply."""
         record = self._record
-        reply, awaited = 0, ""  # how many there were; the call that wants the next observation as its answer
+        reply = 0  # how many there were
+        called: ToolCall | None = None  # the call that the next observation answers
         step: StepRecord = {}
         for number, message in enumerate(record.messages):
             text, name = scrub(message["content"]), f"{self._name}-{number}"
@@ -156,16 +159,15 @@ class _Conversation:
                 said = self._reply(text, step, name)
                 self._model_event(said, step, last=number == len(record.messages) - 1)
                 self._messages.append(said)
-                awaited = said.tool_calls[0].id if said.tool_calls else ""
+                called = _played(step, said)
                 self._seconds += step.get("env_seconds", 0.0)
                 self._tell(reply, step)
                 reply += 1
-            elif awaited:
-                called = self._messages[-1].tool_calls[0].function
+            elif called is not None:
                 self._messages.append(
-                    ChatMessageTool(content=text, tool_call_id=awaited, function=called, id=name)
+                    ChatMessageTool(content=text, tool_call_id=called.id, function=called.function, id=name)
                 )
-                awaited = ""
+                called = None
             else:
                 self._messages.append(ChatMessageUser(content=text, id=name))
         if reply and record.messages[-1]["role"] == "user":  # which no model was given
@@ -219,6 +221,8 @@ class _Conversation:
             told["reward"] = self._record.rewards[reply]
         if "parse_error" in step:
             told["parse_error"] = step["parse_error"]
+        if step.get("ignored_actions"):
+            told["ignored_actions"] = step["ignored_actions"]
         if told:
             told["turn"] = reply + 1
             self._add(InfoEvent, self._seconds, source="environment", data=plain_json(told))
@@ -271,6 +275,13 @@ class _Conversation:
             "counters": record.counters,
         }
         return {name: value for name, value in known.items() if value is not None}
+
+
+def _played(step: StepRecord, said: ChatMessageAssistant) -> ToolCall | None:
+    if not said.tool_calls:
+        return None
+    calls = [actions.ToolCall(call["name"], call["arguments"]) for call in step["tool_calls"]]
+    return said.tool_calls[played_call(calls, step.get("ignored_actions"))]
 
 
 def _fault_text(fault: Mapping[str, str]) -> str:

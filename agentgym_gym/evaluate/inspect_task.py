@@ -7,7 +7,7 @@ of this library imports it, and it imports inspect_ai at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -21,6 +21,8 @@ from inspect_ai.tool import ToolDef, ToolParams
 from inspect_ai.viewer import ViewerConfig
 
 from agentgym_gym._text import redact
+from agentgym_gym._tool_calls import NOT_CARRIED_OUT, played_call
+from agentgym_gym.actions import ToolCall
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.errors import BadOption, Fault
@@ -174,31 +176,36 @@ class _Game:
             if terminated or truncated:
                 ending = "fault" if "fault" in info else "terminated" if terminated else "truncated"
             self._note(_told(info, ending))
-            for message in self._answers(reply, observation):
+            for message in self._answers(reply, observation, info):
                 state.messages.append(message)
         return state
 
     def _action(self, reply: ChatMessageAssistant) -> Any:
+        return self._calls(reply) or reply.text
+
+    def _calls(self, reply: ChatMessageAssistant) -> list[dict[str, str]]:
         calls = reply.tool_calls if self._native else None
-        if not calls:
-            return reply.text
         return [
             # Of arguments that are no JSON inspect_ai keeps the error alone; read again, it is one here too.
             {
                 "name": call.function,
                 "arguments": call.parse_error or json.dumps(call.arguments, ensure_ascii=False),
             }
-            for call in calls
+            for call in calls or ()
         ]
 
-    def _answers(self, reply: ChatMessageAssistant, observation: str) -> list[ChatMessage]:
-        """Return the observation as messages: each call wants an answer."""
-        calls = reply.tool_calls if self._native else None
+    def _answers(
+        self, reply: ChatMessageAssistant, observation: str, info: Mapping[str, Any]
+    ) -> list[ChatMessage]:
+        """Return the observation as messages: each call requires an answer."""
+        calls = [ToolCall(**call) for call in self._calls(reply)]
         if not calls:
             return [ChatMessageUser(content=observation)]
+        answers = [NOT_CARRIED_OUT] * len(calls)
+        answers[played_call(calls, info.get("ignored_actions"))] = observation
         return [
-            ChatMessageTool(content=observation, tool_call_id=call.id, function=call.function)
-            for call in calls
+            ChatMessageTool(content=answer, tool_call_id=call.id, function=call.function)
+            for call, answer in zip(reply.tool_calls or (), answers, strict=True)
         ]
 
     def _note(self, episode: dict[str, Any]) -> None:

@@ -35,6 +35,8 @@ class StepRecord(TypedDict, total=False):
     Attributes:
         action: The action that was played, as text; None where the reply holds none.
         parse_error: The kind of the parse error.
+        ignored_actions: The calls of the reply that were not played, in order, each cut to 200 characters: as
+            an action if the environment's grammar reads it, else as JSON.
         agent_seconds: Wall-clock seconds until the agent replied.
         env_seconds: Wall-clock seconds until the environment answered.
         reasoning: What the model thought, where the server gives it apart from the reply.
@@ -49,6 +51,7 @@ class StepRecord(TypedDict, total=False):
 
     action: str | None
     parse_error: str
+    ignored_actions: list[str]
     agent_seconds: float
     env_seconds: float
     reasoning: str
@@ -280,6 +283,7 @@ def _call(value: Any) -> bool:
 _STEP_CHECKS: dict[str, _Check] = {
     "action": _or_none(_is(str)),
     "parse_error": _is(str),
+    "ignored_actions": _each(_is(str)),
     "agent_seconds": _number,
     "env_seconds": _number,
     "reasoning": _is(str),

@@ -292,6 +292,8 @@ def _with_readings(record: EpisodeRecord, now: list[_Reading]) -> EpisodeRecord:
     for turn, reading in enumerate(now[: len(steps)]):
         step = StepRecord(**{**steps[turn], "action": reading.words})
         step.pop("parse_error", None)
+        if reading.words != steps[turn].get("action"):
+            step.pop("ignored_actions", None)  # another action was read, or none
         if reading.error:
             step["parse_error"] = reading.error
         steps[turn] = step

@@ -10,9 +10,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
+from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.errors import ActionError, BadArguments
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions
 from agentgym_gym.formats._code import single_call
+from agentgym_gym.formats._json_calls import arguments_of
 from agentgym_gym.formats._labels import INPUT, next_label
 from agentgym_gym.formats._native import call_at
 from agentgym_gym.formats._reasoning import UNSEEN
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Found", "read_all", "read_from"]
 
 _LAYERS = 8  # of markup around an action: '- **`"get 1 stick"`**.' has five
+_MOST_LINES = 64  # between two tags that are read
 _MOST_CUTS = 12  # places where the action of a line may end that are tried
 _LONGEST_LABEL = 80  # characters of a line in which a label is looked for
 
@@ -31,6 +34,7 @@ _LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\n", re.ASCII)
 _LANGUAGE_WORD = re.compile(
     r"(?:python3?|py|json|text|plaintext|bash|sh|tool_code|sql(?:ite3?)?)[ \t]+", re.IGNORECASE
 )
+_NOTHING = ("", "none", "None", "null", None)
 _CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|[ \t]*[–—]")
 
 _BRACKETS = {
@@ -51,7 +55,13 @@ _ENDS = ".!。！…．"
 _LIST_SIGN = re.compile(
     r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
 )
-_HTML = re.compile(r"</?[a-z][a-z_:]{0,19}(?: [^<>]{0,80})?/?>|<!--[^<>]{0,300}-->", re.IGNORECASE)
+_LOOKS = re.compile(  # HTML tags that only set how a text looks, and comments
+    r"</?(?:b|i|u|p|a|em|strong|mark|code|span|div|li|ul|ol|br|pre|tt|kbd|font|center|h[1-6])(?: [^<>]{0,80})?/?>"
+    r"|<!--[^<>]{0,300}-->",
+    re.IGNORECASE,
+)
+_TAGS = re.compile(r"<([a-z][\w:]{0,19})(?: [^<>]{0,80})?>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_CLOSING_TAG = re.compile(r"</[a-z][\w:]{0,19}>\Z", re.IGNORECASE)
 _SAYS = re.compile(r"\w")
 _LATEX = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
@@ -108,14 +118,14 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
     return _of_text(reply, begin, end)
 
 
-def read_all(reply: Reply, start: int, end: int, *, shorten: bool = True) -> Found | None:
+def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Found | None:
     """Read the action that is all of the text between two places; None where they hold nothing.
 
     Args:
         reply: The reply.
         start: Where the text begins.
         end: Where it ends.
-        shorten: Whether in a text of one line the longest beginning counts that ends at a sign.
+        marked: Whether the text is marked as an action, and not just the whole reply.
     """
     text = reply.text
     while start < end and text[start].isspace():
@@ -125,10 +135,13 @@ def read_all(reply: Reply, start: int, end: int, *, shorten: bool = True) -> Fou
     if start >= end:
         return None
     if text.startswith(("```", "~~~"), start):
-        fenced = _fenced(reply, start, end)
+        fenced = _fenced(reply, start, end, marked=marked)
         if fenced is not None and not text[fenced.end : end].strip("`~ \t\n"):
             return fenced
-    return _of_text(reply, start, end, shorten=shorten and "\n" not in text[start:end])
+    if not marked or "\n" not in text[start:end]:
+        several = not marked and reply.grammar.style.lines and "\n" in text[start:end]
+        return None if several else _of_text(reply, start, end, marked=marked)
+    return _of_lines(reply, start, end)
 
 
 def _is_label(reply: Reply, start: int) -> bool:
@@ -137,26 +150,54 @@ def _is_label(reply: Reply, start: int) -> bool:
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
-def _of_text(reply: Reply, start: int, end: int, *, shorten: bool = True) -> Found | None:
+def _of_lines(reply: Reply, start: int, end: int) -> Found | None:
+    """Read the one action in marked text of several lines; lines that the grammar does not read are ignored."""
+    text, style = reply.text, reply.grammar.style
+    whole, _ = _peeled(reply.piece(start, end), reply.grammar)
+    if isinstance(whole, Action) and not style.lines:
+        return Found(whole, start, end)
+    if (call := _as_call(reply, start, end)) is not None:
+        return call
+    found: list[Found] = []
+    place = start
+    while place < end and len(found) < _MOST_LINES:
+        stop = style.end(text, place, end) if not style.lines else text.find("\n", place, end)
+        stop = end if stop < 0 else stop
+        if text[place:stop].strip() and (line := _of_text(reply, place, stop)):
+            found.append(line)
+        place = stop + 1
+    read = [line for line in found if isinstance(line.read, Action)]
+    if not read:
+        return Found(whole, start, end) if found else None
+    for line in read:
+        if line.read != read[0].read:
+            first, other = shown(str(read[0].read)), shown(str(line.read))
+            return Found(ManyActions(f"the mark holds more than one action: {first} and {other}"), start, end)
+    return read[0]
+
+
+def _of_text(reply: Reply, start: int, end: int, *, marked: bool = True) -> Found | None:
     """Read the action that is the text between two places.
 
     Args:
         reply: The reply.
         start: Where the text begins.
         end: Where it ends.
-        shorten: Whether the longest beginning of a line counts that ends at a sign.
+        marked: Whether the longest beginning of a line counts that ends at a sign, and a mark within it.
     """
     grammar, style = reply.grammar, reply.grammar.style
-    read, plain = _peeled(reply.piece(start, end), grammar)
+    read, plain = _peeled(reply.piece(start, end), grammar, tags=marked)
     if isinstance(read, Action):
         return Found(read, start, end)
+    if not marked:
+        return None
     if not _SAYS.search(plain):
         return None
     if (call := _as_call(reply, start, end)) is not None:
         return call
     if style.mark is not None and (found := _of_own_mark(reply, start, end)):
         return found
-    if style.lines and shorten:
+    if style.lines:
         for cut in reversed(
             [found.start() for found in islice(_CUT.finditer(reply.shape, start + 1, end), _MOST_CUTS)]
         ):
@@ -176,7 +217,7 @@ def _of_own_mark(reply: Reply, start: int, end: int) -> Found | None:
     return found if found and isinstance(found.read, Action) else None
 
 
-def _fenced(reply: Reply, start: int, limit: int) -> Found | None:
+def _fenced(reply: Reply, start: int, limit: int, *, marked: bool = True) -> Found | None:
     """Read the content of a fence; one that is never closed ends at the limit."""
     text = reply.text
     opening = _FENCE.match(text, start)
@@ -191,7 +232,7 @@ def _fenced(reply: Reply, start: int, limit: int) -> Found | None:
         begin = language.end()
     elif (word := _LANGUAGE_WORD.match(text, begin, end)) and text[word.end() : end].strip():
         begin = word.end()
-    inside = read_all(reply, begin, end)
+    inside = read_all(reply, begin, end, marked=marked)
     return inside and inside._replace(end=closed if isinstance(inside.read, ActionError) else inside.end)
 
 
@@ -224,27 +265,10 @@ def _with_input(reply: Reply, start: int, end: int) -> Found | None:
             return Found(BadArguments(f"the JSON of `Action Input:` cannot be read: {error}"), start, line)
         arguments, end = reply.piece(label.end(), line), line
     try:
-        return Found(_called(reply.grammar, name, arguments), start, end)
+        arguments = {} if arguments in _NOTHING else arguments_of(arguments, name, reply.grammar)
+        return Found(reply.grammar.from_call(name, arguments), start, end)
     except ActionError as error:
         return Found(error, start, end)
-
-
-def _called(grammar: Grammar, name: str, arguments: object) -> Action:
-    """Return the action of a name and what follows ``Action Input:``.
-
-    Raises:
-        BadArguments: The arguments do not fit.
-    """
-    names = grammar.signature(name)
-    if isinstance(arguments, dict):
-        return grammar.from_call(name, arguments)
-    if not names and arguments in ("", "none", "None", "null", None):
-        return grammar.from_call(name, {})
-    if len(names) == 1:
-        return grammar.from_call(name, {names[0]: arguments})
-    raise BadArguments(
-        f"the input of {name} should be a JSON object with {', '.join(names) or 'no argument'}"
-    )
 
 
 def _as_call(reply: Reply, start: int, end: int) -> Found | None:
@@ -262,7 +286,7 @@ def _without_emphasis(piece: str) -> str:
     return piece.strip("*_` \t.;")
 
 
-def _peeled(piece: str, grammar: Grammar) -> tuple[Action | ActionError, str]:
+def _peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Action | ActionError, str]:
     """Return what the grammar reads when one layer of markup after the other is taken off, and what is left."""
     style = grammar.style
     escaped = style.lines and "&" in piece and _ENTITY.search(piece) is not None
@@ -276,7 +300,7 @@ def _peeled(piece: str, grammar: Grammar) -> tuple[Action | ActionError, str]:
             read = _parsed(plain, grammar)
             if isinstance(read, Action):
                 break
-        inner = _without_layer(plain, html=style.mark is None, sentence=style.lines) if plain else plain
+        inner = _without_layer(plain, tags=tags, sentence=style.lines) if plain else plain
         if inner == plain or not inner:
             break
         plain = inner
@@ -290,16 +314,14 @@ def _parsed(text: str, grammar: Grammar) -> Action | ActionError:
         return error
 
 
-def _without_layer(text: str, *, html: bool, sentence: bool) -> str:
+def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
     """Return a text without its outermost layer of markup."""
-    if _is_pair(text) and (text[0] != "<" or (html and text.count("<") == 1)):
+    if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
         return text[1:-1].strip()
     if text[0] == "\\" and (latex := _LATEX.match(text)):
         return latex[1].strip()
-    if html and text[0] == "<" and (tag := _HTML.match(text)):
-        return text[tag.end() :].strip()
-    if html and text[-1] == ">" and (tag := _HTML.match(text, text.rfind("<"))) and tag.end() == len(text):
-        return text[: tag.start()].strip()
+    if text[0] == "<" or text[-1] == ">":
+        return _without_tag(text, tags=tags)
     if text[-1] in _ENDS and sentence:
         return text.rstrip(_ENDS).strip()
     if sign := _LIST_SIGN.match(text):
@@ -308,6 +330,19 @@ def _without_layer(text: str, *, html: bool, sentence: bool) -> str:
         return rest.strip()  # its other half is before the label
     if text[-1] > "\x7f" and not text[-1].isalnum() and text[-1] not in "”’」』】»》）":
         return text[:-1].strip()
+    return text
+
+
+def _without_tag(text: str, *, tags: bool) -> str:
+    """Return a text without the HTML tag, or the pair of tags, at its ends."""
+    if text[0] == "<" and (tag := _LOOKS.match(text)):
+        return text[tag.end() :].strip()
+    if text[-1] == ">" and (tag := _LOOKS.match(text, text.rfind("<"))) and tag.end() == len(text):
+        return text[: tag.start()].strip()
+    if tags and text[0] == "<" and (pair := _TAGS.fullmatch(text)):
+        return pair[2].strip()
+    if tags and text[-1] == ">" and (tag := _CLOSING_TAG.search(text, text.rfind("<"))):
+        return text[: tag.start()].strip()
     return text
 
 

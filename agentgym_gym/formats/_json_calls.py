@@ -23,7 +23,7 @@ from agentgym_gym.formats._dialects import (
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
 
-__all__ = ["WrittenCall", "json_calls"]
+__all__ = ["WrittenCall", "arguments_of", "json_calls"]
 
 _MOST = 64  # calls, other objects and braces that are looked at
 _DEEPEST = 4  # objects around a call
@@ -164,7 +164,7 @@ def _calls_at(text: str, opening: re.Match[str], grammar: Grammar) -> tuple[list
         if gemma is None:
             return [], opening.end()
         name, value, end = gemma
-        return [_Named(name, _arguments(value, name, grammar), start, native=True)], end
+        return [_Named(name, arguments_of(value, name, grammar), start, native=True)], end
     value, end = decode(text, start)
     calls = list(_calls_of(value, text, start, grammar))
     if not any(_knows(grammar, call.name) for call in calls) and (action := _action_text(value, grammar)):
@@ -176,7 +176,7 @@ def _calls_of(value: Any, text: str, start: int, grammar: Grammar) -> Iterator[_
     head = head_before(text, start)
     if head is not None and head.sure:
         name = _plain_name(head.name)
-        yield _Named(name, _arguments(value, name, grammar), head.start, native=True)
+        yield _Named(name, arguments_of(value, name, grammar), head.start, native=True)
         return
     calls = _calls_in(value, grammar, 0)
     if (
@@ -185,7 +185,7 @@ def _calls_of(value: Any, text: str, start: int, grammar: Grammar) -> Iterator[_
         and not any(_knows(grammar, name) for name, _ in calls)
     ):
         name = _plain_name(head.name)
-        yield _Named(name, _arguments(value, name, grammar), head.start, native=True)
+        yield _Named(name, arguments_of(value, name, grammar), head.start, native=True)
         return
     native = isinstance(value, Mapping) and any(_folded(str(key)) in _SEVERAL for key in value)
     for name, arguments in calls:
@@ -235,7 +235,7 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
     if name is not None:
         return _calls_by_name(name, found, folded, grammar)
     return [
-        (_plain_name(key), _arguments(value, key, grammar))
+        (_plain_name(key), arguments_of(value, key, grammar))
         for key, value in found.items()
         if isinstance(value, (Mapping, type(None))) and _knows(grammar, key)
     ]
@@ -249,10 +249,10 @@ def _calls_by_name(
     if given:
         if any(other and other != given[0] for other in given[1:]):
             raise BadArguments("the arguments are given twice")
-        return [(_plain_name(name), _arguments(given[0], name, grammar))]
+        return [(_plain_name(name), arguments_of(given[0], name, grammar))]
     flat = {key: found[key] for key in _signature(grammar, name) if key in found and found[key] != name}
     told = {key: value for key, value in folded.items() if value != name and key not in flat}
-    alone = len(folded) == 1 or (_knows(grammar, name) and _are_thoughts(told))
+    alone = _knows(grammar, name) and _are_thoughts(told)
     return [(_plain_name(name), flat)] if flat or alone or "functionname" in folded else []
 
 
@@ -292,8 +292,12 @@ def _folded(key: str) -> str:
     return key.replace("_", "").replace(" ", "").lower()
 
 
-def _arguments(given: Any, name: str, grammar: Grammar) -> Any:
-    """Return the arguments that are meant, as an object where they can be one."""
+def arguments_of(given: Any, name: str, grammar: Grammar) -> Any:
+    """Return the arguments of a call, as an object where they can be one.
+
+    Raises:
+        BadArguments: They are JSON that cannot be read.
+    """
     if not given and given != 0:
         return {}
     if isinstance(given, list) and len(given) == 1 and isinstance(given[0], Mapping):

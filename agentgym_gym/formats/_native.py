@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentgym_gym.errors import ActionError
+from agentgym_gym.errors import ActionError, ManyActions
 from agentgym_gym.formats._code import CodeCall, action_of, calls_in_code
 from agentgym_gym.formats._dialects import PYTHON
 from agentgym_gym.formats._json_calls import WrittenCall, json_calls
@@ -48,12 +48,24 @@ def call_at(text: str, start: int, end: int, grammar: Grammar) -> WrittenCall | 
     """
     if text[start] not in "{[<｛" and "{" not in text[start:end]:
         return None
-    limit = start + _LONGEST_OPENING
-    call = next(iter(json_calls(text, grammar, start)), None)
-    if call is None or call.start > limit or _OPENING.fullmatch(text, start, call.start) is None:
-        call = next(_python_calls(text, grammar, start), None)
-        if call is None or call.start > limit or _OPENING.fullmatch(text, start, call.start) is None:
-            return None
+    for calls in (json_calls(text, grammar, start), _python_calls(text, grammar, start)):
+        call = next(calls, None)
+        if (
+            call is not None
+            and call.start <= start + _LONGEST_OPENING
+            and _OPENING.fullmatch(text, start, call.start)
+        ):
+            return call if call.native else _only(call, calls, end)
+    return None
+
+
+def _only(call: WrittenCall, others: Iterator[WrittenCall], end: int) -> WrittenCall:
+    """Return a call, with an error where another one begins on its line."""
+    for other in others:
+        if other.start >= end:
+            break
+        if other.read != call.read and not isinstance(other.read, ActionError):
+            return call._replace(read=ManyActions(f"the mark holds more than one call: {call} and {other}"))
     return call
 
 

@@ -126,7 +126,7 @@ class Reply:
         self.text = self.unquoted
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
-        found = read_all(self, 0, end, shorten=False)
+        found = read_all(self, 0, end, marked=False)
         if found is not None and isinstance(found.read, Action):
             return Reading(found.read, "whole reply", found.start, found.end)
         called = single_call(text.strip("`*").strip(), self.grammar) if "(" in text or "（" in text else None

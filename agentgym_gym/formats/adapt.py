@@ -67,6 +67,9 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
             continue
         if label := labels(shape[start:end]):
             start += label[0].end
+        if not shape[start:end].strip():
+            another = _LINE.search(shape, end)
+            end = another.start() if another else len(text)
         if not reply.has_input and reply.grammar.style.lines and shape[start : start + 1] not in _OPENINGS:
             yield Marked(line.start(), start, end, None)
             continue

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agentgym_gym.formats._reply import Reply, action_in
 from agentgym_gym.formats.base import Format, Reading
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar

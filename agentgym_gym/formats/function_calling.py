@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym.formats._labels import without_thought_label
 from agentgym_gym.formats._reply import Reply, action_in
 from agentgym_gym.formats.base import Format, Reading
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar

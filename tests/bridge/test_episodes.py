@@ -39,7 +39,8 @@ def test_an_episode():
     assert episode.rewards == [1.0, 0.0, 1.0]
     assert episode.over
     assert episode.fault is None
-    counted = {"parse_errors": 0, "invalid_actions": 1, "retries": 0, "fault": 0, "replays": 0}
+    counted = {"parse_errors": 0, "invalid_actions": 1, "ignored_actions": 0}
+    counted |= {"retries": 0, "fault": 0, "replays": 0}
     assert episode.record() == {"return": 2, "success": 1, "turns": 3, **counted}
 
 
@@ -89,7 +90,8 @@ def test_what_an_environment_raises_is_the_fault(where, turns):
     episode, played = play(Task(COUNT, {"faults": [where]}), *["1", "2"][:turns])
     assert episode.fault == {"kind": "RuntimeError", "message": f"broken at {where}"}
     assert episode.over
-    counted = {"parse_errors": 0, "invalid_actions": 0, "retries": 0, "fault": 1, "replays": 0}
+    counted = {"parse_errors": 0, "invalid_actions": 0, "ignored_actions": 0}
+    counted |= {"retries": 0, "fault": 1, "replays": 0}
     assert episode.record() == {"return": 0, "success": 0, "turns": turns, **counted}
     if played:
         assert played[-1].truncated
@@ -174,6 +176,15 @@ def test_invalid_actions(key):
     episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
     assert episode.record()["invalid_actions"] == 2
     assert episode.record()["parse_errors"] == (2 if key == "parse_error" else 0)
+
+
+@pytest.mark.parametrize(
+    ("ignored", "counted"), [(["get 1 log", "look"], 4), (("look",), 2), ([], 0), (None, 0), ("look", 0)]
+)
+def test_ignored_actions(ignored, counted):
+    turn = ("o", 0.0, False, False, {"action": "inventory", "ignored_actions": ignored})
+    episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
+    assert episode.record()["ignored_actions"] == counted
 
 
 def test_an_episode_that_is_over_cannot_be_played_on():

@@ -40,8 +40,8 @@ def record(env_id=MAZE, fault="", message="", **numbers):
 
 def test_the_metrics_of_each_environment():
     records = [
-        record(success=1.0, **{"return": 3.0}),
-        record(turns=5.0, replays=2.0),
+        record(success=1.0, ignored_actions=3.0, **{"return": 3.0}),
+        record(turns=5.0, replays=2.0, ignored_actions=0.0),
         record(fault="ServerTimeout", turns=99.0, replays=1.0),
         record(fault="ServerTimeout"),
         record(fault="LeaseLost"),
@@ -56,6 +56,7 @@ def test_the_metrics_of_each_environment():
         f"env/{MAZE}/success": 0.5,
         f"env/{MAZE}/score": 1.5,
         f"env/{MAZE}/turns": 3.5,
+        f"env/{MAZE}/ignored_actions": 1.5,
         f"env/{MAZE}/replays": 3,
     }
     assert found[f"env/{CRAFT}/score"] == -1

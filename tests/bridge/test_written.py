@@ -11,10 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from agentgym_gym import ToolCall
 from agentgym_gym.evaluate import EpisodeRecord
+from agentgym_gym.formats import Format, Reading
 from verl_bridge import written
 from verl_bridge.episodes import Episode
 from verl_bridge.horizon import Moment
+from verl_bridge.metrics import by_environment
 from verl_bridge.tasks import Task
 from verl_bridge.transcript import Transcript, opening_of, task_id_of
 from verl_bridge.written import EpisodeFolder
@@ -34,7 +37,7 @@ def episode(number=0):
     return {"env_id": "bridge/Count-v0", "task_id": number}
 
 
-async def transcribed(task, *replies, **about):
+async def transcribed(task, *replies, on_end=lambda numbers: None, **about):
     transcript = Transcript()
     played = await Episode.begin(task)
     try:
@@ -44,6 +47,7 @@ async def transcribed(task, *replies, **about):
             transcript.answer(await played.step(reply), 0.25)
     finally:
         await played.end()
+    on_end(played.record())
     known = {"agent": "tiny", "task_id": 4, "fault": played.fault, "cut": False, "limited": False}
     known |= {"seconds": (1.0, 2.0), "moment": Moment(3, validation=False)}
     return EpisodeRecord.from_json(transcript.record(played, **{**known, **about}))
@@ -58,6 +62,45 @@ def test_a_conversation_is_a_record_of_the_evaluation():
     assert record.replies == ("1", "?", "2")
     usual = {"agent_seconds": 0.5, "env_seconds": 0.25, "prompt_tokens": 7, "completion_tokens": 2}
     assert record.steps == (usual,) * 3
+
+
+class Calls(Format):
+    """A format of calls: one in each line."""
+
+    name = "calls"
+    _rule = "Write a call in JSON."
+
+    def _wrap(self, action, thought):
+        return str(ToolCall(action.name(), action.to_json()))
+
+    def parse(self, reply, grammar):
+        return self.read(reply, grammar).action
+
+    def read(self, reply, grammar):
+        """Play the first; the others are ignored."""
+        first, *others = [json.loads(line) for line in reply.split("\n")]
+        action = grammar.from_call(first["name"], first["arguments"])
+        ignored = tuple(str(grammar.from_call(each["name"], each["arguments"])) for each in others)
+        return Reading(action, "call", ignored=ignored)
+
+
+def test_calls_that_are_ignored_are_in_the_record(textcraft_url):
+    """What evaluation plays of a reply with several calls is what training plays."""
+    look, get = ToolCall("inventory", {}), ToolCall("get", {"count": 1, "item": "oak logs"})
+    env = {"server": textcraft_url, "action_format": Calls(), "max_turns": 2}
+    task = Task("agentgym_gym:agentgym/TextCraft-v0", env, {"task_id": 0})
+    counted = []
+
+    async def work():
+        record = await transcribed(task, f"{look}\n{get}\n{look}", f"{get}", on_end=counted.append)
+        assert record.parse_errors == {}
+        first, second = record.steps
+        assert (first["action"], first["ignored_actions"]) == ("inventory", ["get 1 oak logs", "inventory"])
+        assert (second["action"], "ignored_actions" in second) == ("get 1 oak logs", False)
+
+    asyncio.run(work())
+    assert counted[0]["ignored_actions"] == 2
+    assert by_environment([{**counted[0], "env_id": "a"}])["env/a/ignored_actions"] == 2
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_function_calls_that_a_run_keeps_apart_are_read():
     )
     two = replace(said, extra={"tool_calls": [call, call]})
     done = reformat(played(two), MAZE, "tool_calls", "react")
-    assert [each.kind for each in done.unparsed] == ["ManyActions"]
+    assert replies(done.trajectory) == ["Thought:\nI go up.\n\nAction:\nmove up"]  # the call that was played
     odd = replace(said, extra={"tool_calls": ["?"]})
     done = reformat(played(odd), MAZE, "tool_calls", "react")
     assert [each.kind for each in done.unparsed] == ["UnknownAction"]

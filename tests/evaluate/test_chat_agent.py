@@ -77,7 +77,12 @@ def test_it_plays_textcraft_by_native_tool_calls(model, textcraft_url):
     server, agent = model(
         completion("I look.", call("inventory", {}, "a")),
         completion(None, call("get", "{", "b")),
-        completion(None, call("inventory", {}, "c"), call("get", {"count": 1, "item": "oak logs"}, "d")),
+        completion(
+            None,
+            call("fly", {}, "c"),
+            call("inventory", {}, "d"),
+            call("get", {"count": 1, "item": "oak logs"}, "f"),
+        ),
         completion("No call."),
         completion(None, call("get", {"count": 1, "item": "oak logs"}, "e")),
         tools="native",
@@ -87,7 +92,7 @@ def test_it_plays_textcraft_by_native_tool_calls(model, textcraft_url):
     assert played == [
         ("inventory", None),
         (None, "BadArguments"),
-        (None, "ManyActions"),
+        ("inventory", None),
         (None, "NoAction"),
         ("get 1 oak logs", None),
     ]
@@ -99,17 +104,19 @@ def test_it_plays_textcraft_by_native_tool_calls(model, textcraft_url):
     assert [message["role"] for message in sent[2:]] == [
         *("assistant", "tool"),
         *("assistant", "tool"),
-        *("assistant", "tool", "tool"),
+        *("assistant", "tool", "tool", "tool"),
         *("assistant", "user"),
     ]
     assert sent[2] == {"role": "assistant", "content": "I look.", "tool_calls": [call("inventory", {}, "a")]}
-    assert [message.get("tool_call_id") for message in sent if message["role"] == "tool"] == [
-        "a",
-        "b",
-        "c",
-        "d",
+    answered = {message["tool_call_id"]: message["content"] for message in sent if message["role"] == "tool"}
+    assert list(answered) == ["a", "b", "c", "d", "f"]
+    assert "Inventory: " in answered["a"]
+    assert answered["d"] == answered["a"]  # the first call that can be read is played
+    assert answered["c"] == answered["f"] == "Not carried out: one call per turn; this one was ignored."
+    assert infos[3]["ignored_actions"] == [
+        '{"name": "fly", "arguments": "{}"}',
+        "get 1 oak logs",
     ]
-    assert "Inventory: " in sent[3]["content"]
     for message in sent:  # servers read the arguments again, and refuse what is no object
         for made in message.get("tool_calls", ()):
             assert isinstance(json.loads(made["function"]["arguments"]), dict)

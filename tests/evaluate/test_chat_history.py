@@ -98,7 +98,7 @@ def test_both_limits_hold(sent):
 def test_calls_are_left_out_with_their_answers(sent):
     answers = [completion(None, *[call("get", {}, f"{n}{c}") for c in "ab"]) for n in range(4)]
     requests = sent(*answers, turns=4, env=Lines(tools=TOOLS), tools="native", history="turns:1")
-    other = "Not played: only one call is played in each turn. See the answer to the first call."
+    other = "Not carried out: one call per turn; this one was ignored."
     assert requests[3] == ["Play.", "o0", "2a+2b", "2ao3", f"2b{other}"]
 
 

@@ -14,7 +14,8 @@ def line(record):
 
 @pytest.mark.parametrize("fault", [None, "ServerTimeout"])
 def test_json_there_and_back(record, fault):
-    made = record(3, fault=fault, goal=None, parse_errors={"NoAction": 2})
+    steps = ({"action": "a", "ignored_actions": ["b", "c"]}, {"action": "a"})
+    made = record(3, fault=fault, goal=None, parse_errors={"NoAction": 2}, steps=steps)
     assert EpisodeRecord.from_json(json.loads(line(made))) == made
 
 
@@ -48,6 +49,8 @@ def test_keys_of_a_later_version_are_passed_over(record):
         ({"messages": [{"role": "user"}]}, "'messages'"),
         ({"parse_errors": {"NoAction": "many"}}, "'parse_errors'"),
         ({"rewards": [None]}, "'rewards'"),
+        ({"steps": [{"ignored_actions": "look"}]}, "'steps'"),
+        ({"steps": [{"ignored_actions": [1]}]}, "'steps'"),
         ({"counters": {"requests": "3"}}, "'counters'"),
         ({"counters": {"faults": [1]}}, "'counters'"),
         ({"return": 10**5000}, "line 2"),

@@ -92,7 +92,13 @@ def test_a_cell_shows_its_outcome_by_a_sign_and_in_words(view, tmp_path):
 def test_the_conversation_is_what_the_record_says(view, tmp_path):
     call = {"name": "get", "arguments": '{"count":2}', "id": "call_1"}
     steps = (
-        {"action": "get 2 log", "agent_seconds": 1.5, "env_seconds": 0.02, "reasoning": "I need logs."},
+        {
+            "action": "get 2 log",
+            "ignored_actions": ["inventory", '{"name": "fly"}'],
+            "agent_seconds": 1.5,
+            "env_seconds": 0.02,
+            "reasoning": "I need logs.",
+        },
         {"action": None, "parse_error": "NoAction", "prompt_tokens": 1234, "completion_tokens": 56},
         {"tool_calls": [call], "finish_reason": "length", "retries": 2},
     )
@@ -137,6 +143,7 @@ def test_the_conversation_is_what_the_record_says(view, tmp_path):
     assert [reply.split("\n")[0] for reply in replies] == [f"agent · turn {turn}" for turn in (1, 2, 3)]
     for part in ("reward +0.25", "first", "get 2 log", "agent 1.50 s · environment 20 ms"):
         assert part in replies[0]
+    assert shown(page, ".ignored .said") == ["inventory", '{"name": "fly"}']
     for part in ("reward -1", "parse error: NoAction", "none was read", "tokens 1,234 in, 56 out"):
         assert part in replies[1]
     for part in ("finish: length", "asked 3 times", "tool call get call_1", '"count": 2'):
@@ -157,6 +164,7 @@ def test_hostile_transcripts_are_text(view, tmp_path):
             "reasoning": text,
             "parse_error": text,
             "finish_reason": text,
+            "ignored_actions": [text],
             "tool_calls": [{"name": text, "arguments": text, "id": text}],
         }
         fault = {"kind": text, "message": text}

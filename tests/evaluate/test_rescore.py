@@ -165,6 +165,22 @@ def test_tool_calls_are_read_as_calls_whatever_the_format(record):
     assert rescore(run_of(changed), action_format="tags").records[0].ending == DIVERGED
 
 
+def test_of_several_calls_the_first_is_read_again_and_the_others_stay_in_the_record(record):
+    calls = [
+        {"name": "get", "arguments": '{"count": 1, "item": "oak log"}', "id": "c1"},
+        {"name": "inventory", "arguments": "{}", "id": "c2"},
+    ]
+    step = {"action": "get 1 oak log", "tool_calls": calls, "ignored_actions": ["inventory"]}
+    old = record(
+        0, turns=1, rewards=(1.0,), messages=({"role": "assistant", "content": "{…}"},), steps=(step,)
+    )
+    assert rescore(run_of(old)).records == (old,)
+    earlier = replace(old, steps=({**step, "action": None, "parse_error": "ManyActions"},))
+    (again,) = rescore(run_of(earlier)).records
+    assert again.ending == DIVERGED
+    assert again.steps == ({"action": "get 1 oak log", "tool_calls": calls},)
+
+
 def test_a_rule_of_one_s_own(record):
     run = run_of(record(0), record(1, fault="ServerTimeout"), record(2, score=0.0))
     asked = []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_gym import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import EpisodeRecord, read_run, summarise
 from agentgym_gym.evaluate import inspect_export as module
@@ -65,7 +66,13 @@ def test_the_conversation_is_that_of_the_record(log, record):
 def test_each_reply_is_an_event_with_what_the_model_was_given(log, record):
     steps = (
         {"agent_seconds": 1.0, "env_seconds": 0.25, "retries": 2, "finish_reason": "stop"},
-        {"agent_seconds": 0.5, "env_seconds": 0.25, "finish_reason": "length", "parse_error": "NoAction"},
+        {
+            "agent_seconds": 0.5,
+            "env_seconds": 0.25,
+            "finish_reason": "length",
+            "parse_error": "NoAction",
+            "ignored_actions": ["inventory"],
+        },
     )
     one = record(steps=steps, env_seconds=1.0, agent_seconds=1.5, ending="gave_up")
     (sample,) = log([one]).samples
@@ -81,7 +88,7 @@ def test_each_reply_is_an_event_with_what_the_model_was_given(log, record):
     assert (sample.total_time, sample.working_time) == (2.5, 2.5)
     told = [event.data for event in sample.events if isinstance(event, InfoEvent)]
     assert told == [
-        {"turn": 2, "reward": 1.0, "parse_error": "NoAction"},
+        {"turn": 2, "reward": 1.0, "parse_error": "NoAction", "ignored_actions": ["inventory"]},
         {"last_observation": "Crafted it"},
     ]
 
@@ -121,6 +128,18 @@ def test_thoughts_and_function_calls_have_their_places(log, record):
     assert "no JSON:" in bad.parse_error
     assert "no JSON object" in listed.parse_error
     assert crafted.tool_call_id == bad.id
+
+
+def test_the_observation_answers_the_call_that_was_played(log, record):
+    calls = [
+        {"name": "fly", "arguments": "{}", "id": "a"},
+        {"name": "get", "arguments": '{"count": 1}', "id": "b"},
+        {"name": "inventory", "arguments": "{}", "id": "c"},
+    ]
+    step = {"tool_calls": calls, "ignored_actions": [str(ToolCall("fly", "{}")), "inventory"]}
+    (sample,) = log([record(steps=(step,))]).samples
+    assert [each.id for each in sample.messages[2].tool_calls] == ["a", "b", "c"]
+    assert (sample.messages[3].tool_call_id, sample.messages[3].function) == ("b", "get")
 
 
 def test_a_fault_is_no_zero(log, record):

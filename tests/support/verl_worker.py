@@ -194,7 +194,7 @@ class Played:
 
 
 KEYS = ("return", "success", "turns", "invalid_actions", "fault", "cut", "replays")
-COUNTS = ("parse_errors", "retries", "turn_limit")
+COUNTS = ("parse_errors", "ignored_actions", "retries", "turn_limit")
 LABELS = ("env_id", "env_task", "env_server", "fault_kind", "fault_message")
 
 _numbers = itertools.count()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from agentgym_gym._text import scrub, shown
+from agentgym_gym._tool_calls import NOT_CARRIED_OUT, played_call
+from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.agents import AgentReply
 from agentgym_gym.evaluate.chat.client import ChatClient, Outcome
@@ -32,7 +34,7 @@ Tools = Literal["none", "native"]
 _OWN = frozenset({"model", "messages", "tools", "seed", "stream", "stream_options", "n"})
 _NOT_IN_THE_BODY = frozenset({"extra_headers", "extra_query", "timeout"})
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_NOT_PLAYED = "Not played: only one call is played in each turn. See the answer to the first call."
+_PARALLEL = "parallel_tool_calls"
 
 
 class ChatAgent:
@@ -190,8 +192,9 @@ class ChatAgent:
         conversation = self._conversation
         if conversation is None:
             raise BadOption("the agent is asked to act before reset")
-        self._observe(conversation, scrub(observation))
-        outcome = await self._client.complete(self._request(conversation))
+        self._observe(conversation, scrub(observation), info)
+        one_call = {_PARALLEL: False} if self._tools and _PARALLEL not in self._sampling else {}
+        outcome = await self._client.complete(self._request(conversation), one_call)
         self._turn += 1
         completion = outcome.completion
         if completion is None:
@@ -209,7 +212,7 @@ class ChatAgent:
         """Close the connection to the server. May be called again, as may ``reset``."""
         await self._client.close()
 
-    def _observe(self, conversation: Conversation, observation: str) -> None:
+    def _observe(self, conversation: Conversation, observation: str, info: Mapping[str, Any]) -> None:
         """Add an observation: as what the user says, or as the answer to the calls of the last turn."""
         user = {"role": "user", "content": observation}
         if not self._turn:
@@ -218,7 +221,9 @@ class ChatAgent:
         if not self._calls:
             conversation.add_answer([user])
             return
-        answers = [observation, *[_NOT_PLAYED] * (len(self._calls) - 1)]
+        answers = [NOT_CARRIED_OUT] * len(self._calls)
+        calls = [ToolCall(call.name, call.arguments) for call in self._calls]
+        answers[played_call(calls, info.get("ignored_actions"))] = observation
         conversation.add_answer(
             {"role": "tool", "tool_call_id": identifier, "content": answer}
             for identifier, answer in zip(_ids(self._calls, self._turn), answers, strict=True)

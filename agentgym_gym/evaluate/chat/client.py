@@ -6,12 +6,14 @@ import asyncio
 import copy
 import email.utils
 import json
+import logging
 import math
 import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from agentgym_gym._logging import log
 from agentgym_gym._text import reason
 from agentgym_gym.errors import (
     AccessDenied,
@@ -44,6 +46,7 @@ _MODELS_SECONDS = 10.0
 _MODELS_SHOWN = 20
 _DENIED = frozenset({401, 403, 407})
 _MAYBE_OVERFLOW = frozenset({400, 413, 422})
+_MAYBE_FIELD = frozenset({400, 422})
 _TRANSIENT: Mapping[int, type[AgentFault]] = {
     408: ModelTimeout,
     409: ModelError,
@@ -125,7 +128,9 @@ class ChatClient:
         if client is not None and loop is asyncio.get_running_loop():
             await client.close()
 
-    async def complete(self, request: Mapping[str, Any]) -> Outcome:
+    async def complete(
+        self, request: Mapping[str, Any], optional: Mapping[str, Any] | None = None
+    ) -> Outcome:
         """Ask for a completion, and again while the server is at fault and there is time.
 
         Between attempts are pauses: what the server asked for by ``Retry-After``, else 0.5 s, and twice as
@@ -133,6 +138,7 @@ class ChatClient:
 
         Args:
             request: The body: ``model``, ``messages`` and the rest.
+            optional: Fields of the body that are left out if the server refuses them.
 
         Raises:
             SetupError: The server refuses the request: the key, the model, an option.
@@ -142,7 +148,7 @@ class ChatClient:
         retries = 0
         while True:
             try:
-                completion, ending = await self._attempt(request)
+                completion, ending = await self._attempt(request, optional or {})
             except _Failed as failed:
                 now = time.monotonic()
                 began = now if began is None else began
@@ -159,25 +165,18 @@ class ChatClient:
         tried = f"asked {retries + 1} times in {seconds:.0f} s" if retries else "asked once"
         return type(failed.fault)(f"{self.server.url}: {failed.fault} ({tried}{wants})")
 
-    async def _attempt(self, request: Mapping[str, Any]) -> tuple[Completion | None, str]:
-        """Ask once.
+    async def _attempt(
+        self, request: Mapping[str, Any], optional: Mapping[str, Any]
+    ) -> tuple[Completion | None, str]:
+        """Ask once; twice if the server refuses an optional field.
 
         Raises:
             _Failed: The server was at fault.
             SetupError: It refuses the request.
         """
-        import anyio  # noqa: PLC0415 - it comes with openai
-
-        self._leave = await enter()
+        status, headers, body = await self._send(request, optional)
         try:
-            with anyio.fail_after(self.timeout):
-                status, headers, body = await self._post(request)
-        except TimeoutError:
-            raise _Failed(ModelTimeout(f"no whole reply came within {self.timeout:g} s")) from None
-        finally:
-            self._leave()
-        try:
-            if 200 <= status < 300:  # noqa: PLR2004 - the statuses of success
+            if _is_success(status):
                 return read_completion(body), ""
         except AgentFault as fault:
             found = parsed(body)
@@ -185,6 +184,50 @@ class ChatClient:
                 return None, self._overflow(request, found)
             raise _Failed(type(fault)(self.server.hidden(str(fault)))) from None
         return None, await self._refused(request, status, headers, body)
+
+    async def _send(
+        self, request: Mapping[str, Any], optional: Mapping[str, Any]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a request with the optional fields, and again without those that the server refuses.
+
+        An error that names a field refuses it. Any other HTTP 400 does if the server has not accepted the
+        fields before and accepts the request without them.
+
+        Raises:
+            _Failed: There was no reply.
+        """
+        server = self.server
+        fields = {name: value for name, value in optional.items() if name not in server.refused_fields}
+        reply = await self._post_in_time({**request, **fields})
+        status, _, body = reply
+        if _is_success(status):
+            server.accepted_fields.update(fields)
+        if not fields or status not in _MAYBE_FIELD or is_overflow(parsed(body)) or is_filtered(parsed(body)):
+            return reply
+        named = {name for name in fields if name.encode() in body}
+        if not named and (status != 400 or server.accepted_fields.issuperset(fields)):  # noqa: PLR2004
+            return reply
+        refused = named or fields.keys()
+        reply = await self._post_in_time(
+            {**request, **{name: value for name, value in fields.items() if name not in refused}}
+        )
+        if named or _is_success(reply[0]):
+            for name in sorted(refused - server.refused_fields):
+                server.refused_fields.add(name)
+                log(logging.WARNING, "request field refused", server=server.url, field=name, status=status)
+        return reply
+
+    async def _post_in_time(self, request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        import anyio  # noqa: PLC0415 - it comes with openai
+
+        self._leave = await enter()
+        try:
+            with anyio.fail_after(self.timeout):
+                return await self._post(request)
+        except TimeoutError:
+            raise _Failed(ModelTimeout(f"no whole reply came within {self.timeout:g} s")) from None
+        finally:
+            self._leave()
 
     async def _post(self, request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         """Send a request; return status, headers and body of the reply.
@@ -307,6 +350,10 @@ class ChatClient:
         if self._client is None or self._loop is not loop:  # that of another loop cannot be closed here
             self._client, self._loop = self.server.connect(self.timeout, self._trace), loop
         return self._client
+
+
+def _is_success(status: int) -> bool:
+    return 200 <= status < 300  # noqa: PLR2004 - as the RFC has it
 
 
 def _pause(retries: int) -> float:

@@ -39,6 +39,8 @@ class ModelServer:
     Attributes:
         url: The base URL as it may be shown.
         official: Whether it is OpenAI's own.
+        accepted_fields: Optional fields of a request that it has accepted.
+        refused_fields: Optional fields that it refused. They are not sent again.
 
     Raises:
         BadOption: It is no base URL.
@@ -51,6 +53,8 @@ class ModelServer:
         host = urlsplit(self._base_url).hostname or ""
         self.official = host == "openai.com" or host.endswith(".openai.com")
         self.api_key_variable = api_key_variable
+        self.accepted_fields: set[str] = set()
+        self.refused_fields: set[str] = set()
 
     def __repr__(self) -> str:
         """Return what may be shown."""

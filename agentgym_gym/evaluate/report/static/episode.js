@@ -226,6 +226,7 @@ function replyOf(turn, content, step, reward, longest) {
   else if (content !== "" || !step.tool_calls) item.append(search.add(new LongText(content, content === "" ? "empty" : "")));
   for (const call of step.tool_calls ?? []) item.append(callOf(call));
   if ("action" in step) item.append(actionOf(step));
+  if (step.ignored_actions?.length) item.append(ignoredOf(step.ignored_actions));
   const told = measures(step);
   if (told) item.append(el("div", { class: "timing" }, timeBar(step, longest), el("span", { class: "muted" }, told)));
   return item;
@@ -235,6 +236,12 @@ function actionOf(step) {
   const none = step.action === null;
   const action = none ? el("span", { class: "muted" }, "none was read") : search.add(new LongText(step.action, "mono"));
   return el("div", { class: "action" }, el("span", { class: "label" }, "action"), action);
+}
+
+function ignoredOf(actions) {
+  const list = el("ul", {});
+  for (const action of actions) list.append(el("li", {}, search.add(new LongText(action, "mono"))));
+  return el("div", { class: "ignored" }, el("span", { class: "label" }, "ignored"), list);
 }
 
 function callOf(call) {
