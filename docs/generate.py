@@ -61,7 +61,7 @@ WAYS: dict[str, type[ActionError] | None] = {
     "{action}": None,
     "": NoAction,
     "Thought:\nonly a thought": NoAction,
-    "[[ {action} ]]": NoAction,
+    "[[ {action} ]]": None,
     "> think: x\n> {action}": NoAction,
     "<action>{action}</action>": None,
 }
@@ -69,7 +69,7 @@ WAYS: dict[str, type[ActionError] | None] = {
 
 _PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
 
-MARKED = frozenset({"[[ {action} ]]", "> think: x\n> {action}"})
+MARKED = frozenset({"> think: x\n> {action}"})
 """Those that are read if the environment's actions have marks of their own."""
 
 TRIED = (

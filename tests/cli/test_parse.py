@@ -40,7 +40,7 @@ def test_the_action_and_its_place(run, given):
     env, written, reply = given
     code, facts = parsed(run, env, reply, "--format", written)
     place = [facts[name] for name in ("action", "mark", "line", "column")]
-    assert (code, *place, reply[facts["start"] : facts["end"]]) == (0, *READ[given])
+    assert (code, *place, reply[facts["start"] : facts["end"]].rstrip()) == (0, *READ[given])
     assert (facts["ignored"], facts["error"], facts["message"]) == ([], None, None)
 
 
