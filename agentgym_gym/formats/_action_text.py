@@ -242,7 +242,7 @@ def _with_input(reply: Reply, start: int, end: int) -> Found | None:
     begin = end
     while begin < len(text) and text[begin].isspace():
         begin += 1
-    label = INPUT.match(text, begin)
+    label = INPUT.match(reply.shape, begin)
     if label is None:
         return None
     name = _peeled(reply.piece(start, end), reply.grammar)[1].removesuffix("()").strip()

@@ -21,7 +21,6 @@ __all__ = [
     "without_thought_label",
 ]
 
-_LONGEST_PREFIX = 80  # characters of a line before a label
 _MOST_MARKS = 1_000
 
 
@@ -48,6 +47,7 @@ def _plain_characters() -> dict[int, str]:
     )
     pairs |= {chr(code): " " for code in range(0x2000, 0x2010)}
     pairs |= dict.fromkeys("\ufeff\u2060\u2061\u2062\u2063\u2064\xad\u180e", " ")
+    pairs["İ"] = "i"  # the only letter that is two in lower case
     return {ord(odd): plain for odd, plain in pairs.items()}
 
 
@@ -55,8 +55,11 @@ _PLAIN = _plain_characters()
 
 
 def folded(text: str) -> str:
-    """Return a text of the same length with plain characters in place of typographic ones."""
-    return text if text.isascii() else text.translate(_PLAIN)
+    """Return a text of the same length in lower case, with plain characters in place of typographic ones.
+
+    Case-sensitive patterns over lower case take a third of the time of those that ignore case.
+    """
+    return text.lower() if text.isascii() else text.translate(_PLAIN).lower()
 
 
 def _alternatives(column: str) -> str:
@@ -64,48 +67,40 @@ def _alternatives(column: str) -> str:
 
 
 _ACTION, _OTHER = _alternatives("action"), f"{_alternatives('thought')}|{_alternatives('observation')}"
-_STEMS = ("act", *(stem for stem in _ACTION.split("|") if stem.isalpha() and stem.isascii()))
-_STEM = re.compile(_ACTION, re.IGNORECASE)
-
 # Markup before a label in its line: signs, list marks, tags. Bounded and of few kinds, so that it is passed in
 # linear time.
 _MARKUP = (
     r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}"
     r"(?:<[a-z][a-z0-9]{0,9}>[*_]{0,3})?(?=[^\W_])"
 )
-_BEFORE = re.compile(
-    rf"(?:</?[a-z]{{1,10}}>|[^\w\n]|_|\d{{1,3}}[.)])*(?:(?:{_alternatives('before')})[ _]*){{0,3}}",
-    re.IGNORECASE,
+_LINE = (
+    r"[^\w\n]{0,24}(?:(?:</?[a-z]{1,10}>|\d{1,3}[.)]|_)[^\w\n]{0,12}){0,3}"
+    rf"(?:(?:{_alternatives('before')})[ _]*){{0,3}}(?P<label>{_ACTION})"
 )
+_FIRST_LINE = re.compile(_LINE)
+_OTHER_LINE = re.compile(rf"\n{_LINE}")  # a pattern that begins with a fixed character is found fast
 _BEHIND = re.compile(
     r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?"
     rf"(?: (?:{_alternatives('after')}))?"
     r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
     r"(?:[:=]+>?|-{1,2}>|→|⇒|➡|[-–—](?=[ \t]))(?:[ \t]*</[a-z]{1,10}>)?"
     r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",  # a heading
-    re.IGNORECASE,
 )
-_IN_BRACKETS = re.compile(r"s?\][ \t]*(?=\S)", re.IGNORECASE)  # "[Action] move up"
-_INLINE = re.compile(r"(?:(?<=[.!?)])|(?<=[.!?)][ \t])|(?<=[.!?)][ \t]{2}))[*_]*Action[*_]*[ \t]?:[*_]*")
+_IN_BRACKETS = re.compile(r"s?\][ \t]*(?=\S)")  # "[Action] move up"
+_INLINE = re.compile(r"(?:(?<=[.!?)])|(?<=[.!?)][ \t])|(?<=[.!?)][ \t]{2}))[*_]*action[*_]*[ \t]?:[*_]*")
 
-INPUT = re.compile(
-    r"[ \t>*_`#-]*(?:action|tool|function)[ _]?input(?:s|\(s\))?[*_`]*[ \t]*[:=][*_]*[ \t]*", re.IGNORECASE
-)
+INPUT = re.compile(r"[ \t>*_`#-]*(?:action|tool|function)[ _]?input(?:s|\(s\))?[*_`]*[ \t]*[:=][*_]*[ \t]*")
 """The label of the arguments on a line of their own, from the beginning of the line."""
-
-_INPUTS = frozenset({"input", " inpu", "_inpu", "-inpu"})
 
 _COLON = r"[ \t]{0,3}(?:[#(\[]?\d{1,3}[)\]]?)?[*_`\"')\]]{0,6}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
 _NEXT = re.compile(
     rf"\n{_MARKUP}(?:(?:{_alternatives('before')})[ _]+){{0,3}}"
-    rf"(?:{_ACTION}|{_OTHER})s?{_COLON}(?::|(?=\n|\Z))",
-    re.IGNORECASE,
+    rf"(?:{_ACTION}|{_OTHER})s?{_COLON}(?::|(?=\n|\Z))"
 )
 _INVENTED = re.compile(
     rf"\n{_MARKUP}(?:{_alternatives('observation')}){_COLON}(?::|(?=\n|\Z))"
     r"|<(?:observation|information|tool_response|tool_result|results?|response|output|environment|env|user"
-    r"|function_results?)\b|\[(?:observation|environment|user|result|tool_results)\]|✿result✿",
-    re.IGNORECASE,
+    r"|function_results?)\b|\[(?:observation|environment|user|result|tool_results)\]|✿result✿"
 )
 
 
@@ -116,48 +111,18 @@ def labels(shape: str) -> list[Mark]:
         shape: The reply, :func:`folded`.
     """
     found: list[Mark] = []
-    line = -1  # where the line of the stem before begins: only the first word of a line can be its label
-    for start, end in _stems(shape):
-        if shape[end : end + 1] == ":" != shape[end + 1 : end + 2] and (
-            not start or shape[start - 1] == "\n"
-        ):
-            found.append(Mark(start, end + 1))  # as nearly all are
-            line = start
-            continue
-        if shape[end : end + 5].lower() in _INPUTS:
-            continue
-        first = shape.rfind("\n", max(0, start - _LONGEST_PREFIX), start) + 1
-        if first == line or (first == 0 and start > _LONGEST_PREFIX):
-            continue
-        line = first
-        if first < start and not _BEFORE.fullmatch(shape, first, start):
-            continue
-        if start and shape[start - 1] == '"' == shape[end : end + 1]:
-            continue  # a key of JSON
+    first = _FIRST_LINE.match(shape)
+    for line in (*((first,) if first else ()), *_OTHER_LINE.finditer(shape)):
+        start, end = line.span("label")
         behind = _BEHIND.match(shape, end)
-        if behind is None and start and shape[start - 1] == "[":
+        if behind is None and shape[start - 1 : start] == "[":
             behind = _IN_BRACKETS.match(shape, end)
-        if behind is None:
-            continue
-        found.append(Mark(first, _behind_emphasis(shape, start, behind.end())))
+        if behind is None or (start and shape[start - 1] == '"' == shape[end : end + 1]):
+            continue  # no label, or a key of JSON
+        found.append(Mark(line.start(), _behind_emphasis(shape, start, behind.end())))
         if len(found) >= _MOST_MARKS:
             break
     return found
-
-
-def _stems(shape: str) -> list[tuple[int, int]]:
-    """Return where the words are that a label can be."""
-    if not shape.isascii():
-        return [match.span() for match in _STEM.finditer(shape)]
-    lowered, found = shape.lower(), []
-    for stem in _STEMS:
-        start = lowered.find(stem)
-        while start >= 0:
-            end = start + len(stem)
-            end += 3 if end - start == 3 and lowered.startswith("ion", end) else 0  # noqa: PLR2004 - "act"
-            found.append((start, end))
-            start = lowered.find(stem, end)
-    return sorted(found) if len(found) > 1 else found
 
 
 def _behind_emphasis(shape: str, start: int, end: int) -> int:
@@ -174,17 +139,16 @@ def _behind_emphasis(shape: str, start: int, end: int) -> int:
 
 def inline_labels(shape: str) -> list[Mark]:
     """Return the labels inside lines, each right after the end of a sentence."""
-    return [Mark(*match.span()) for match in _INLINE.finditer(shape)] if "Action" in shape else []
+    return [Mark(*match.span()) for match in _INLINE.finditer(shape)] if "action" in shape else []
 
 
 _TAG = re.compile(
     r"<[ \t]{0,3}(?P<close>[/\\])?[ \t]{0,3}(?:final_|next_|my_)?actions?(?:[ \t\n][^<>]{0,200})?/?>"
     r"|\[(?P<square>/)?action\]"
-    r"|&lt;(?P<escaped>/)?action&gt;",
-    re.IGNORECASE,
+    r"|&lt;(?P<escaped>/)?action&gt;"
 )
 _QUOTES = "`'\""
-_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z", re.IGNORECASE)  # a closing tag that breaks off
+_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z")  # a closing tag that breaks off
 _LONGEST_TAG = 16
 
 
@@ -196,7 +160,7 @@ def tags(shape: str) -> list[tuple[Mark, int]]:
     """
     found: list[tuple[Mark, int]] = []
     opened: Mark | None = None
-    squares = "[/action]" in shape.lower()
+    squares = "[/action]" in shape
     for match in _TAG.finditer(shape):
         if match[0][0] == "[" and not squares:
             continue  # a label in brackets

@@ -63,7 +63,7 @@ _LANGUAGE = re.compile(r"think(?:ing)?|thoughts?|reasoning|scratchpad", re.IGNOR
 _REASONING_FENCE = re.compile(rf"```[ \t]{{0,3}}(?:{_LANGUAGE.pattern})", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
 _QUOTES = "`'\"“”‘’「」"
-_SIGNS = "<[]◁"  # the first characters of all marks
+_SIGNS, _ALL_SIGNS = "<[]", "<[]◁"  # the first characters of all marks
 _BEGINNINGS = frozenset(f"aAmM \n\t{UNSEEN}")  # of a role header, or of a character without a glyph
 
 
@@ -120,8 +120,8 @@ def _masked(text: str, spans: list[tuple[int, int]]) -> str:
 
 def _first_sign(reply: str) -> int | None:
     """Return the first place where a mark can begin, or None: a search by pattern is slow."""
-    found = [place for sign in _SIGNS if (place := reply.find(sign)) >= 0]
-    return min(found) if found else None
+    signs = _SIGNS if reply.isascii() else _ALL_SIGNS
+    return min((place for sign in signs if (place := reply.find(sign)) >= 0), default=None)
 
 
 def _before_end_of_sequence(reply: str, first: int) -> str:

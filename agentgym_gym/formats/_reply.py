@@ -54,7 +54,7 @@ class Reply:
 
     Attributes:
         text: Its answer; places in it are places in the reply.
-        shape: The same with plain characters in place of typographic ones, in which marks are found.
+        shape: The same in lower case with plain characters in place of typographic ones, to find marks in.
         has_input: Whether it may hold the label ``Action Input:``.
     """
 
@@ -62,7 +62,7 @@ class Reply:
         self.text, self._unclosed = answer_in(reply)
         self.shape = folded(self.text)
         self.grammar = grammar
-        self.has_input = "nput" in self.text or "NPUT" in self.text
+        self.has_input = "nput" in self.shape
         self._windows = "\r\n" in reply
 
     @property
@@ -104,7 +104,7 @@ class Reply:
 
     def tagged(self) -> Reading | None:
         """Return the action between tags; None without one. A label between them goes before it."""
-        if "ction" not in self.shape and "CTION" not in self.shape:
+        if "action" not in self.shape:
             return None
         return self.one_of(map(self._between, tags(self.shape)), "tags")
 

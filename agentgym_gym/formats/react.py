@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_gym.formats._labels import labels, without_thought_label
+from agentgym_gym.formats._labels import folded, labels, without_thought_label
 from agentgym_gym.formats._reply import Reply, action_in
 from agentgym_gym.formats.base import Format, Reading
 
@@ -31,7 +31,7 @@ class ReAct(Format):
         return read.labelled() or action_in(read, "label", "line that begins with `Action:`")
 
     def _thought_in(self, reply: str) -> str:
-        found = labels(reply)
+        found = labels(folded(reply))
         return without_thought_label(reply[: found[-1].start] if found else reply.rpartition("Action:")[0])
 
 
