@@ -8,25 +8,32 @@ Importing this package registers every ``agentgym/*`` id::
     env = gymnasium.make("agentgym/TextCraft-v0")
 
 ``gymnasium.make("agentgym_gym:agentgym/TextCraft-v0")`` does the import by itself.
+
+The import loads the catalogue and the errors only. Every other name loads its module on first access.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from agentgym_gym import errors
-from agentgym_gym._episode import StepResult
-from agentgym_gym._http.limits import Limits, Stats
-from agentgym_gym._options import FormatName, HttpClient
 from agentgym_gym._version import __version__
-from agentgym_gym.actions import Action, Grammar, ListOf, StepAction, Style, Thought, ToolCall, Verbatim
-from agentgym_gym.aio import AsyncAgentGymEnv
-from agentgym_gym.arguments import Argument, Choice, Integer, Name, Text
-from agentgym_gym.calls import Body, Call, Flow, Reply, exchange
 from agentgym_gym.catalogue import BUILT_IN, Environment, environments, find, register
-from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.formats import FORMATS, Format
-from agentgym_gym.spaces import ReplySpace, TextSpace
-from agentgym_gym.vector import AgentGymVectorEnv
-from agentgym_gym.wire import Outcome, Score, Start, Wire
+
+if TYPE_CHECKING:
+    from agentgym_gym._episode import StepResult
+    from agentgym_gym._http.limits import Limits, Stats
+    from agentgym_gym._options import FormatName, HttpClient
+    from agentgym_gym.actions import Action, Grammar, ListOf, StepAction, Style, Thought, ToolCall, Verbatim
+    from agentgym_gym.aio import AsyncAgentGymEnv
+    from agentgym_gym.arguments import Argument, Choice, Integer, Name, Text
+    from agentgym_gym.calls import Body, Call, Flow, Reply, exchange
+    from agentgym_gym.env import AgentGymEnv
+    from agentgym_gym.formats import FORMATS, Format
+    from agentgym_gym.spaces import ReplySpace, TextSpace
+    from agentgym_gym.vector import AgentGymVectorEnv
+    from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 __all__ = [
     "FORMATS",
@@ -70,6 +77,46 @@ __all__ = [
     "find",
     "register",
 ]
+
+_LAZY = {
+    "_episode": ("StepResult",),
+    "_http.limits": ("Limits", "Stats"),
+    "_options": ("FormatName", "HttpClient"),
+    "actions": ("Action", "Grammar", "ListOf", "StepAction", "Style", "Thought", "ToolCall", "Verbatim"),
+    "aio": ("AsyncAgentGymEnv",),
+    "arguments": ("Argument", "Choice", "Integer", "Name", "Text"),
+    "calls": ("Body", "Call", "Flow", "Reply", "exchange"),
+    "env": ("AgentGymEnv",),
+    "formats": ("FORMATS", "Format"),
+    "spaces": ("ReplySpace", "TextSpace"),
+    "vector": ("AgentGymVectorEnv",),
+    "wire": ("Outcome", "Score", "Start", "Wire"),
+}
+"""The names above that are imported on first access, by module."""
+
+_MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
+
+if not TYPE_CHECKING:  # with a `__getattr__`, type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        """Import a public name, or one of the public modules of `_LAZY`, on first access.
+
+        Raises:
+            AttributeError: The package has no such name.
+        """
+        if name in _MODULE_OF:
+            value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        if name in _LAZY and not name.startswith("_"):
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    modules = (module for module in _LAZY if not module.startswith("_"))
+    return sorted({*globals(), *__all__, *modules})
+
 
 for _environment in BUILT_IN:
     register(_environment)

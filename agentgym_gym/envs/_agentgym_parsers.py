@@ -1,28 +1,70 @@
-"""The common parts of the readers that copy AgentGym's own clients."""
+"""The common parts of the readers that copy AgentGym's own clients.
+
+A reader returns the text that the client sends. Where the client sends nothing and answers by itself, the
+reader raises an ``ActionError`` whose ``answer`` is that of the client, word for word.
+"""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS
-from agentgym_gym.errors import BadArguments, ManyActions, NoAction, UnknownAction
+from agentgym_gym.errors import (
+    ActionError,
+    BadArguments,
+    ClientAnswer,
+    ManyActions,
+    NoAction,
+    UnknownAction,
+)
 
 __all__ = [
+    "INVALID_ACTION",
+    "Reader",
+    "answers",
     "as_it_is",
-    "code_in",
+    "code_action",
     "cut_end",
     "json_call",
     "known",
     "plain_line",
-    "python_call",
     "react_action",
 ]
+
+Reader = Callable[[str], str]
+
+INVALID_ACTION = ClientAnswer("Invalid Action.\n\n", repeats_page=True)
+"""The answer of the clients of ALFWorld, SciWorld and WebShop to a call that they cannot read."""
+
+_ONLY_ONE = ClientAnswer("Error: Only one 'Action' is allowed per response. Please adjust your response.")
+
+
+def answers(answer: ClientAnswer) -> Callable[[Reader], Reader]:
+    """Return a decorator that gives the errors of a reader the client's answer."""
+
+    def decorate(reader: Reader) -> Reader:
+        @wraps(reader)
+        def read(reply: str) -> str:
+            try:
+                return reader(reply)
+            except ActionError as error:
+                error.answer = answer
+                raise
+            except (ValueError, RecursionError):  # of a value that cannot be written as text
+                unwritten = BadArguments("an argument cannot be written as text")
+                unwritten.answer = answer
+                raise unwritten from None
+
+        return read
+
+    return decorate
 
 
 def cut_end(reply: str) -> str:
@@ -43,6 +85,7 @@ def react_action(reply: str) -> str:
     return action.strip() if label or "search[" in action or "click[" in action else ""
 
 
+@answers(_ONLY_ONE)
 def plain_line(reply: str) -> str:
     """Return what the clients of TextCraft and BabyAI send.
 
@@ -73,42 +116,57 @@ def json_call(reply: str) -> tuple[str, Any]:
     inner = cut_end(reply).split("{", 1)[-1].rsplit("}", 1)[0]
     try:
         call = json.loads("{" + inner + "}", strict=False)
-        name, arguments, _ = call["function_name"].strip(), call["arguments"], call["thought"]
-    except (ValueError, RecursionError, KeyError, AttributeError):
+        name, arguments, _ = call["function_name"], call["arguments"], call["thought"]
+    except (ValueError, RecursionError, KeyError):
         raise NoAction(
             "the reply is not a JSON object with a thought, a function_name and arguments"
         ) from None
+    if not isinstance(name, str):
+        raise NoAction("the function_name is not a text")
     return name, arguments
 
 
-def code_in(reply: str) -> str:
-    """Return a reply without the first line of a fence and the last."""
-    code = cut_end(reply).strip()
-    code = code.split("\n", 1)[-1] if code.startswith("```") else code
-    return code.rsplit("\n", 1)[0] if code.endswith("```") else code
+def code_action(
+    reply: str, signatures: Mapping[str, Sequence[str]], action: Callable[[str, dict[str, Any]], str]
+) -> str:
+    """Return what a client sends of a reply that is Python: a plain text as it is, or the action of a call.
 
-
-def python_call(code: str, signatures: Mapping[str, Sequence[str]]) -> tuple[str, dict[str, Any]]:
-    """Return the function that code calls and the arguments given, by name.
-
-    AgentGym's clients run the code. Here nothing is run: only one call of one of the functions, with plain
-    values, is accepted.
+    AgentGym's clients run the code. Here nothing is run: only a text, or one call of one of the functions
+    with plain values, is accepted.
 
     Args:
-        code: The code, without a fence around it.
+        reply: The reply, with a fence around it or without.
         signatures: The names of each function's arguments.
+        action: Takes the name of a function and its arguments by name, and returns the action.
 
     Raises:
         NoAction: The code is not one plain call.
         UnknownAction: It calls another function.
         BadArguments: An argument is not a plain value, or the function does not take it.
     """
+    code = _code_in(reply).lstrip(" \t")  # as Python's `eval` does
     if len(code) > MAX_ACTION_CHARS:
         raise BadArguments(f"the code is longer than {MAX_ACTION_CHARS} characters")
-    call = expression(code)
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+    node = expression(code, strip=False)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise NoAction("the reply is not one call in Python")
-    name = known(call.func.id, signatures)
+    return action(*_call(node, node.func.id, signatures))
+
+
+def _code_in(reply: str) -> str:
+    """Return a reply without the first line of a fence and the last."""
+    code = cut_end(reply).strip()
+    code = code.split("\n", 1)[-1] if code.startswith("```") else code
+    return code.rsplit("\n", 1)[0] if code.endswith("```") else code
+
+
+def _call(
+    call: ast.Call, function: str, signatures: Mapping[str, Sequence[str]]
+) -> tuple[str, dict[str, Any]]:
+    """Return the function that a call names and the arguments given, by name."""
+    name = known(function, signatures)
     names = signatures[name]
     given = [*zip(names, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
     nodes = {each: node for each, node in given if each in names}

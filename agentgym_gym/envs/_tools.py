@@ -17,10 +17,10 @@ from agentgym_gym._json import NotJson, decode
 from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._templates import fields_of, names_of
 from agentgym_gym._text import shown
-from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Style
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.envs._json_arguments import Value, literal
-from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
+from agentgym_gym.errors import BadArguments, BadReply, ClientAnswer, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ __all__ = [
     "GetUserCurrentLocation",
     "Tool",
     "ToolWire",
-    "functions_of",
     "launch_of",
 ]
 
@@ -213,9 +212,8 @@ QUIRKS = """\
 - The five tool servers (Weather, Movie, Academia, Sheet, TODOList) cannot be told apart by what they say of \
 themselves: mind which URL is whose.
 - AgentGym's server runs the text behind `Action Input:` as Python. Actions are sent as plain values of this \
-library's own writing, and `parser="agentgym"` refuses all others; do not expose the server to anyone else.
-- With `parser="agentgym"` a reply that is nothing but one action, without `Action:`, is carried out here; \
-AgentGym's server would not know it.
+library's own writing. With `parser="agentgym"` any other value is not sent: it is answered as one that the \
+server cannot run. Do not expose the server to anyone else.
 - Any text with the word "finish" in it ends the episode. In the arguments of other actions it is written so \
 that the server does not see it.
 - The types of an answer count: 105 is not "105". An answer with the word "Invalid" in it is never scored.
@@ -253,8 +251,6 @@ class ToolWire(Wire):
     """The wire of a tool server: ids under ``env_idx``, bare values, failures as a bare HTTP 500.
 
     Attributes:
-        functions: The names of its functions, by which our own actions are told from a reply that is passed
-            on as it is: ours get the ``Action:`` that the server looks for.
         checks_at_end: Whether a reward is checked against the state only when the episode ends, so that none
             before counts.
     """
@@ -264,7 +260,6 @@ class ToolWire(Wire):
     routes: ClassVar[Mapping[str, tuple[str, ...]]] = {"/reset": ("env_idx", "id"), "/list_envs": ()}
     no_routes = ("/close",)
 
-    functions: frozenset[str] = frozenset()
     checks_at_end: bool = False
 
     def create(self, task_id: int) -> Flow[int]:
@@ -279,9 +274,16 @@ class ToolWire(Wire):
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None)
 
+    def render(self, action: object) -> str:
+        """Return an action with the ``Action:`` that the server requires; the agent's words as they are."""
+        return f"Action: {action}" if isinstance(action, Tool) else str(action)
+
     def check(self, words: str) -> None:
-        """Refuse what the server would evaluate, unless that is a plain Python value."""
-        evaluated = _evaluated(self._said(words))
+        """Refuse what the server would evaluate, unless that is a plain Python value.
+
+        The error has the answer that the server gives where the evaluation fails.
+        """
+        evaluated = _evaluated(words)
         if evaluated is None:
             return
         node = expression(evaluated)
@@ -291,13 +293,13 @@ class ToolWire(Wire):
                 return
         except ValueError:
             pass
-        raise BadArguments(f"the Action Input is not a plain Python value: {shown(evaluated)}")
+        error = BadArguments(f"the Action Input is not a plain Python value: {shown(evaluated)}")
+        error.answer = _NOT_EVALUATED
+        raise error
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(
-            Call("step", "POST", "/step", {"env_idx": env_id, "action": self._said(action)})
-        )
+        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
         observation, reward = body.text("observation"), body.number("reward")
         done = body.flag("done")
         if not 0 <= reward <= 1:
@@ -319,16 +321,6 @@ class ToolWire(Wire):
         best = max(score, outcome.reward) if counts else score
         return Score(best, best >= 1, outcome.done, outcome.reward)
 
-    def _said(self, action: str) -> str:
-        name, between, written = action.partition(" with Action Input: ")
-        ours = name in self.functions and bool(between) and "\n" not in action
-        return f"Action: {action}" if ours and written[:1] + written[-1:] == "{}" else action
-
-
-def functions_of(grammar: Grammar) -> frozenset[str]:
-    """Return the names of all functions."""
-    return frozenset(action.name() for action in grammar.actions)
-
 
 def launch_of(command: str) -> str:
     """Return the shell commands that start one of AgentGym's tool servers."""
@@ -337,6 +329,11 @@ def launch_of(command: str) -> str:
 
 # --------------------------------------------------------------------------------- as AgentGym's client does
 
+_NOT_EVALUATED = ClientAnswer(
+    "Observation: ERROR | Exception(Parameters in action input are not valid, please change your action "
+    "input.)\nGive me one action.",
+    keeps_score=True,
+)
 _WITH = re.compile(r"with\s*Action Input:\s*")
 
 

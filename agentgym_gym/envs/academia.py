@@ -20,7 +20,6 @@ from agentgym_gym.envs._tools import (
     Finish,
     Tool,
     ToolWire,
-    functions_of,
     launch_of,
 )
 
@@ -127,7 +126,7 @@ ACADEMIA = Environment(
         "Answer questions about papers and their authors by calling functions (the tool tasks of "
         "AgentBoard, Ma et al., 2024, arXiv:2401.13178)."
     ),
-    wire=ToolWire(functions_of(_GRAMMAR)),
+    wire=ToolWire(),
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=12,

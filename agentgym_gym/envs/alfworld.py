@@ -9,7 +9,7 @@ by ``move mug 1 to desk 1``: ``info["available_actions"]`` shows which.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -17,7 +17,14 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
+from agentgym_gym.envs._agentgym_parsers import (
+    INVALID_ACTION,
+    answers,
+    code_action,
+    json_call,
+    known,
+    react_action,
+)
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
@@ -267,7 +274,7 @@ class ALFWorldWire(Wire):
         observation, actions = body.text("observation"), body.texts("available_actions")
         task = _TASK.search(observation)
         return Start(
-            f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}",
+            _with_actions(observation, actions),
             goal=task[1] if task else None,
             available_actions=actions,
         )
@@ -293,8 +300,18 @@ class ALFWorldWire(Wire):
         actions = shown.texts("available_actions")
         same = observation == seen.observation
         if seen.outcome is None:
-            same = f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}" == seen.observation
+            same = _with_actions(observation, actions) == seen.observation
         return same and shown.integer("game") == seen.task_id
+
+    def page(self, seen: Seen) -> str:
+        """Return the last observation with the list of what can be done, which steps do not show."""
+        if seen.outcome is None:
+            return seen.observation
+        return _with_actions(seen.observation, seen.outcome.available_actions or ())
+
+
+def _with_actions(observation: str, actions: Sequence[str]) -> str:
+    return f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}"
 
 
 # AgentGym's functions: the words that begin the action, those between its arguments, and their names.
@@ -319,19 +336,18 @@ _SIGNATURES = {name: arguments for name, (_, _, arguments) in _FUNCTIONS.items()
 def _sentence(name: str, values: list[Any]) -> str:
     """Return the action that AgentGym's client makes of a function and the arguments it was given."""
     verb, between, _ = _FUNCTIONS[name]
-    try:
-        return f"{verb} {f' {between} '.join(map(str, values))}" if values else verb
-    except (ValueError, RecursionError):
-        raise BadArguments("an argument cannot be written out") from None
+    return f"{verb} {f' {between} '.join(map(str, values))}" if values else verb
 
 
+@answers(INVALID_ACTION)
 def _read_function_calling(reply: str) -> str:
     """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is a JSON object.
 
     It writes the action out of as many arguments as there are: without any, the bare verb.
     """
     name, given = json_call(reply)
-    names = _FUNCTIONS[known(name, _FUNCTIONS)][2]
+    name = known(name.strip(), _FUNCTIONS)
+    names = _FUNCTIONS[name][2]
     if given not in ("", []) and not (isinstance(given, dict) and set(given) <= set(names)):
         raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
     names = names[: len(given)]
@@ -340,9 +356,13 @@ def _read_function_calling(reply: str) -> str:
     return _sentence(name, [given[each] for each in names])
 
 
+@answers(INVALID_ACTION)
 def _read_code_as_action(reply: str) -> str:
     """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is Python."""
-    name, given = python_call(code_in(reply), _SIGNATURES)
+    return code_action(reply, _SIGNATURES, _action_of_call)
+
+
+def _action_of_call(name: str, given: dict[str, Any]) -> str:
     names = _SIGNATURES[name]
     if name == "examine" and not given.get("obj", ""):
         given.pop("obj", None)

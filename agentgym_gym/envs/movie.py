@@ -19,7 +19,6 @@ from agentgym_gym.envs._tools import (
     Finish,
     Tool,
     ToolWire,
-    functions_of,
     launch_of,
 )
 
@@ -199,7 +198,7 @@ MOVIE = Environment(
         "Answer questions about films by calling functions (the tool tasks of AgentBoard, Ma et "
         "al., 2024, arXiv:2401.13178)."
     ),
-    wire=ToolWire(functions_of(_GRAMMAR)),
+    wire=ToolWire(),
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=12,

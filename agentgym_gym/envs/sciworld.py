@@ -13,7 +13,14 @@ from typing import Any, ClassVar
 
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
+from agentgym_gym.envs._agentgym_parsers import (
+    INVALID_ACTION,
+    answers,
+    code_action,
+    json_call,
+    known,
+    react_action,
+)
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
@@ -143,6 +150,7 @@ def _sent(name: str, values: list[Any]) -> str:
     return f"{verb} {values[0]} {joint} {values[1]}"
 
 
+@answers(INVALID_ACTION)
 def _read_function_calling(reply: str) -> str:
     """Return what AgentGym's client would send for a call in JSON.
 
@@ -150,7 +158,8 @@ def _read_function_calling(reply: str) -> str:
     it looks for what is read under ``obj``, though it told the model ``info``.
     """
     name, arguments = json_call(reply)
-    _, names, joint = _FUNCTIONS[known(name, _FUNCTIONS)]
+    name = known(name.strip(), _FUNCTIONS)
+    _, names, joint = _FUNCTIONS[name]
     if arguments in ({}, [], ""):
         return _sent(name, [])
     wanted = names[: 1 if isinstance(arguments, dict) and len(arguments) == 1 else 2]
@@ -161,15 +170,20 @@ def _read_function_calling(reply: str) -> str:
     return _sent(name, [arguments[each] for each in wanted])
 
 
+@answers(INVALID_ACTION)
 def _read_code_as_action(reply: str) -> str:
     """Return what AgentGym's client would send for a reply that is one call."""
-    name, given = python_call(code_in(reply), {name: names for name, (_, names, _) in _FUNCTIONS.items()})
-    if name == "use" and not given.get("obj"):
-        given["obj"] = None  # which may be left out
+    return code_action(reply, {name: names for name, (_, names, _) in _FUNCTIONS.items()}, _action_of_call)
+
+
+def _action_of_call(name: str, given: dict[str, Any]) -> str:
     names = _FUNCTIONS[name][1]
+    if name == "use" and not given.get("obj"):  # which may be left out
+        given.pop("obj", None)
+        names = names[:1]
     if set(given) != set(names):
         raise BadArguments(f"the arguments are: {', '.join(names) or 'none'}")
-    return _sent(name, [given[each] for each in names if given[each] is not None or name != "use"])
+    return _sent(name, [given[each] for each in names])
 
 
 _QUIRKS = """\

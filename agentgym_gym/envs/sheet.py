@@ -16,7 +16,7 @@ from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._json_arguments import ListOfValues, Maybe, Value
 from agentgym_gym.envs._scalar_arguments import Cell, OneOf, Words
-from agentgym_gym.envs._tools import LOCAL_QUIRKS, QUIRKS, Tool, ToolWire, functions_of, launch_of
+from agentgym_gym.envs._tools import LOCAL_QUIRKS, QUIRKS, Tool, ToolWire, launch_of
 from agentgym_gym.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ SHEET = Environment(
         "Edit a spreadsheet by calling functions (the tool tasks of AgentBoard, Ma et al., 2024, "
         "arXiv:2401.13178)."
     ),
-    wire=ToolWire(functions_of(_GRAMMAR)),
+    wire=ToolWire(),
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,

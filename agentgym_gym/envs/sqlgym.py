@@ -20,7 +20,7 @@ from agentgym_gym.arguments import Text, strategies
 from agentgym_gym.calls import Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, ManyActions
-from agentgym_gym.wire import Outcome, Start, Wire
+from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -237,12 +237,7 @@ class SqlGymWire(Wire):
         return Start(observation, goal=observation.partition("\n\n")[2].strip() or None)
 
     def check(self, words: str) -> None:
-        """Refuse an empty statement, which is paid for where the right answer has no rows, and a NUL.
-
-        SQLite's driver fails on a NUL, and the agent's doing must not pass for a fault.
-        """
-        if _says_nothing(words):
-            raise BadArguments("the SQL statement is empty")
+        """Refuse a NUL: SQLite's driver fails on it, and the agent's mistake must not count as a fault."""
         if "\0" in words:
             raise BadArguments("an SQL statement cannot hold the character NUL")
 
@@ -250,6 +245,15 @@ class SqlGymWire(Wire):
         """Execute a statement."""
         body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
         return Outcome(body.text("state"), body.number("reward"), body.flag("done"))
+
+    def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
+        """Score a statement as the server does, except that an empty one is worth 0.
+
+        The server pays for an empty statement where the right answer has no rows.
+        """
+        if _says_nothing(action):
+            return Score(score, success=False, done=outcome.done, agentgym_score=outcome.reward)
+        return super().judge(start, score, action, outcome)
 
 
 def _read_as_agentgym(reply: str) -> str:
@@ -266,7 +270,8 @@ _QUIRKS = """\
   eight, it is `ServerFull` until the server is restarted.
 - The gold statement comes with the reply to each step. It is neither shown nor kept in `info`.
 - Results are compared as sets: order and repetition of rows do not matter, and any result without rows is
-  right where the right one has none. An empty statement would be, too, so it is never sent.
+  right where the right one has none. An empty statement is right there, too; here it scores 0. Only
+  `parser="agentgym"` sends one, and `info["agentgym_score"]` is then what the server paid.
 - Where the gold statement itself fails, no answer is right.
 - The result is shown cut to 100 characters.
 - A statement that runs for long holds up the whole server, and ends in `ServerTimeout`."""

@@ -22,7 +22,6 @@ from agentgym_gym.envs._tools import (
     GetUserCurrentLocation,
     Tool,
     ToolWire,
-    functions_of,
     launch_of,
 )
 
@@ -142,7 +141,7 @@ TODOLIST = Environment(
         "Look after projects and tasks on Todoist by calling functions (the tool tasks of "
         "AgentBoard, Ma et al., 2024, arXiv:2401.13178)."
     ),
-    wire=TODOListWire(functions_of(_GRAMMAR), checks_at_end=True),
+    wire=TODOListWire(checks_at_end=True),
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,

@@ -21,7 +21,6 @@ from agentgym_gym.envs._tools import (
     GetUserCurrentLocation,
     Tool,
     ToolWire,
-    functions_of,
     launch_of,
 )
 
@@ -253,7 +252,7 @@ WEATHER = Environment(
         "Answer questions about the weather by calling functions (the tool tasks of AgentBoard, Ma "
         "et al., 2024, arXiv:2401.13178)."
     ),
-    wire=ToolWire(functions_of(_GRAMMAR)),
+    wire=ToolWire(),
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=10,

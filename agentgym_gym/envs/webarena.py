@@ -18,7 +18,8 @@ from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Choice, Integer, Text, strategies
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed, NoAction
+from agentgym_gym.envs._agentgym_parsers import answers
+from agentgym_gym.errors import BadArguments, BadReply, ClientAnswer, EnvironmentFailed, NoAction
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
@@ -343,6 +344,13 @@ class WebArenaWire(Wire):
         return Score(worth, worth == 1.0, outcome.done, agentgym_score=worth)
 
 
+_NO_FENCES = ClientAnswer(
+    "Cannot parse action from response. Your action should be inside triple backticks (```). "
+    "Please adjust accordingly."
+)
+
+
+@answers(_NO_FENCES)
 def _read_as_agentgym(reply: str) -> str:
     """Return what AgentGym's ``WebarenaEnvClient`` would send: the whole reply, if it holds two fences.
 

@@ -8,18 +8,23 @@ anything that it does not understand changes nothing.
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from agentgym_gym._literals import expression
 from agentgym_gym._text import shown
-from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
+from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.calls import Body, Call, Flow, exchange
 from agentgym_gym.catalogue import Environment, shared_out
-from agentgym_gym.envs._agentgym_parsers import code_in, json_call, known, python_call, react_action
+from agentgym_gym.envs._agentgym_parsers import (
+    INVALID_ACTION,
+    answers,
+    code_action,
+    json_call,
+    known,
+    react_action,
+)
 from agentgym_gym.errors import BadArguments, BadReply, ServerError
 from agentgym_gym.wire import Outcome, Score, Start, Wire
 
@@ -180,32 +185,26 @@ def _reward_of(body: Body) -> float:
 _PARAMETERS = {"search": "keywords", "click": "item"}
 
 
+@answers(INVALID_ACTION)
 def _read_function_calling(reply: str) -> str:
     """Return what it would send for a call in JSON."""
     name, arguments = json_call(reply)
     wanted = _PARAMETERS[known(name, _PARAMETERS)]
     if not isinstance(arguments, dict) or wanted not in arguments:
         raise BadArguments(f"{name} takes one argument, {wanted}")
-    return _sent(name, arguments[wanted])
+    return f"{name}[{arguments[wanted]}]"
 
 
+@answers(INVALID_ACTION)
 def _read_code_as_action(reply: str) -> str:
     """Return what it would send for a call in Python, or for a plain text, which it sends as it is."""
-    code = code_in(reply)
-    text = expression(code) if len(code) <= MAX_ACTION_CHARS else None
-    if isinstance(text, ast.Constant) and isinstance(text.value, str):
-        return text.value
-    name, given = python_call(code, {each: (argument,) for each, argument in _PARAMETERS.items()})
+    return code_action(reply, {each: (argument,) for each, argument in _PARAMETERS.items()}, _action_of_call)
+
+
+def _action_of_call(name: str, given: dict[str, Any]) -> str:
     if not given:
         raise BadArguments(f"{name} takes one argument, {_PARAMETERS[name]}")
-    return _sent(name, given[_PARAMETERS[name]])
-
-
-def _sent(name: str, value: Any) -> str:
-    try:
-        return f"{name}[{value}]"
-    except (ValueError, RecursionError):
-        raise BadArguments("the argument is too large to be sent") from None
+    return f"{name}[{given[_PARAMETERS[name]]}]"
 
 
 _QUIRKS = """\

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-__all__ = ["UNSEEN", "Answer", "answer_in"]
+__all__ = ["UNSEEN", "answer_in"]
 
 UNSEEN = (
     "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u00ad\u180e\u202a-\u202e\u2066-\u2069"
@@ -67,21 +66,11 @@ _SIGNS, _ALL_SIGNS = "<[]", "<[]◁"  # the first characters of all marks
 _BEGINNINGS = frozenset(f"aAmM \n\t{UNSEEN}")  # of a role header, or of a character without a glyph
 
 
-class Answer(NamedTuple):
-    """The answer in a reply.
+def answer_in(reply: str) -> tuple[str, str]:
+    """Return the answer in a reply, whatever the family of the model, and the mark of unclosed reasoning.
 
-    Attributes:
-        text: The reply up to the end of its turn, with a line end for each character that is reasoning or
-            header, so that every place in it is the same place in the reply.
-        unclosed: The mark of reasoning that is never closed; empty where all is closed.
-    """
-
-    text: str
-    unclosed: str = ""
-
-
-def answer_in(reply: str) -> Answer:
-    """Return the answer in a reply, whatever the family of the model.
+    The answer is the reply up to the end of its turn, with a line end for each character that is reasoning or
+    header, so that every place in it is the same place in the reply.
 
     The reply ends at the first token that ends its turn or begins another. Reasoning lasts from an opening mark
     to its closing mark or the end, or from the beginning of the reply to a closing mark that nothing opened,
@@ -91,7 +80,7 @@ def answer_in(reply: str) -> Answer:
         reply = reply.replace("\r\n", " \n").replace("\r", "\n")
     unclosed = ""
     first = _first_sign(reply)
-    if "analysis" in reply or "assistantfinal" in reply or (first is not None and "<|channel|>" in reply):
+    if "assistant" in reply or "analysis" in reply or (first is not None and "<|channel|>" in reply):
         reply, unclosed = _without_channels(reply)
         first = _first_sign(reply)
     if "```" in reply and _REASONING_FENCE.search(reply):
@@ -106,7 +95,7 @@ def answer_in(reply: str) -> Answer:
             reply, unclosed = _without_blocks(reply, first)
             if head := _HEAD.match(reply):
                 reply = _masked(reply, [(0, head.end())])
-    return Answer(reply, unclosed)
+    return reply, unclosed
 
 
 def _masked(text: str, spans: list[tuple[int, int]]) -> str:

@@ -98,9 +98,11 @@ class Reply:
     def labelled(self) -> Reading | None:
         """Return the action behind a label; None without one."""
         found = labels(self.shape) or inline_labels(self.shape)
-        starts = [mark.start for mark in found[1:]]
-        ends = [*starts, len(self.text)]
-        return self.one_of((Marked(*mark, end) for mark, end in zip(found, ends, strict=False)), "label")
+        if not found:
+            return None
+        ends = [mark.start for mark in found[1:]]
+        ends.append(len(self.text))
+        return self.one_of([Marked(*mark, end) for mark, end in zip(found, ends, strict=True)], "label")
 
     def tagged(self) -> Reading | None:
         """Return the action between tags; None without one. A label between them goes before it."""
@@ -180,18 +182,16 @@ class Reply:
             ActionError: None of them is read, or several different ones are.
         """
         found: dict[str, Found] = {}
-        limit = len(self.text)
+        limit = None
         for mark in marks:
-            if mark.mark >= limit or len(found) >= _MOST_MARKS:
-                break
-            read = read_all if mark.closed else read_from
-            inside = mark.found or read(self, mark.start, mark.end)
-            if inside is None:
-                continue
-            if not found:
-                limit = invented_turn(self.shape, inside.end)
-            found.setdefault(self.text[inside.start : inside.end], inside)
-        return _one(list(found.values()), kind)
+            if found:
+                limit = limit or invented_turn(self.shape, next(iter(found.values())).end)
+                if mark.mark >= limit or len(found) >= _MOST_MARKS:
+                    break
+            inside = mark.found or (read_all if mark.closed else read_from)(self, mark.start, mark.end)
+            if inside is not None:
+                found.setdefault(self.text[inside.start : inside.end], inside)
+        return _one([*found.values()], kind)
 
 
 def _one(found: list[Found], kind: str) -> Reading | None:
@@ -200,13 +200,15 @@ def _one(found: list[Found], kind: str) -> Reading | None:
     Raises:
         ActionError: The grammar reads none of them, or several different ones.
     """
+    if not found:
+        return None
     read = [each for each in found if isinstance(each.read, Action)]
     if not read:
-        if found:
-            raise found[0].read  # type: ignore[misc]  # all of them are errors
-        return None
-    _check_one([each.read for each in read])
-    return Reading(read[0].read, kind, read[0].start, read[0].end)  # type: ignore[arg-type]  # likewise
+        raise found[0].read  # type: ignore[misc]  # all of them are errors
+    if len(read) > 1:
+        _check_one([each.read for each in read])
+    action, start, end = read[0]
+    return Reading(action, kind, start, end)  # type: ignore[arg-type]  # it is no error
 
 
 def _check_one(actions: list[Action | ActionError]) -> None:

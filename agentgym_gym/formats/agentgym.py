@@ -15,7 +15,9 @@ class AgentGymFormat(Format):
 
     Args:
         inner: The format that writes the instructions.
-        reader: AgentGym's rule for the environment: takes a reply and returns the action it would send.
+        reader: AgentGym's rule for the environment: takes a reply and returns the text that its client
+            sends. Where the client sends nothing, the rule raises an ``ActionError`` with the client's
+            ``answer``.
     """
 
     name = "agentgym"
@@ -39,8 +41,8 @@ class AgentGymFormat(Format):
         return self.inner.render(action, thought)
 
     def read(self, reply: str, grammar: Grammar) -> Reading:
-        """Return the words AgentGym's client would send, known to the grammar or not."""
-        return self._read(reply, grammar)
+        """Return the text that AgentGym's client sends, known to the grammar or not, without its place."""
+        return self._read(reply, grammar)  # with the client's own answer for an error
 
     def _read(self, reply: str, grammar: Grammar) -> Reading:
         return Reading(Verbatim(self.reader(reply)))

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import agentgym_gym
-from agentgym_gym import FORMATS, errors
+from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.formats import AgentGymFormat
+from any_server import AnyServer
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDING = Path(os.environ.get("AGENTGYM_WIRE") or ROOT.parent / "shared" / "wire") / "client_parse.jsonl"
@@ -149,3 +150,24 @@ def test_the_parser_like_agentgyms(row):
         assert type(read) is Verbatim
         sent = [read.text]
     assert sent == row["sent"]
+
+
+@pytest.mark.parametrize(
+    ("name", "action_format"),
+    sorted({(row["env"], row["format"]) for row in ROWS}),
+)
+def test_what_is_sent_and_shown_with_the_parser_like_agentgyms(name, action_format, started):
+    """The whole environment sends what AgentGym's client sent, and shows what it showed, word for word."""
+    environment = agentgym_gym.find(name)
+    server = started(AnyServer(environment, pays=1, observation="OBS"))
+    env = AgentGymEnv(name, server=server.url, action_format=action_format, parser="agentgym")
+    for row in ROWS:
+        if (row["env"], row["format"]) != (name, action_format):
+            continue
+        first, _ = env.reset(options={"task_id": environment.split(None)[0]})
+        observation, *_, info = env.step(row["text"])
+        # SciWorld was recorded behind a step: before one, its client shows the task, too.
+        assert observation.replace(first, "OBS" if name == "SciWorld" else first) == row["reply"]
+        assert server.sent == row["sent"]
+        assert info["agentgym_score"] == (bool(row["sent"]) and name != "WebArena")
+    env.close()

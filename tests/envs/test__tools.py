@@ -66,7 +66,7 @@ TRICKY = [
 def test_the_server_reads_what_was_meant(text):
     environment = catalogue.find("Sheet")
     action = sheet.UpdateCell("B2", text)
-    call, _ = answer(environment.wire.step(0, str(action)), told())
+    call, _ = answer(environment.wire.step(0, environment.wire.render(action)), told())
     sent = call.body["action"]
     assert sent.startswith("Action: update_cell with Action Input: {")
     assert "finish" not in sent.lower()
@@ -84,7 +84,7 @@ def test_the_server_reads_what_was_meant(text):
 def test_an_answer_keeps_its_type(value):
     environment = catalogue.find("Weather")
     action = Finish(value)
-    call, _ = answer(environment.wire.step(0, str(action)), told(done=True))
+    call, _ = answer(environment.wire.step(0, environment.wire.render(action)), told(done=True))
     _, written = read_by_server(call.body["action"])
     meant = ast.literal_eval(written)["answer"]
     assert repr(meant) == repr(json_of(value))

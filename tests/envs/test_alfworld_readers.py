@@ -42,6 +42,7 @@ def called(name, arguments):
         (CODE, "examine('book 1', '')", "examine book 1"),
         (CODE, "# why\nlook()", "look"),
         (CODE, "open(1)", "open 1"),
+        (CODE, "'go to desk 1'", "go to desk 1"),
     ],
 )
 def test_what_agentgyms_client_sends(reader, reply, sent):
@@ -75,7 +76,7 @@ def test_what_agentgyms_client_sends(reader, reply, sent):
         (CODE, "look" + "()" * 9_000, errors.BadArguments),
         (CODE, "eval('1')", errors.UnknownAction),
         (CODE, "look(), look()", errors.NoAction),
-        (CODE, "'go to desk 1'", errors.NoAction),
+        (CODE, "b'go to desk 1'", errors.NoAction),
         (CODE, "(" * 9_000, errors.NoAction),
         (CODE, "", errors.NoAction),
     ],

@@ -13,7 +13,7 @@ from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.sqlgym import SQLGYM, Query, SqlGymWire
-from agentgym_gym.wire import Outcome, Start
+from agentgym_gym.wire import Outcome, Score, Start
 from fake_server import FakeServer
 
 WIRE = SqlGymWire()
@@ -132,36 +132,39 @@ def test_a_fence_inside_an_argument_is_taken_off():
     assert FORMATS["function_calling"].parse(json.dumps(call), SQLGYM.grammar) == Query("SELECT 1;")
 
 
-# ------------------------------------------------------------------------------------- what is never sent
+# ---------------------------------------------------------------------------------- what is worth nothing
 
 NOTHING = ["", " \n", ";", " ;; ", "-- a", "/* a */", "/* a", "-- a\n;/**/", "\ufeff", "\ufeff;"]
 
 
+PAID = Outcome("[]", 1.0, done=True)
+
+
 @pytest.mark.parametrize("nothing", NOTHING)
-def test_an_empty_statement_is_never_sent(nothing):
+def test_an_empty_statement_is_worth_nothing(nothing):
     """The server takes one for a result without rows, and pays for it where that is what is expected."""
     for words in (nothing, READER(nothing), READER(f"Action: ```sql\n{nothing}\n```")):
-        with pytest.raises(errors.BadArguments):
-            WIRE.check(words)
+        WIRE.check(words)  # AgentGym's client sends it
+        assert WIRE.judge(Start(""), 0.0, words, PAID) == Score(
+            0.0, success=False, done=True, agentgym_score=1.0
+        )
 
 
-def test_whatever_sqlite_finds_empty_is_never_sent():
+def test_whatever_sqlite_finds_empty_is_worth_nothing():
     database = sqlite3.connect(":memory:")
-    sent = 0
+    paid = 0
     pieces = ["-", "/", "*", ";", "\n", " ", "'", "\ufeff", "a", "["]
     for text in map("".join, itertools.chain(*(itertools.product(pieces, repeat=n) for n in range(5)))):
-        try:
-            WIRE.check(text)
-        except errors.BadArguments:
+        if WIRE.judge(Start(""), 0.0, text, PAID).score == 0:
             continue
-        sent += 1
+        paid += 1
         try:
             found = database.execute(text).description
         except sqlite3.Error:
             continue
         assert found is not None, repr(text)
     database.close()
-    assert sent > 1_000
+    assert paid > 1_000
 
 
 def test_a_nul_is_not_sent_as_agentgym_does():
@@ -343,7 +346,18 @@ def test_no_episode_is_won_by_saying_nothing(server, new_env, options, nothing):
         assert (reward, info["score"], info["success"]) == (0.0, 0.0, False)
         assert terminated or truncated
         assert "fault" not in info
-    assert server.steps == []
+    if not options:
+        assert server.steps == []
+
+
+@pytest.mark.parametrize("reply", ["", "```sql\n```", "```sql\n-- nobody is\n```"])
+def test_an_empty_statement_is_sent_as_agentgym_does_and_only_its_score_is_paid(server, new_env, reply):
+    env = new_env(parser="agentgym")
+    env.reset(options={"task_id": 1})
+    observation, reward, terminated, _, info = env.step(reply)
+    assert (observation, reward, terminated) == ("[]", 0.0, True)
+    assert (info["score"], info["success"], info["agentgym_score"]) == (0.0, False, 1.0)
+    assert server.steps == [READER(reply)]
 
 
 def test_agentgyms_parser_sends_what_it_finds(server, new_env):

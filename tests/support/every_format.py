@@ -8,6 +8,7 @@ from hypothesis import settings
 import agentgym_gym
 from agentgym_gym import FORMATS, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS, Thought
+from agentgym_gym.formats import get_format
 
 ENVIRONMENTS = agentgym_gym.environments()
 THOROUGH = settings.default.max_examples >= 100  # HYPOTHESIS_PROFILE=thorough
@@ -18,6 +19,32 @@ each_pair = pytest.mark.parametrize(
     ("environment", "action_format"),
     [pytest.param(e, f, id=f"{e.name}-{f.name}") for e in ENVIRONMENTS for f in FORMATS.values()],
 )
+
+each_pair_and_native = pytest.mark.parametrize(
+    ("environment", "action_format"),
+    [
+        pytest.param(e, f, id=f"{e.name}-{f.name}")
+        for e in ENVIRONMENTS
+        for f in (*FORMATS.values(), get_format("tool_calls"))
+    ],
+)
+# Their actions carry marks of their own as the formats of text write them: a fence, or tags.
+MARKED = frozenset({"SearchQA", "SQLGym", "WebArena"})
+
+
+def verdict(action_format, reply, grammar, wanted):
+    """Return ``read`` for the wanted action, the name of the error, or what was read instead."""
+    try:
+        action = action_format.read(reply, grammar).action
+    except errors.ActionError as error:
+        return type(error).__name__
+    return "read" if action == wanted else f"another action: {str(action)[:60]!r}"
+
+
+def failed(failures, of):
+    """Return the message of a test that looks at many replies: how many failed, and the first of them."""
+    shown = "\n".join(f"{verdict}: {reply[:400]!r}" for verdict, reply in failures[:8])
+    return f"{len(failures)} of {of}, among them\n{shown}"
 
 
 def read(action_format, reply, grammar):

@@ -1,0 +1,160 @@
+"""What an environment's own world talks about: goals, items, tool names and help texts."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import agentgym_gym
+
+# Tasks of the environments that have no local server, in the words of their data sets.
+_WRITTEN_GOALS = {
+    "ALFWorld": (
+        "Your task is to: put a clean mug in coffeemachine.",
+        "Your task is to: look at alarmclock under the desklamp.",
+        "Your task is to: put two soapbar in garbagecan.",
+        "Your task is to: heat some apple and put it in fridge.",
+        "Your task is to: cool some potato and put it in microwave.",
+        "Your task is to: examine the pen with the desklamp.",
+        "Your task is to: put some spraybottle on toilet.",
+        "put a hot plate in cabinet",
+        "clean some lettuce and put it in countertop",
+        "go to countertop 1 and take the mug",
+    ),
+    "SciWorld": (
+        "Your task is to boil water. For compounds without a boiling point, combusting the substance is also acceptable.",  # noqa: E501
+        "Your task is to find a(n) non-living thing. First, focus on the thing. Then, move it to the red box.",
+        "Your task is to grow a apple plant from seed. Seeds can be found in the bedroom.",
+        "Your task is to determine if unknown substance B is electrically conductive.",
+        "Your task is to measure the temperature of the water, which is located around the kitchen.",
+        "Your task is to use chemistry to create green paint. When you are done, focus on the green paint.",
+        "turn on the red light bulb",
+        "look around the greenhouse, then wait",
+        "mix the salt and the water in the metal pot",
+        "connect the battery to the wire",
+    ),
+    "WebArena": (
+        "What is the price range for products from ugreen?",
+        "Post a notice on the forum: the park is closed on Sunday",
+        "Go to the merge request on verification functions assigned to me",
+        "Tell me the full address of all international airports within 50 km of Carnegie Mellon University",
+        "Fill the form with the email address of the customer, and click on Submit",
+        "Scroll down until the reviews are shown",
+        "Open the tab of the shop, type the word 'boots' and press Enter",
+        "Add the cheapest tea to my cart",
+        "How many commits did Eric make on 3/5/2023?",
+        "Stop when the order has been cancelled",
+    ),
+}
+_GOALS = 40
+
+
+@cache
+def texts(name):
+    """Return the goals, items, tool names, help texts and rules of an environment, one line each."""
+    environment = agentgym_gym.find(name)
+    found = [
+        *goals(environment.name),
+        *items(environment),
+        *(f"I need {item}" for item in items(environment)),
+        *helps(environment),
+    ]
+    lines = (" ".join(line.split()) for text in found for line in text.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line))
+
+
+@cache
+def sentences(name):
+    """Return each text of an environment with a colon, with a full stop and with nothing at the end."""
+    bare = dict.fromkeys(text.rstrip(" .:") for text in texts(name))
+    return [text + end for text in bare if text for end in (":", ".", "")]
+
+
+def items(environment):
+    """Return what the examples of the grammar name, and what the world holds."""
+    named = (value for example in environment.grammar.examples for value in example.to_json().values())
+    return tuple(dict.fromkeys([*map(str, named), *_items(environment.name)]))
+
+
+def helps(environment):
+    """Return the names, usages and explanations of the actions, the rules and the start of a transcript."""
+    grammar = environment.grammar
+    described = [
+        parameter.get("description", "")
+        for tool in grammar.tools()
+        for parameter in tool["function"]["parameters"]["properties"].values()
+    ]
+    return (
+        *(text for a in grammar.actions for text in (a.name(), a.doc(), a.usage(), *map(_usage, a.accepts))),
+        *map(str, grammar.examples),
+        *described,
+        environment.summary,
+        environment.rules,
+        *environment.transcript,
+    )
+
+
+@cache
+def goals(name):
+    """Return some dozens of goals of an environment, as its local world has them."""
+    if name in _WRITTEN_GOALS:
+        return _WRITTEN_GOALS[name]
+    return tuple(dict.fromkeys(itertools.islice(_goals(name), _GOALS)))
+
+
+def _goals(name):
+    if name == "TextCraft":
+        from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
+
+        book = recipe_book()
+        for task in range(_GOALS):
+            yield f"Goal: craft {spoken(book.task(task).goal)}."
+    elif name == "Maze":
+        yield "The goal is at position 8, 6"
+        yield "Your current position is at position 1, 1. There are walls to your left, above you, below you."
+        yield "Reach the goal by moving right, right and down"
+    elif name == "Wordle":
+        yield "Guess the hidden word of five letters"
+        yield "The feedback was b y b b b"
+    elif name == "BabyAI":
+        from agentgym_gym.servers.babyai.levels import new_level
+
+        for task in range(_GOALS):
+            yield f"Your goal: {new_level(task)[0].mission}"
+    elif name == "WebShop":
+        from agentgym_gym.servers.webshop.world import world_of as shop
+
+        for task in range(_GOALS):
+            yield shop(0).goals[task].instruction
+    elif name == "SQLGym":
+        from agentgym_gym.servers.sqlgym.databases import TRAIN
+        from agentgym_gym.servers.sqlgym.world import world_of as databases
+
+        for number in range(_GOALS):  # of one database: to fill each takes time
+            yield databases(0).task(number * len(TRAIN)).observation.rpartition("\n")[2]
+    elif name == "SearchQA":
+        from agentgym_gym.servers.searchqa.world import world_of as library
+
+        for number in range(_GOALS):
+            yield library(0).question(number * 101).text
+    else:
+        from importlib import import_module
+
+        for task in import_module(f"agentgym_gym.servers.{name.lower()}.world").world_of(0).tasks:
+            yield task.goal
+
+
+def _items(name):
+    if name == "TextCraft":
+        from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
+
+        return [spoken(item) for item in sorted(recipe_book().items)][::12]
+    if name == "Wordle":
+        from agentgym_gym.servers.wordle.words import WORDS
+
+        return [*WORDS[::100], *(" ".join(word) for word in WORDS[50::200])]
+    return []
+
+
+def _usage(template):
+    return template.replace("{", "<").replace("}", ">")
