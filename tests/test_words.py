@@ -16,7 +16,6 @@ COINED_NAMES = {
     "Place": "LazyEnvironment",
     "REST_SECONDS": "OPEN_SECONDS, QUARANTINE_SECONDS",
     "ROADS": "INTEGRATIONS",
-    "Reading": "ParsedReply",
     "Seat": "BaseTextEnv",
     "Turn": "Waiter, StepResult",
     "Verdict": "Score",
