@@ -19,7 +19,7 @@ from agentgym_gym.cli.console import clean, err, print_json
 from agentgym_gym.cli.names import Name, resolve
 from agentgym_gym.cli.options import OnUnknown, Parser  # noqa: TC001 - likewise
 from agentgym_gym.errors import ActionError, BadOption, UnknownAction
-from agentgym_gym.formats import Reading
+from agentgym_gym.formats import ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym._base_env import BaseTextEnv
@@ -92,7 +92,7 @@ def parse(
         _print(reply, reading, note)
 
 
-def _read(env: BaseTextEnv, reply: str) -> Reading:
+def _read(env: BaseTextEnv, reply: str) -> ParseResult:
     """Read a reply as ``step`` does.
 
     Raises:
@@ -105,7 +105,7 @@ def _read(env: BaseTextEnv, reply: str) -> Reading:
         return _forwarded(env, reply, error.text or "")
 
 
-def _forwarded(env: BaseTextEnv, reply: str, text: str) -> Reading:
+def _forwarded(env: BaseTextEnv, reply: str, text: str) -> ParseResult:
     """Return the reading of a reply whose action the grammar does not know.
 
     The error has the text and not its place: the text is where an action of the grammar, put in its place, is
@@ -120,10 +120,10 @@ def _forwarded(env: BaseTextEnv, reply: str, text: str) -> Reading:
             longer = len(example) - (end - start)
             if reading.start <= start and end + longer <= reading.end:
                 return reading._replace(action=Verbatim(text), end=reading.end - longer)
-    return Reading(Verbatim(text))
+    return ParseResult(Verbatim(text))
 
 
-def _facts(reply: str, reading: Reading | None, note: str) -> dict[str, Any]:
+def _facts(reply: str, reading: ParseResult | None, note: str) -> dict[str, Any]:
     """Return the JSON object; what does not apply is null."""
     keys = ("action", "mark", "start", "end", "line", "column")
     facts: dict[str, Any] = {**dict.fromkeys(keys), "ignored": [], "error": None, "message": note or None}
@@ -139,7 +139,7 @@ def _facts(reply: str, reading: Reading | None, note: str) -> dict[str, Any]:
     return facts
 
 
-def _print(reply: str, reading: Reading, note: str) -> None:
+def _print(reply: str, reading: ParseResult, note: str) -> None:
     thinks = isinstance(reading.action, Thought)
     rows = [] if thinks else [("action", str(reading.action))]
     rows += [("note", note)] if note else []

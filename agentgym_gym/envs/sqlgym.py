@@ -59,7 +59,7 @@ _UNFINISHED = frozenset(
     }
 )
 
-_END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z)")
+_END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z|```)")
 
 
 def _is_closed(tokens: Iterable[re.Match[str]]) -> bool:
@@ -157,7 +157,7 @@ class Sql(Text):
 
 @dataclass(frozen=True)
 class _SqlStyle(Style):
-    """A statement in a fence; without one, it ends at an empty line, or at a semicolon that ends a line."""
+    """A statement in a fence; without one, it ends at an empty line, a fence, or a semicolon at the end of a line."""
 
     def end(self, text: str, start: int, limit: int) -> int:
         """Return where a statement without a fence ends."""

@@ -54,7 +54,7 @@ _BRACKETS |= {"‘": "’"}
 _QUOTES = frozenset("\"'`*_~$")
 _ENDS = ".!。！…．"
 _LIST_SIGN = re.compile(
-    r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
+    r"(?:[-*+]+(?=\s)|[>•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
 )
 _LOOKS = re.compile(  # HTML tags that only set how a text looks, and comments
     r"</?(?:b|i|u|p|a|em|strong|mark|code|span|div|li|ul|ol|br|pre|tt|kbd|font|center|h[1-6])(?: [^<>]{0,80})?/?>"
@@ -317,6 +317,8 @@ def _parsed(text: str, grammar: Grammar) -> Action | ActionError:
 
 def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
     """Return a text without its outermost layer of markup."""
+    if text[:2] == text[-2:] == "**" and len(text) > 4:  # noqa: PLR2004 - bold, whatever is inside
+        return text[2:-2].strip()
     if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
         return text[1:-1].strip()
     if text[0] == "\\" and (latex := _LATEX.match(text)):
@@ -329,6 +331,8 @@ def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
         return text[sign.end() :].strip()
     if text[-1] in "`\"'*”’_" and text[-1] not in (rest := text.rstrip(text[-1])):
         return rest.strip()  # its other half is before the label
+    if text[0] in "`*_" and text[0] not in (rest := text.lstrip(text[0])):
+        return rest.strip()
     if text[-1] > "\x7f" and not text[-1].isalnum() and text[-1] not in "”’」』】»》）":
         return text[:-1].strip()
     return text

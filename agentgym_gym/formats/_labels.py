@@ -65,7 +65,8 @@ def folded(text: str) -> str:
 
 def _alternatives(column: str, *, ascii_only: bool = False) -> str:
     words = [word for row in LABELS.values() for word in getattr(row, column).split("|") if word]
-    return "|".join(dict.fromkeys(word for word in words if word.isascii() or not ascii_only))
+    words = [word for word in dict.fromkeys(words) if word.isascii() or not ascii_only]
+    return "|".join(sorted(words, key=len, reverse=True))  # as "act" begins others
 
 
 _ACTION, _OTHER = _alternatives("action"), f"{_alternatives('thought')}|{_alternatives('observation')}"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import ActionError, ManyActions, NoAction
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._action_text import Found, read_all, read_from
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, single_call
 from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
-from agentgym_gym.formats._reading import Reading
 from agentgym_gym.formats._reasoning import answer_in
+from agentgym_gym.formats.base import ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
@@ -95,7 +95,7 @@ class Reply:
         self.text = f"{self.text[:start]}{blank}{self.text[end:]}"
         self.shape = f"{self.shape[:start]}{blank}{self.shape[end:]}"
 
-    def labelled(self) -> Reading | None:
+    def labelled(self) -> ParseResult | None:
         """Return the action behind a label; None without one."""
         found = labels(self.shape) or inline_labels(self.shape)
         if not found:
@@ -104,7 +104,7 @@ class Reply:
         ends.append(len(self.text))
         return self.one_of([Marked(*mark, end) for mark, end in zip(found, ends, strict=True)], "label")
 
-    def tagged(self) -> Reading | None:
+    def tagged(self) -> ParseResult | None:
         """Return the action between tags; None without one. A label between them goes before it."""
         if "action" not in self.shape:
             return None
@@ -115,7 +115,7 @@ class Reply:
         inside = labels(self.shape[start:end])
         return Marked(mark, start + inside[-1].end if inside else start, end, closed=True)
 
-    def of_environment(self) -> Reading | None:
+    def of_environment(self) -> ParseResult | None:
         """Return the action in a mark that the environment's actions carry themselves; None without one."""
         style = self.grammar.style
         if style.mark is None:
@@ -123,23 +123,29 @@ class Reply:
         spans = (found.span() for found in style.mark.finditer(self.text))
         return self.one_of((Marked(start, start, end, closed=True) for start, end in spans), "environment")
 
-    def whole(self) -> Reading | None:
+    def whole(self) -> ParseResult | None:
         """Return the action, or the call in Python, that is the whole reply; None where it is neither."""
         self.text = self.unquoted
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
         found = read_all(self, 0, end, marked=False)
         if found is not None and isinstance(found.read, Action):
-            return Reading(found.read, "whole reply", found.start, found.end)
+            return ParseResult(found.read, "whole reply", found.start, found.end)
         called = single_call(text.strip("`*").strip(), self.grammar) if "(" in text or "（" in text else None
         if called is None:
             return None
         if isinstance(called, ActionError):
             raise called
         start = len(self.text) - len(self.text.lstrip())
-        return Reading(called, "whole reply", start, start + len(text))
+        return ParseResult(called, "whole reply", start, start + len(text))
 
-    def called(self) -> Reading | None:
+    def one_line_error(self) -> ActionError | None:
+        """Return what is wrong with a reply of one line that begins as an action does; None for any other."""
+        text = self.text.strip()
+        found = None if "\n" in text or self._unclosed else read_all(self, 0, len(self.text))
+        return found.read if found and isinstance(found.read, (BadArguments, ManyActions)) else None
+
+    def called(self) -> ParseResult | None:
         """Return the action of a call in JSON or in a native notation; None without one."""
         found = calls_in(self.unquoted, self.grammar)
         if not found:
@@ -155,9 +161,9 @@ class Reply:
         else:
             ignored = ()
             _check_one([call.read for call in read])
-        return Reading(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
+        return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
 
-    def coded(self) -> Reading | None:
+    def coded(self) -> ParseResult | None:
         """Return the action of the one call in fenced code; None without such a call."""
         if "```" not in self.text and "~~~" not in self.text:
             return None
@@ -175,7 +181,7 @@ class Reply:
                 found += [Found(action_of(call, self.grammar), block.start, block.end) for call in calls]
         return _one(found, "code")
 
-    def one_of(self, marks: Iterable[Marked], kind: str) -> Reading | None:
+    def one_of(self, marks: Iterable[Marked], kind: str) -> ParseResult | None:
         """Return the one action of several marks; None where all of them are empty.
 
         Raises:
@@ -194,7 +200,7 @@ class Reply:
         return _one([*found.values()], kind)
 
 
-def _one(found: list[Found], kind: str) -> Reading | None:
+def _one(found: list[Found], kind: str) -> ParseResult | None:
     """Return the one action that several marks hold; None without a mark.
 
     Raises:
@@ -208,7 +214,7 @@ def _one(found: list[Found], kind: str) -> Reading | None:
     if len(read) > 1:
         _check_one([each.read for each in read])
     action, start, end = read[0]
-    return Reading(action, kind, start, end)  # type: ignore[arg-type]  # it is no error
+    return ParseResult(action, kind, start, end)  # type: ignore[arg-type]  # it is no error
 
 
 def _check_one(actions: list[Action | ActionError]) -> None:
@@ -223,7 +229,7 @@ def _check_one(actions: list[Action | ActionError]) -> None:
             raise ManyActions(f"the reply marks more than one action: {first} and {other}")
 
 
-_KINDS: tuple[tuple[str, Callable[[Reply], Reading | None]], ...] = (
+_KINDS: tuple[tuple[str, Callable[[Reply], ParseResult | None]], ...] = (
     ("call", Reply.called),
     ("code", Reply.coded),
     ("tags", Reply.tagged),
@@ -232,7 +238,7 @@ _KINDS: tuple[tuple[str, Callable[[Reply], Reading | None]], ...] = (
 )
 
 
-def other_mark(reply: Reply, own: str) -> Reading | None:
+def other_mark(reply: Reply, own: str) -> ParseResult | None:
     """Return the action of the first kind of mark that is present, but for the format's own kind.
 
     Raises:
@@ -244,7 +250,7 @@ def other_mark(reply: Reply, own: str) -> Reading | None:
     return None
 
 
-def action_in(reply: Reply, own: str, looked_for: str) -> Reading:
+def action_in(reply: Reply, own: str, looked_for: str) -> ParseResult:
     """Return the action of a reply without a mark of its format.
 
     Args:

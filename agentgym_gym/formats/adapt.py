@@ -9,7 +9,7 @@ from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.formats._action_text import read_from
 from agentgym_gym.formats._labels import labels
 from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 __all__ = ["ADaPT"]
 
@@ -40,7 +40,7 @@ class ADaPT(Format):
         think = f"> think: {' '.join(thought.split())}\n" if thought else ""
         return f"{think}> {action.style.write(str(action))}"
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
         thoughts: list[tuple[int, int]] = []
         found = read.one_of(_commands(read, thoughts), "command")
@@ -48,7 +48,7 @@ class ADaPT(Format):
             thought = "\n".join(read.piece(*span) for span in thoughts)
             for span in thoughts:
                 read.hide(*span)
-            found = other_mark(read, "command") or Reading(Thought(thought), "command")
+            found = other_mark(read, "command") or ParseResult(Thought(thought), "command")
         return found or action_in(read, "command", "line that begins with `> `")
 
     def _thought_in(self, reply: str) -> str:
