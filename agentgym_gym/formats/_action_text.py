@@ -101,7 +101,7 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
             return None
         end = text.find("\n", begin)
         end = len(text) if end < 0 else end
-        if _is_label(reply, begin) and not isinstance(_parsed(text[begin:end], reply.grammar), Action):
+        if _is_label(reply, begin) and not _is_action(text[begin:end], reply.grammar):
             return None
     else:
         begin = start
@@ -143,6 +143,11 @@ def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
         several = not marked and reply.grammar.style.lines and "\n" in text[start:end]
         return None if several else _of_text(reply, start, end, marked=marked)
     return _of_lines(reply, start, end)
+
+
+def _is_action(line: str, grammar: Grammar) -> bool:
+    """Return whether a line that may be a label is an action, or the name of a function."""
+    return grammar.has_function(line.strip()) or grammar.knows(line.strip())
 
 
 def _is_label(reply: Reply, start: int) -> bool:
@@ -325,7 +330,7 @@ def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
         return latex[1].strip()
     if text[0] == "<" or text[-1] == ">":
         return _without_tag(text, tags=tags)
-    if text[-1] in _ENDS and sentence:
+    if text[-1] in _ENDS and (sentence or text[-2:-1] in _QUOTES):
         return text.rstrip(_ENDS).strip()
     if sign := _LIST_SIGN.match(text):
         return text[sign.end() :].strip()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import chain
 from typing import NamedTuple
 
@@ -31,10 +32,12 @@ class Mark(NamedTuple):
     Attributes:
         start: Where the mark, or the line of it, begins.
         end: Where the text that it marks begins.
+        limit: Where that text ends at the latest.
     """
 
     start: int
     end: int
+    limit: int = sys.maxsize
 
 
 def _plain_characters() -> dict[int, str]:
@@ -137,22 +140,34 @@ def labels(shape: str) -> list[Mark]:
             behind = _IN_BRACKETS.match(shape, end)
         if behind is None or (start and shape[start - 1] == '"' == shape[end : end + 1]):
             continue  # no label, or a key of JSON
-        found.append(Mark(line.start(), _behind_emphasis(shape, start, behind.end())))
+        found.append(_within_emphasis(shape, line.start(), start, behind.end()))
         if len(found) >= _MOST_MARKS:
             break
     return found
 
 
-def _behind_emphasis(shape: str, start: int, end: int) -> int:
-    """Return the end of a label with the signs behind its colon that close those before its word."""
-    sign = shape[start - 1 : start]
-    if sign and sign in "*_`\"'":
-        line = shape.find("\n", end)
-        line = len(shape) if line < 0 else line
-        if shape.count(sign, start, line) % 2 == shape[max(0, start - 3) : start].count(sign) % 2:
-            while shape[end : end + 1] == sign:
-                end += 1
-    return end
+_EMPHASIS = re.compile(r"[*_`~\"']+")
+
+
+def _within_emphasis(shape: str, line: int, start: int, end: int) -> Mark:
+    """Return a label without the signs that close those before it, behind its colon or at the end of its line.
+
+    Args:
+        shape: The reply.
+        line: Where the line of the label begins.
+        start: Where its word begins.
+        end: Where its colon ends.
+    """
+    opened = _EMPHASIS.search(shape, line, start)
+    if opened is None:
+        return Mark(line, end)
+    if shape.startswith(opened[0], end):
+        return Mark(line, end + len(opened[0]))
+    line_end = shape.find("\n", end)
+    text = shape[end : line_end if line_end >= 0 else len(shape)].rstrip()
+    if text.endswith(opened[0]) and text.count(opened[0]) % 2:
+        return Mark(line, end, end + len(text) - len(opened[0]))
+    return Mark(line, end)
 
 
 def inline_labels(shape: str) -> list[Mark]:

@@ -87,7 +87,12 @@ class Reply:
         if self._unclosed:
             return NoAction(f"the reasoning that {shown(self._unclosed)} begins is never closed")
         text = self.text.strip()
-        return NoAction(f"the reply has no {looked_for}: {shown(text)}" if text else "the reply is empty")
+        if not text:
+            return NoAction("the reply is empty")
+        found = None if "\n" in text else read_all(self, 0, len(self.text))
+        if found is not None and isinstance(found.read, (BadArguments, ManyActions)):
+            return NoAction(f"the reply has no {looked_for}; {found.read}")  # it begins as an action does
+        return NoAction(f"the reply has no {looked_for}: {shown(text)}")
 
     def hide(self, start: int, end: int) -> None:
         """Put line ends in place of the text between two places, so that no mark is found there."""
@@ -102,7 +107,10 @@ class Reply:
             return None
         ends = [mark.start for mark in found[1:]]
         ends.append(len(self.text))
-        return self.one_of([Marked(*mark, end) for mark, end in zip(found, ends, strict=True)], "label")
+        marks = [
+            Marked(mark.start, mark.end, min(end, mark.limit)) for mark, end in zip(found, ends, strict=True)
+        ]
+        return self.one_of(marks, "label")
 
     def tagged(self) -> ParseResult | None:
         """Return the action between tags; None without one. A label between them goes before it."""
@@ -111,9 +119,10 @@ class Reply:
         return self.one_of(map(self._between, tags(self.shape)), "tags")
 
     def _between(self, tag: tuple[Mark, int]) -> Marked:
-        (mark, start), end = tag
-        inside = labels(self.shape[start:end])
-        return Marked(mark, start + inside[-1].end if inside else start, end, closed=True)
+        mark, end = tag
+        inside = labels(self.shape[mark.end : end])
+        start = mark.end + inside[-1].end if inside else mark.end
+        return Marked(mark.start, start, end, closed=True)
 
     def of_environment(self) -> ParseResult | None:
         """Return the action in a mark that the environment's actions carry themselves; None without one."""
@@ -131,19 +140,13 @@ class Reply:
         found = read_all(self, 0, end, marked=False)
         if found is not None and isinstance(found.read, Action):
             return ParseResult(found.read, "whole reply", found.start, found.end)
-        called = single_call(text.strip("`*").strip(), self.grammar) if "(" in text or "（" in text else None
+        called = single_call(text.strip("`*. \n"), self.grammar) if "(" in text or "（" in text else None
         if called is None:
             return None
         if isinstance(called, ActionError):
             raise called
         start = len(self.text) - len(self.text.lstrip())
         return ParseResult(called, "whole reply", start, start + len(text))
-
-    def one_line_error(self) -> ActionError | None:
-        """Return what is wrong with a reply of one line that begins as an action does; None for any other."""
-        text = self.text.strip()
-        found = None if "\n" in text or self._unclosed else read_all(self, 0, len(self.text))
-        return found.read if found and isinstance(found.read, (BadArguments, ManyActions)) else None
 
     def called(self) -> ParseResult | None:
         """Return the action of a call in JSON or in a native notation; None without one."""
@@ -156,6 +159,8 @@ class Reply:
         if not read:
             raise found[0].read  # type: ignore[misc]  # all of them are errors
         first = read[0]
+        if self.grammar.exclusive and len(found) > 1:
+            raise ManyActions("the reply has more than one call")
         if any(call.native for call in found):
             ignored = tuple(str(call)[:_LONGEST_IGNORED] for call in found if call is not first)
         else:
@@ -179,7 +184,7 @@ class Reply:
                 found.append(Found(error, block.start, block.end))
             else:
                 found += [Found(action_of(call, self.grammar), block.start, block.end) for call in calls]
-        return _one(found, "code")
+        return _one(found, "code", exclusive=self.grammar.exclusive)
 
     def one_of(self, marks: Iterable[Marked], kind: str) -> ParseResult | None:
         """Return the one action of several marks; None where all of them are empty.
@@ -197,20 +202,22 @@ class Reply:
             inside = mark.found or (read_all if mark.closed else read_from)(self, mark.start, mark.end)
             if inside is not None:
                 found.setdefault(self.text[inside.start : inside.end], inside)
-        return _one([*found.values()], kind)
+        return _one([*found.values()], kind, exclusive=self.grammar.exclusive)
 
 
-def _one(found: list[Found], kind: str) -> ParseResult | None:
+def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | None:
     """Return the one action that several marks hold; None without a mark.
 
     Raises:
-        ActionError: The grammar reads none of them, or several different ones.
+        ActionError: The grammar reads none of them, or several different ones; where it is exclusive, not all.
     """
     if not found:
         return None
     read = [each for each in found if isinstance(each.read, Action)]
     if not read:
         raise found[0].read  # type: ignore[misc]  # all of them are errors
+    if exclusive and len(read) < len(found):
+        raise ManyActions("the reply has more than one mark")
     if len(read) > 1:
         _check_one([each.read for each in read])
     action, start, end = read[0]

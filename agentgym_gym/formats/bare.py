@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_gym.formats._reply import Reply, other_mark
+from agentgym_gym.formats._reply import Reply, action_in
 from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
@@ -24,7 +24,4 @@ class Bare(Format):
 
     def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
-        found = read.whole() or other_mark(read, "whole reply")
-        if found is None:
-            raise read.one_line_error() or read.nothing("single action as the whole of it")
-        return found
+        return read.whole() or action_in(read, "whole reply", "single action as the whole of it")

@@ -75,7 +75,7 @@ class Format(ABC):
             return _rendered[key]
         reply = self._wrap(action, thought.strip())
         try:
-            same = self.parse(reply, Grammar([action])) == action
+            same = self.parse(reply, Grammar([action], exclusive=True)) == action
         except ActionError:
             same = False
         if not same or "think>" in thought:
