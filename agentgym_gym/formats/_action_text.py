@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from html import unescape
 from itertools import islice
@@ -101,22 +102,27 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
             return None
         end = text.find("\n", begin)
         end = len(text) if end < 0 else end
-        if _is_label(reply, begin) and not _is_action(text[begin:end], reply.grammar):
-            return None
+        below = True
     else:
-        begin = start
+        begin, below = start, False
     while text[begin] in " \t":
         begin += 1
     if text.startswith(("```", "~~~"), begin):
         return _fenced(reply, begin, len(text))
-    if reply.has_input and (found := _with_input(reply, begin, end)):
+    if reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
         return found
     style = reply.grammar.style
     if not style.lines:
         end = style.end(text, begin, next_label(reply.shape, begin, limit))
     elif end > limit:
         end = limit
-    return _of_text(reply, begin, end)
+    elif "&" not in text[begin:end]:  # as in nearly all replies, the line is the action
+        with contextlib.suppress(ActionError):
+            return Found(reply.grammar.parse(text[begin:end].strip()), begin, end)
+    found = _of_text(reply, begin, end)
+    if below and found is not None and not isinstance(found.read, Action) and _is_label(reply, begin):
+        return None  # the mark is empty
+    return found
 
 
 def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Found | None:
@@ -129,10 +135,9 @@ def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
         marked: Whether the text is marked as an action, and not just the whole reply.
     """
     text = reply.text
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
+    inside = text[start:end]
+    start += len(inside) - len(inside.lstrip())
+    end = start + len(inside.strip())
     if start >= end:
         return None
     if text.startswith(("```", "~~~"), start):
@@ -143,11 +148,6 @@ def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
         several = not marked and reply.grammar.style.lines and "\n" in text[start:end]
         return None if several else _of_text(reply, start, end, marked=marked)
     return _of_lines(reply, start, end)
-
-
-def _is_action(line: str, grammar: Grammar) -> bool:
-    """Return whether a line that may be a label is an action, or the name of a function."""
-    return grammar.has_function(line.strip()) or grammar.knows(line.strip())
 
 
 def _is_label(reply: Reply, start: int) -> bool:

@@ -55,15 +55,13 @@ class Reply:
     Attributes:
         text: Its answer; places in it are places in the reply.
         shape: The same in lower case with plain characters in place of typographic ones, to find marks in.
-        has_input: Whether it may hold the label ``Action Input:``.
     """
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
         self.text, self._unclosed = answer_in(reply)
         self.shape = folded(self.text)
         self.grammar = grammar
-        self.has_input = "nput" in self.shape
-        self._windows = "\r\n" in reply
+        self._windows = "\r" in reply
 
     @property
     def unquoted(self) -> str:
@@ -105,6 +103,9 @@ class Reply:
         found = labels(self.shape) or inline_labels(self.shape)
         if not found:
             return None
+        if len(found) == 1:  # as in nearly all replies
+            marked = read_from(self, found[0].end, min(found[0].limit, len(self.text)))
+            return marked and _result(marked, "label")
         ends = [mark.start for mark in found[1:]]
         ends.append(len(self.text))
         marks = [
@@ -220,8 +221,19 @@ def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | Non
         raise ManyActions("the reply has more than one mark")
     if len(read) > 1:
         _check_one([each.read for each in read])
-    action, start, end = read[0]
-    return ParseResult(action, kind, start, end)  # type: ignore[arg-type]  # it is no error
+    return _result(read[0], kind)
+
+
+def _result(found: Found, kind: str) -> ParseResult:
+    """Return the action of a mark.
+
+    Raises:
+        ActionError: The grammar does not read it.
+    """
+    action, start, end = found
+    if isinstance(action, ActionError):
+        raise action
+    return ParseResult(action, kind, start, end)
 
 
 def _check_one(actions: list[Action | ActionError]) -> None:

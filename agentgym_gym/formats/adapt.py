@@ -70,7 +70,11 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
         if not shape[start:end].strip():
             another = _LINE.search(shape, end)
             end = another.start() if another else len(text)
-        if not reply.has_input and reply.grammar.style.lines and shape[start : start + 1] not in _OPENINGS:
+        if (
+            shape.find("nput", end) < 0
+            and reply.grammar.style.lines
+            and shape[start : start + 1] not in _OPENINGS
+        ):
             yield Marked(line.start(), start, end, None)
             continue
         part = text[start : _end_of_paragraph(reply, start, end)]
