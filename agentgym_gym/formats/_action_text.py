@@ -65,16 +65,16 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
         start: Where the mark ends.
         limit: Where the next mark begins, or the end.
     """
-    text = reply.text
+    text, begin = reply.text, start
     end = _line_end(text, start)
-    begin = start
-    if not text[start:end].strip(_EMPHASIS):
+    if end == start or not text[start:end].strip(_EMPHASIS):
         begin = _next_text(text, end, limit)
         if begin >= limit:
             return None
         end = _line_end(text, begin)
-    begin = _next_text(text, begin, end)
-    if text.startswith(_FENCES, begin):
+    elif text[begin] in " \t":
+        begin = _next_text(text, begin, end)
+    if text[begin] in "`~" and text.startswith(_FENCES, begin):
         return _fenced(reply, begin, len(text))
     last = end >= len(text) or text[end:].isspace()
     if not last and reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
