@@ -177,10 +177,12 @@ class ActionError(AgentGymError, ValueError):
         """Return the error with an example of the form to use at the end of its message.
 
         Args:
-            example: A reply that can be read. An error that has one keeps it.
+            example: A reply that can be read. An error that has one, or AgentGym's answer, stays as it is.
         """
+        if self.example or self.answer is not None:
+            return self
         error = copy.copy(self)
-        error.example = self.example or example
+        error.example = example
         return error
 
     def __str__(self) -> str:

@@ -181,7 +181,8 @@ def _of_text(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
         end: Where it ends.
         marked: Whether the text is marked as an action, and not just the whole reply.
     """
-    read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=marked)
+    own = reply.style.mark is not None and reply.style.mark.fullmatch(reply.text, start, end)
+    read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=marked and not own)
     if isinstance(read, Action) or not marked:
         return Found(read, start, end)
     if is_empty(plain):
