@@ -34,7 +34,7 @@ _LANGUAGE_WORD = re.compile(
     r"(?:python3?|py|json|text|plaintext|bash|sh|tool_code|sql(?:ite3?)?)[ \t]+", re.IGNORECASE
 )
 _EMPHASIS = " \t*_"
-_CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|[ \t]*[–—]")
+_CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|(?<![ \t])[ \t]*[–—]")
 _INPUT_OPENING = re.compile(r"[\s`]*(?:json\b)?\s*")
 _NO_INPUT = ("", "none", "None", "null", None)
 _PYTHON_CALL = re.compile(r"[A-Za-z_][\w.]{0,80}[ \t]?\(.*\)", re.DOTALL)

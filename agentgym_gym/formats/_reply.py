@@ -24,6 +24,7 @@ __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 _MOST_MARKS = 64  # of one kind, with different text, that are read
 _QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
 _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
+_CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
 _LONGEST_IGNORED = 200  # characters of a call that is not played
 
 
@@ -154,7 +155,7 @@ class Reply:
         """Return whether an action of several lines has no text behind it."""
         if self.style.lines or self.text.lstrip().startswith(("```", "~~~")):
             return True
-        return not self.text[self.style.end(self.text, found.start, end) : end].strip()
+        return not self.text[self.style.end(self.text, found.start, end) : end].strip(_CLOSING)
 
     def called(self) -> ParseResult | None:
         """Return the action of a call in JSON or in a native notation; None without one."""
