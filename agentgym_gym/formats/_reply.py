@@ -166,7 +166,7 @@ class Reply:
         found = [call for call in found if call.start < limit]
         read = [call for call in found if isinstance(call.read, Action)]
         if not read:
-            raise found[0].read  # type: ignore[misc]  # all of them are errors
+            return _result(Found(found[0].read, found[0].start, found[0].end), "call")
         first = read[0]
         if self.grammar.exclusive and len(found) > 1:
             raise ManyActions("the reply has more than one call")
@@ -237,7 +237,7 @@ def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | Non
         return None
     read = [each for each in found if isinstance(each.read, Action)]
     if not read:
-        raise found[0].read  # type: ignore[misc]  # all of them are errors
+        return _result(found[0], kind)
     if exclusive and len(read) < len(found):
         raise ManyActions("the reply has more than one mark")
     if len(read) > 1:
@@ -253,6 +253,7 @@ def _result(found: Found, kind: str) -> ParseResult:
     """
     action, start, end = found
     if isinstance(action, ActionError):
+        action.mark, action.span = kind, (start, end)
         raise action
     return ParseResult(action, kind, start, end)
 
