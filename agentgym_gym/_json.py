@@ -38,12 +38,14 @@ class NotJson(ValueError):
     """The text is not one JSON value, nor nearly one.
 
     Attributes:
-        meant: Whether it was meant as one: it begins as one does, or it is cut off.
+        meant: Whether it begins as one does, or is cut off.
+        cut_off: Whether the text ends within it.
     """
 
-    def __init__(self, message: str, *, meant: bool = True) -> None:
+    def __init__(self, message: str, *, meant: bool = True, cut_off: bool = False) -> None:
         super().__init__(message)
         self.meant = meant
+        self.cut_off = cut_off
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
@@ -60,7 +62,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         return _Scanner(text).value(start, 0)
     except NotJson as error:
         detail = str(error) if str(error) != "it is not JSON" else strict
-        raise NotJson(detail[:200], meant=error.meant) from None
+        raise NotJson(detail[:200], meant=error.meant, cut_off=error.cut_off) from None
 
 
 class _Scanner:
@@ -132,7 +134,7 @@ class _Scanner:
     def _string(self, at: int) -> tuple[str, int]:
         found = _STRINGS[self.text[at]].match(self.text, at + 1)
         if found is None:
-            raise NotJson("a string has no end")
+            raise NotJson("a string has no end", cut_off=True)
         return _ESCAPE.sub(_unescaped, found[0][:-1]), found.end()
 
     def _skip(self, at: int) -> int:
@@ -140,11 +142,13 @@ class _Scanner:
 
     def _is(self, at: int, letters: str) -> bool:
         if at >= len(self.text):
-            raise NotJson("it is cut off")
+            raise NotJson("it is cut off", cut_off=True)
         return self.text[at] in letters
 
     def _refusal(self, at: int) -> NotJson:
-        return NotJson("it is not JSON", meant=self.sure or at >= len(self.text))
+        return NotJson(
+            "it is not JSON", meant=self.sure or at >= len(self.text), cut_off=at >= len(self.text)
+        )
 
 
 def _unescaped(found: re.Match[str]) -> str:

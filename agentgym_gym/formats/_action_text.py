@@ -12,7 +12,7 @@ from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions
 from agentgym_gym.formats._code import single_call
 from agentgym_gym.formats._json_calls import arguments_of
-from agentgym_gym.formats._labels import INPUT, next_label
+from agentgym_gym.formats._labels import INPUT, invented_turn, next_label
 from agentgym_gym.formats._markup import is_empty, read_peeled
 from agentgym_gym.formats._native import call_at
 
@@ -84,7 +84,10 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
             return Found(reply.grammar.parse(text[begin:end].strip()), begin, end)
         except ActionError:
             pass
-    return _of_section(reply, begin, end, limit, below=begin > _line_end(text, start))
+    found = _of_section(reply, begin, end, limit, below=begin > _line_end(text, start))
+    if found is None and begin == start and end < limit:
+        return read_from(reply, end, limit)  # the line of the mark has markup only
+    return found
 
 
 def _of_section(reply: Reply, start: int, end: int, limit: int, *, below: bool) -> Found | None:
@@ -98,7 +101,8 @@ def _of_section(reply: Reply, start: int, end: int, limit: int, *, below: bool) 
         below: Whether the line is below that of the mark: then a label in it makes the mark an empty one.
     """
     if not reply.style.lines:
-        end = reply.style.end(reply.text, start, next_label(reply.shape, start, limit))
+        limit = min(next_label(reply.shape, start, limit), invented_turn(reply.shape, start))
+        end = reply.style.end(reply.text, start, limit)
     found = _of_text(reply, start, min(end, limit))
     if below and found is not None and not isinstance(found.read, Action) and _is_label(reply, start):
         return None

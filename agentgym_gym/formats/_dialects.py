@@ -13,12 +13,14 @@ import re
 from typing import Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
+from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.errors import BadArguments
 
 __all__ = [
     "MODULES",
     "OPENING",
     "PYTHON",
+    "PYTHON_END",
     "Head",
     "TaggedCall",
     "gemma_call",
@@ -44,8 +46,8 @@ _TAG = r"(?:[\w｜|]{1,30}[:｜|])?"  # such as `minimax:`
 # The text before the JSON object of the arguments, by model family. Gaps match in one way only, so that the
 # time is linear.
 _SEPARATOR = r"<[｜|]tool[▁_]sep[｜|]>"
-_LABEL = r"(?:action|(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)"
-_INPUT_LABEL = r"(?:(?:action|function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
+_LABEL = r"(?:(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)"
+_INPUT_LABEL = r"(?:(?:function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
 _HEADS = (
     # DeepSeek V3 and R1, with a fence; V3.1, without one
     rf"<[｜|]tool[▁_]call[▁_]begin[｜|]>(?:function{_SEPARATOR})?{_NAME}(?:\s|```\w*|{_SEPARATOR})*",
@@ -112,11 +114,14 @@ _NATIVE_CHARS = 120
 PYTHON = re.compile(
     r"(?:<\|python_(?:tag|start)\|>|<\|tool_call_start\|>|<function_calls>|<tool_call>|```tool_(?:code|call)\b"
     r"|<(?:tool_code|execute|code|python)>|\[PYTHON\]|\bto=python\b[^<\n]{0,40}<\|message\|>)"
-    r"\s*(?P<code>[A-Za-z_\[][^<`]*?)\s*(?=<|```|\[/PYTHON\]|\Z)"
-    r"|^[ \t]*(?P<list>\[[A-Za-z_][\w.]{0,80}\([^\n]*\)\])[ \t]*$",
+    r"\s*(?=[A-Za-z_\[])"
+    r"|^[ \t]*(?=\[[A-Za-z_][\w.]{0,80}\()",
     re.MULTILINE,
 )
-"""Python between tokens or tags, or a list of calls as a line: Llama, Gemma, LFM2, OLMo, CodeAct."""
+"""What begins Python between tokens or tags, or a list of calls: Llama, Gemma, LFM2, OLMo, CodeAct."""
+
+PYTHON_END = re.compile(r"<|```|\[/PYTHON\]|\Z")
+"""What ends it; a list ends with its line."""
 
 
 # An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>`, `<item>`.
@@ -164,7 +169,8 @@ def head_before(text: str, brace: int) -> Head | None:
     window = text[begin:brace]
     if found := _HEAD_AT_END.search(window):
         name = next(value for value in found.groups() if value)
-        return Head(name, begin + found.start(), sure=True)
+        start = begin + found.start() + len(found[0]) - len(found[0].lstrip())
+        return Head(name, start, sure=True)
     if found := _BARE_HEAD.search(window):
         return Head(found["name"], begin + found.start("name"), sure=False)
     return None
@@ -235,13 +241,15 @@ def gemma_call(text: str, start: int) -> tuple[str, Any, int] | None:
     head = _GEMMA.match(text, start)
     if head is None:
         return None
-    kept, removed, position = [], [], head.end()
-    end = text.find("<end_function_call>", position)
-    for quoted in _ESCAPED.finditer(text, position, len(text) if end < 0 else end):
+    limit = min(len(text), head.end() + MAX_ACTION_CHARS)
+    end = text.find("<end_function_call>", head.end(), limit)
+    limit = limit if end < 0 else end
+    kept, removed, position, size = [], [], head.end(), 0
+    for quoted in _ESCAPED.finditer(text, head.end(), limit):
         written = json.dumps(quoted[1])
         kept += [text[position : quoted.start()], written]
-        removed.append((sum(map(len, kept)), len(quoted[0]) - len(written)))
+        size += quoted.start() - position + len(written)
+        removed.append((size, len(quoted[0]) - len(written)))
         position = quoted.end()
-    body = "".join([*kept, text[position:] if end < 0 else text[position:end]])
-    value, stop = decode(body)
-    return head["name"], value, head.end() + stop + sum(size for place, size in removed if place <= stop)
+    value, stop = decode("".join([*kept, text[position:limit]]))
+    return head["name"], value, head.end() + stop + sum(less for place, less in removed if place <= stop)

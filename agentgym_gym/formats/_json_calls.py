@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,7 @@ __all__ = ["WrittenCall", "arguments_of", "json_calls"]
 
 _MOST = 64  # calls, other objects and braces that are looked at
 _DEEPEST = 4  # objects around a call
+_LONGEST_TAG = 400  # characters of a tag with the name of a function
 _MOST_ENCODED = 3  # times that arguments are encoded as JSON
 
 # The keys in use, in small letters and without underscores.
@@ -58,7 +60,7 @@ _ARGUMENTS = (
 )
 _AROUND = (
     *("toolcalls", "toolcall", "functioncall", "functioncalls", "function", "tooluse", "tooluses", "tool"),
-    *("action", "actions", "nextaction", "call", "calls", "content", "message", "parts"),
+    *("action", "actions", "nextaction", "command", "call", "calls", "content", "message", "parts"),
 )
 _SEVERAL = frozenset({"toolcalls", "toolcall", "functioncall", "functioncalls", "tooluses", "jsonrpc"})
 """The keys by which an object is a message of a chat API, of which a call is a part."""
@@ -95,12 +97,20 @@ class WrittenCall(NamedTuple):
         return json.dumps(call, ensure_ascii=False, default=str)
 
 
-def json_calls(text: str, grammar: Grammar, start: int = 0) -> Iterator[WrittenCall]:
-    """Yield the calls of a reply from a place on, in order; JSON that is never closed is the last."""
+def json_calls(text: str, grammar: Grammar, start: int = 0, last: int = sys.maxsize) -> Iterator[WrittenCall]:
+    """Yield the calls of a reply in order; JSON that is never closed is the last.
+
+    Args:
+        text: The reply.
+        grammar: The actions it may name.
+        start: Where the first may begin.
+        last: Where the last may begin.
+    """
     looked_at = 0
     at = start
     native = False
-    while opening := OPENING.search(text, at):
+    limit = min(len(text), last + _LONGEST_TAG)
+    while opening := OPENING.search(text, at, limit):
         begin = opening.start()
         native = is_native(text, begin) or (native and _JOINT.fullmatch(text, at, begin) is not None)
         looked_at += 1
@@ -112,10 +122,10 @@ def json_calls(text: str, grammar: Grammar, start: int = 0) -> Iterator[WrittenC
             if not error.meant:
                 at = begin + 1
                 continue
-            yield WrittenCall(
-                BadArguments(f"the JSON cannot be read: {error}"), "", None, begin, len(text), native
-            )
-            return
+            end = len(text) if error.cut_off else _next_opening(text, begin)
+            yield WrittenCall(BadArguments(f"the JSON cannot be read: {error}"), "", None, begin, end, native)
+            at = end
+            continue
         except ActionError as error:
             end = _next_opening(text, begin)
             yield WrittenCall(error, "", None, begin, end, native)
@@ -197,13 +207,13 @@ _ACTION_KEYS = ("action", "nextaction", "command", "move")
 
 def _action_text(value: Any, grammar: Grammar) -> Action | None:
     """Return the action whose text is a value of an object, as in ``{"action": "move up"}``."""
-    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+    if not isinstance(value, Mapping):
         return None
-    folded = {_folded(key): each for key, each in value.items()}
+    folded = {_folded(str(key)): each for key, each in value.items()}
     if _RESULTS & folded.keys():
         return None
     for key in _ACTION_KEYS:
-        if key in folded:
+        if isinstance(folded.get(key), str):
             try:
                 return grammar.parse(folded[key])
             except ActionError:

@@ -80,12 +80,12 @@ def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
     """Return a text without its outermost layer of markup."""
     if text[:2] == text[-2:] == "**" and len(text) > 2 * _PAIR:  # bold, whatever is inside
         return text[2:-2].strip()
+    if (text[0] == "<" or text[-1] == ">") and (inner := _without_tag(text, tags=tags)) != text:
+        return inner
     if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
         return text[1:-1].strip()
     if text[0] == "\\" and (latex := _LATEX.match(text)):
         return latex[1].strip()
-    if text[0] == "<" or text[-1] == ">":
-        return _without_tag(text, tags=tags)
     if text[-1] in _ENDS and (sentence or text[-2:-1] in _QUOTES):
         return text.rstrip(_ENDS).strip()
     return _without_sign(text)

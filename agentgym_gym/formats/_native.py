@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from agentgym_gym.errors import ActionError, ManyActions
-from agentgym_gym.formats._code import CodeCall, action_of, calls_in_code
-from agentgym_gym.formats._dialects import PYTHON
+from agentgym_gym.formats._code import CodeCall, action_of, calls_in_code, calls_known
+from agentgym_gym.formats._dialects import PYTHON, PYTHON_END
 from agentgym_gym.formats._json_calls import WrittenCall, json_calls
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["call_at", "calls_in"]
 
+_MOST = 64  # calls in Python that are looked at
 _LONGEST_OPENING = 200  # characters before the arguments of a call: its tokens, tags and name
 _OPENING = re.compile(
     r"(?:[\s\[`]|```\w*|</?[|｜]?[\w:｜▁|-]{1,60}[|｜]?>|\[(?:TOOL_CALLS|ARGS)\])*(?:[\w.:-]{0,90}\s*)?"
@@ -48,14 +51,11 @@ def call_at(text: str, start: int, end: int, grammar: Grammar) -> WrittenCall | 
     """
     if text[start] not in "{[<｛" and "{" not in text[start:end]:
         return None
-    for calls in (json_calls(text, grammar, start), _python_calls(text, grammar, start)):
+    last = start + _LONGEST_OPENING
+    for calls in (json_calls(text, grammar, start, last), _python_calls(text, grammar, start, last)):
         call = next(calls, None)
-        if (
-            call is not None
-            and call.start <= start + _LONGEST_OPENING
-            and _OPENING.fullmatch(text, start, call.start)
-        ):
-            return call if call.native else _only(call, calls, end)
+        if call is not None and call.start <= last and _OPENING.fullmatch(text, start, call.start):
+            return call if call.native else _only(call, json_calls(text, grammar, call.end, end), end)
     return None
 
 
@@ -69,15 +69,36 @@ def _only(call: WrittenCall, others: Iterator[WrittenCall], end: int) -> Written
     return call
 
 
-def _python_calls(text: str, grammar: Grammar, start: int = 0) -> Iterator[WrittenCall]:
-    """Yield the calls in Python between the tokens of a native notation."""
-    for found in PYTHON.finditer(text, start):
-        place = found.start(), found.end()
+def _python_calls(
+    text: str, grammar: Grammar, start: int = 0, last: int = sys.maxsize
+) -> Iterator[WrittenCall]:
+    """Yield the calls in Python between the tokens of a native notation.
+
+    Args:
+        text: The reply.
+        grammar: The actions.
+        start: Where the first may begin.
+        last: Where the last may begin.
+    """
+    for opening in islice(PYTHON.finditer(text, start, min(last + _LONGEST_OPENING, len(text))), _MOST):
+        begin = opening.end()
+        listed = opening[0].isspace() or not opening[0]
+        end = text.find("\n", begin) if listed else _end_of_python(text, begin)
+        code = text[begin : end if end >= 0 else len(text)].strip()
+        if listed and not code.endswith("]"):
+            continue
+        place = opening.start(), begin + len(code)
         calls: list[CodeCall] = []
         try:
-            calls = calls_in_code(found["code"] or found["list"], grammar, several=True)
+            calls = calls_in_code(code, grammar, several=True)
         except ActionError as error:
-            yield WrittenCall(error, "", None, *place, native=True)
+            if calls_known(code, grammar):
+                yield WrittenCall(error, "", None, *place, native=True)
         for call in calls:
             arguments = call.keywords or call.args
             yield WrittenCall(action_of(call, grammar), call.name, arguments, *place, native=True)
+
+
+def _end_of_python(text: str, start: int) -> int:
+    found = PYTHON_END.search(text, start)
+    return found.start() if found else len(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._text import shown
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 
-_MOST_MARKS = 64  # of one kind, with different text, that are read
+_MOST_MARKS = 128  # of one kind that are read
 _QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
 _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z_]\w+")
+_NEAR = 500  # characters of JSON that cannot be read in which a function's name is looked for
 _CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
 _LONGEST_IGNORED = 200  # characters of a call that is not played
 
@@ -55,11 +58,12 @@ class Reply:
 
     Attributes:
         text: Its answer; places in it are places in the reply.
+        unclosed: The mark of reasoning that is never closed; empty for none.
         shape: The same in lower case with plain characters in place of typographic ones, to find marks in.
     """
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
-        self.text, self._unclosed = answer_in(reply)
+        self.text, self.unclosed = answer_in(reply)
         self.shape = folded(self.text)
         self.grammar = grammar
         self.style = grammar.style
@@ -84,8 +88,8 @@ class Reply:
         Args:
             looked_for: The mark of the format.
         """
-        if self._unclosed:
-            return NoAction(f"the reasoning that {shown(self._unclosed)} begins is never closed")
+        if self.unclosed:
+            return NoAction(f"the reasoning that {shown(self.unclosed)} begins is never closed")
         text = self.text.strip()
         return NoAction(f"the reply has no {looked_for}: {shown(text)}" if text else "the reply is empty")
 
@@ -137,7 +141,7 @@ class Reply:
 
     def whole(self) -> ParseResult | None:
         """Return the action, or the call in Python, that is the whole reply; None where it is neither."""
-        self.text = self.unquoted
+        self.text = self.unquoted if self.style.lines else self.text
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
         found = read_all(self, 0, end, marked=False)
@@ -157,14 +161,20 @@ class Reply:
             return True
         return not self.text[self.style.end(self.text, found.start, end) : end].strip(_CLOSING)
 
-    def called(self) -> ParseResult | None:
-        """Return the action of a call in JSON or in a native notation; None without one."""
+    def called(self, *, own: bool = False) -> ParseResult | None:
+        """Return the action of a call in JSON or in a native notation; None without one.
+
+        Args:
+            own: Whether it is the format's own kind of mark: then any JSON that cannot be read is an error.
+        """
         found = calls_in(self.unquoted, self.grammar)
         if not found:
             return None
         limit = invented_turn(self.shape, found[0].end)
         found = [call for call in found if call.start < limit]
         read = [call for call in found if isinstance(call.read, Action)]
+        if not read and not own and not any(call.name or self._names_function(call.start) for call in found):
+            return None
         if not read:
             return _result(Found(found[0].read, found[0].start, found[0].end), "call")
         first = read[0]
@@ -177,6 +187,11 @@ class Reply:
             _check_one([call.read for call in read])
         return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
 
+    def _names_function(self, start: int) -> bool:
+        """Return whether a function of the grammar is named behind a place, near it."""
+        words = _WORD.findall(self.text, start, start + _NEAR)
+        return any(self.grammar.has_function(word) for word in words)
+
     def coded(self, *, own: bool = False) -> ParseResult | None:
         """Return the action of the one call in fenced code; None without such a call.
 
@@ -186,7 +201,7 @@ class Reply:
         if "```" not in self.text and "~~~" not in self.text:
             return None
         found: list[Found] = []
-        for block in blocks(self.unquoted)[: 2 * _MOST_MARKS]:
+        for block in blocks(self.unquoted)[:_MOST_MARKS]:
             if (
                 block.language is None
                 or block.is_output
@@ -211,10 +226,10 @@ class Reply:
         """
         found: dict[str, Found] = {}
         limit = None
-        for mark in marks:
+        for mark in islice(marks, _MOST_MARKS):
             if found:
                 limit = limit or invented_turn(self.shape, next(iter(found.values())).end)
-                if mark.mark >= limit or len(found) >= _MOST_MARKS:
+                if mark.mark >= limit:
                     break
             inside = mark.found or (read_all if mark.closed else read_from)(self, mark.start, mark.end)
             if inside is not None:

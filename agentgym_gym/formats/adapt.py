@@ -21,6 +21,7 @@ _THINK = re.compile(
 )
 _THINK_LINE = re.compile(r"^[ \t>]{0,8}think(?:ing)?[ \t]?:(.*)$", re.IGNORECASE | re.MULTILINE)
 _OPENINGS = frozenset("`~{[<")  # of a fence, an object or a tag
+_MOST_UNITS = 16  # actions that may go on over several lines
 _LONGEST_HEAD = 80  # characters of a line in which the first words of an action are looked for
 
 
@@ -49,7 +50,10 @@ class ADaPT(Format):
             thought = "\n".join(whole.piece(*span) for span in thoughts)
             for span in thoughts:
                 whole.hide(*span)
-            found = other_mark(whole, "command") or ParseResult(Thought(thought), "command")
+            found = other_mark(whole, "command")
+            if found is None and whole.unclosed:
+                raise whole.nothing("line that begins with `> `")
+            found = found or ParseResult(Thought(thought), "command")
         return found or action_in(whole, "command", "line that begins with `> `")
 
     def _thought_in(self, reply: str) -> str:
@@ -59,6 +63,7 @@ class ADaPT(Format):
 def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]:
     """Yield the lines of a reply that are marked as an action, and note the thoughts."""
     text, shape, behind = reply.text, reply.shape, 0
+    several = 0
     for line in _LINE.finditer(shape):
         if line.start() < behind:
             continue  # it goes on with what a line before began
@@ -71,6 +76,8 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
         if not shape[start:end].strip():
             another = _LINE.search(shape, end)
             end = another.start() if another else len(text)
+            if not shape[start:end].strip():
+                continue
         if (
             shape.find("nput", end) < 0
             and reply.grammar.style.lines
@@ -78,6 +85,9 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
         ):
             yield Marked(line.start(), start, end, None)
             continue
+        several += 1
+        if several > _MOST_UNITS:
+            break
         part = text[start : _end_of_paragraph(reply, start, end)]
         part, places = _unquoted(part) if _LINE.match(text, end + 1) else (part, int)
         found = read_from(Reply(part, reply.grammar), 0, len(part))

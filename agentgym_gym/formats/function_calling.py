@@ -39,7 +39,9 @@ class FunctionCalling(Format):
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the call in JSON or in a native notation."""
         whole = Reply(reply, grammar)
-        return whole.called() or action_in(whole, "call", "JSON object with `function_name` and `arguments`")
+        return whole.called(own=True) or action_in(
+            whole, "call", "JSON object with `function_name` and `arguments`"
+        )
 
     def _thought_in(self, reply: str) -> str:
         start = reply.find("{")
