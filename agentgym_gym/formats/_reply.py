@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 
-_MOST_MARKS = 128  # of one kind that are read
+_MOST_MARKS = 64  # of one kind that are read
 _QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
 _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w+")
