@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.errors import ActionError, BadArguments, ManyActions
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, UnknownAction
 from agentgym_gym.formats._code import single_call
 from agentgym_gym.formats._json_calls import arguments_of
 from agentgym_gym.formats._labels import INPUT, next_label
@@ -303,9 +303,11 @@ def _peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Action 
     plain = unescape(plain) if escaped else plain
     for _ in range(_LAYERS):
         if plain is not piece and plain:
-            read = _parsed(plain, grammar)
-            if isinstance(read, Action):
-                break
+            inner_read = _parsed(plain, grammar)
+            if isinstance(inner_read, Action):
+                return inner_read, plain
+            if not isinstance(inner_read, UnknownAction) or isinstance(read, UnknownAction):
+                read = inner_read  # else it begins as an action does, and its markup belongs to it
         inner = _without_layer(plain, tags=tags, sentence=style.lines) if plain else plain
         if inner == plain or not inner:
             break
@@ -351,7 +353,7 @@ def _without_tag(text: str, *, tags: bool) -> str:
         return text[: tag.start()].strip()
     if tags and text[0] == "<" and (pair := _TAGS.fullmatch(text)):
         return pair[2].strip()
-    if tags and text[-1] == ">" and (tag := _CLOSING_TAG.search(text, text.rfind("<"))):
+    if tags and text[0] != "<" and text[-1] == ">" and (tag := _CLOSING_TAG.search(text, text.rfind("<"))):
         return text[: tag.start()].strip()
     return text
 

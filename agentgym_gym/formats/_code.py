@@ -14,7 +14,7 @@ from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._dialects import MODULES
 
-__all__ = ["Block", "action_of", "blocks", "calls_in_code", "single_call"]
+__all__ = ["Block", "action_of", "blocks", "calls_in_code", "names_function", "single_call"]
 
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
@@ -177,6 +177,11 @@ def calls_in_code(
     return calls
 
 
+def names_function(code: str, grammar: Grammar) -> bool:
+    """Return whether code has the name of a function of the grammar before a bracket."""
+    return any(grammar.has_function(found[1]) for found in _CALLED.finditer(code))
+
+
 def single_call(code: str, grammar: Grammar) -> Action | ActionError | None:
     """Return the action of text that is one call and nothing else; None for other text."""
     try:
@@ -266,7 +271,7 @@ def _check_prose(text: str, grammar: Grammar, *, prose: bool) -> None:
         raise NoAction(f"a line is not Python: {shown(text)}")
     if '"""' in text or "'''" in text:
         raise BadArguments("a string in the code has no end")
-    if any(grammar.has_function(found[1]) for found in _CALLED.finditer(text)):
+    if names_function(text, grammar):
         raise BadArguments(f"a line of the code is not Python: {shown(text)}")
 
 

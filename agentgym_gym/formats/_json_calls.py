@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
-from agentgym_gym.errors import ActionError, BadArguments
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions
 from agentgym_gym.formats._dialects import (
     MODULES,
     OPENING,
@@ -196,19 +197,25 @@ _ACTION_KEYS = ("action", "nextaction", "command", "move")
 
 
 def _action_text(value: Any, grammar: Grammar) -> Action | None:
-    """Return the action whose text is a value of an object, as in ``{"action": "move up"}``."""
+    """Return the action whose text is a value of an object, as in ``{"action": "move up"}``.
+
+    Raises:
+        ManyActions: Two values are the texts of different actions.
+    """
     if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
         return None
     folded = {_folded(key): each for key, each in value.items()}
     if _RESULTS & folded.keys():
         return None
+    found: dict[Action, None] = {}
     for key in _ACTION_KEYS:
         if key in folded:
-            try:
-                return grammar.parse(folded[key])
-            except ActionError:
-                continue
-    return None
+            with contextlib.suppress(ActionError):
+                found[grammar.parse(folded[key])] = None
+    if len(found) > 1:
+        first, other, *_ = map(str, found)
+        raise ManyActions(f"the JSON object holds more than one action: {shown(first)} and {shown(other)}")
+    return next(iter(found), None)
 
 
 def _written(call: _Named, end: int, grammar: Grammar, *, native: bool) -> WrittenCall:

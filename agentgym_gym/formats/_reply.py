@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._action_text import Found, read_all, read_from
-from agentgym_gym.formats._code import action_of, blocks, calls_in_code, single_call
+from agentgym_gym.formats._code import action_of, blocks, calls_in_code, names_function, single_call
 from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
 from agentgym_gym.formats._reasoning import answer_in
@@ -162,19 +163,27 @@ class Reply:
         if self.grammar.exclusive and len(found) > 1:
             raise ManyActions("the reply has more than one call")
         if any(call.native for call in found):
-            ignored = tuple(str(call)[:_LONGEST_IGNORED] for call in found if call is not first)
+            others = (call for call in found if call is not first)
+            texts = (str(call) if call.name else self.text[call.start : call.end] for call in others)
+            ignored = tuple(text[:_LONGEST_IGNORED] for text in texts)
         else:
             ignored = ()
             _check_one([call.read for call in read])
         return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
 
-    def coded(self) -> ParseResult | None:
-        """Return the action of the one call in fenced code; None without such a call."""
+    def coded(self, *, known: bool = False) -> ParseResult | None:
+        """Return the action of the one call in fenced code; None without such a call.
+
+        Args:
+            known: Whether only code counts that calls a function of the grammar.
+        """
         if "```" not in self.text and "~~~" not in self.text:
             return None
         found: list[Found] = []
         for block in blocks(self.unquoted)[: 2 * _MOST_MARKS]:
             if block.language is None or block.is_output:
+                continue
+            if known and not names_function(block.code, self.grammar):
                 continue
             if found and block.start >= invented_turn(self.shape, found[0].end):
                 break
@@ -238,7 +247,7 @@ def _check_one(actions: list[Action | ActionError]) -> None:
 
 _KINDS: tuple[tuple[str, Callable[[Reply], ParseResult | None]], ...] = (
     ("call", Reply.called),
-    ("code", Reply.coded),
+    ("code", partial(Reply.coded, known=True)),
     ("tags", Reply.tagged),
     ("label", Reply.labelled),
     ("environment", Reply.of_environment),
