@@ -329,16 +329,16 @@ class Shouted(Format):
     def _wrap(self, action, thought):
         return str(action).upper()
 
-    def parse(self, reply, grammar):
-        return grammar.parse(reply.lower())
+    def _read(self, reply, grammar):
+        return ParseResult(grammar.parse(reply.lower()), "capitals", 0, len(reply))
 
 
 class Lines(Shouted):
     """A format that plays the first line of several."""
 
-    def read(self, reply, grammar):
+    def _read(self, reply, grammar):
         first, *others = reply.split("\n")
-        return ParseResult(self.parse(first, grammar), "lines", 0, len(first), tuple(others))
+        return super()._read(first, grammar)._replace(ignored=tuple(others))
 
 
 def test_what_a_format_ignores_in_a_text_is_listed(textcraft_url):

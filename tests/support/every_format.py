@@ -12,7 +12,6 @@ from agentgym_gym.formats import get_format
 
 ENVIRONMENTS = agentgym_gym.environments()
 THOROUGH = settings.default.max_examples >= 100  # HYPOTHESIS_PROFILE=thorough
-TEXT_FORMATS = frozenset({"react", "tags", "adapt", "bare"})
 
 each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
 each_pair = pytest.mark.parametrize(
