@@ -235,7 +235,7 @@ _FINISH = 'finish with Action Input: {"answer": 1}'
     ],
 )
 def test_text_after_the_input(rest, kind):
-    """After a label the action ends with the bracket of its input; other marks hold nothing but the action."""
+    """After a label the action ends with the bracket of its input; tags hold the action only."""
     grammar = catalogue.find("TODOList").grammar
     assert str(FORMATS["react"].parse(f"Action: {_FINISH}{rest}", grammar)) == _FINISH
     with pytest.raises(kind):

@@ -296,7 +296,7 @@ def test_what_the_game_lists_is_what_we_write(recordings):
         ("Inventory.", Inventory()),
     ],
 )
-def test_what_can_mean_one_thing_is_read(text, action):
+def test_the_ways_of_writing_an_action(text, action):
     assert FORMATS["bare"].parse(text, ALFWORLD.grammar) == action
 
 

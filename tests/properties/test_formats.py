@@ -1,4 +1,4 @@
-"""What is promised of every format over every grammar: rendering, reading and refusing."""
+"""Properties of every format over every grammar: rendering, reading and refusing."""
 
 from __future__ import annotations
 
