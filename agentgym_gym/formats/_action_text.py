@@ -36,7 +36,7 @@ _LANGUAGE_WORD = re.compile(
 )
 _EMPHASIS = " \t*_"
 _NOTHING = ("", "none", "None", "null", None)
-_CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|[ \t]*[–—]")
+_CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|(?<![ \t])[ \t]*[–—]")
 
 _BRACKETS = {
     "[": "]",
