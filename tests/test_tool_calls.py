@@ -330,7 +330,7 @@ class Shouted(Format):
         return str(action).upper()
 
     def read(self, reply, grammar):
-        return ParseResult(grammar.parse(reply.lower()))
+        return ParseResult(grammar.parse(reply.lower()), "capitals", 0, len(reply))
 
 
 class Lines(Shouted):
@@ -338,7 +338,7 @@ class Lines(Shouted):
 
     def read(self, reply, grammar):
         first, *others = reply.split("\n")
-        return ParseResult(grammar.parse(first.lower()), "lines", 0, len(first), tuple(others))
+        return super().read(first, grammar)._replace(ignored=tuple(others))
 
 
 def test_what_a_format_ignores_in_a_text_is_listed(textcraft_url):

@@ -38,7 +38,7 @@ __all__ = [
     "launch_of",
 ]
 
-_OPENING = r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
+_OPENING = r"[\s>*`\"'\[(-]{0,64}(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
 _NAME = re.compile(_OPENING, re.IGNORECASE)
 _HEAD = re.compile(
     _OPENING

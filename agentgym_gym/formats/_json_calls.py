@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
-from agentgym_gym.errors import ActionError, BadArguments
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions
 from agentgym_gym.formats._dialects import (
     MODULES,
     OPENING,
@@ -206,19 +207,24 @@ _ACTION_KEYS = ("action", "nextaction", "command", "move")
 
 
 def _action_text(value: Any, grammar: Grammar) -> Action | None:
-    """Return the action whose text is a value of an object, as in ``{"action": "move up"}``."""
+    """Return the action whose text is a value of an object, as in ``{"action": "move up"}``.
+
+    Raises:
+        ManyActions: Two values are the texts of different actions.
+    """
     if not isinstance(value, Mapping):
         return None
     folded = {_folded(str(key)): each for key, each in value.items()}
     if _RESULTS & folded.keys():
         return None
+    found: list[Action] = []
     for key in _ACTION_KEYS:
         if isinstance(folded.get(key), str):
-            try:
-                return grammar.parse(folded[key])
-            except ActionError:
-                continue
-    return None
+            with contextlib.suppress(ActionError):
+                found.append(grammar.parse(folded[key]))
+    if any(action != found[0] for action in found):
+        raise ManyActions(f"the JSON object holds more than one action: {', '.join(map(str, found))[:80]}")
+    return found[0] if found else None
 
 
 def _written(call: _Named, end: int, grammar: Grammar, *, native: bool) -> WrittenCall:

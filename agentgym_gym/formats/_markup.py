@@ -8,7 +8,7 @@ import re
 from html import unescape
 
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.errors import ActionError
+from agentgym_gym.errors import ActionError, UnknownAction
 from agentgym_gym.formats._reasoning import UNSEEN
 
 __all__ = ["is_empty", "read_peeled"]
@@ -59,9 +59,11 @@ def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Act
     plain = unescape(plain) if escaped else plain
     for _ in range(_LAYERS):
         if plain is not piece and plain:
-            read = _parsed(plain, grammar)
-            if isinstance(read, Action):
-                break
+            inner_read = _parsed(plain, grammar)
+            if isinstance(inner_read, Action):
+                return inner_read, plain
+            if not isinstance(inner_read, UnknownAction) or isinstance(read, UnknownAction):
+                read = inner_read  # else it begins as an action does, and its markup belongs to it
         inner = _without_layer(plain, tags=tags, sentence=style.lines) if plain else plain
         if inner == plain or not inner:
             break

@@ -31,25 +31,31 @@ def replies(trajectory):
 
 
 def test_replies_as_models_write_them():
-    given = played("I go up. Action: Move Up", "Thought: left\n**Action:** move left", score=0.5)
+    written = (
+        "I go up. Action: Move Up",
+        "Thought: left\n**Action:** move left",
+        "Action: move up\nmove left",
+    )
+    given = played(*written, score=0.5)
     done = reformat(given, MAZE, "react", "function_calling")
     assert done.unparsed == ()
     assert replies(done.trajectory) == [
         '{"thought": "I go up.", "function_name": "move", "arguments": {"direction": "up"}}',
         '{"thought": "left", "function_name": "move", "arguments": {"direction": "left"}}',
+        '{"thought": "", "function_name": "move", "arguments": {"direction": "up"}}',
     ]
     system, *said = done.trajectory.messages
     assert (system.role, system.content) == (
         "system",
         own_prompt(MAZE, {"action_format": "function_calling"}),
     )
-    assert said[::2] == [Message("user", "Walls.")] * 2
+    assert said[::2] == [Message("user", "Walls.")] * 3
     expected = replace(given, messages=done.trajectory.messages, action_format="function_calling")
     assert done.trajectory == expected
 
 
-def test_what_cannot_be_read_is_told_with_its_place():
-    given = played("Action: move up", "Hello.", "Action: dance", "Action: move up\nmove left")
+def test_each_reply_that_cannot_be_read_is_listed_with_its_place():
+    given = played("Action: move up", "Hello.", "Action: dance", "Action: move up\nAction: move left")
     done = reformat(given, MAZE, "react", "tags")
     assert done.trajectory is None
     assert [(each.kind, each.source, each.turn) for each in done.unparsed] == [

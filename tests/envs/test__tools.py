@@ -205,10 +205,7 @@ _FULL_WIDTH = str.maketrans("{}:,", "｛｝：，")
         f"GET_CURRENT_TEMP with action input: {_ODD}",
         f"get_current_temp\nAction Input: {_JSON}",
         f"- `get_current_temp with Action Input: {_PLAIN}`",
-        f"I look it up.\nget_current_temp with Action Input: {_PLAIN}\nThat is all.",
         f"get_current_temp with Action Input: {_PLAIN[:-1]},}}",
-        f"get_current_temp with Action Input: {_PLAIN} // of that day",
-        f"get_current_temp with Action Input: {_PLAIN} to know how warm it was.",
         f"get_current_temp with Action Input:\n```json\n{_JSON}\n```",
         f"get_current_temp\nAction Input: ```json\n{_JSON}\n```",
         f"get_current_temp\nInput: {_JSON}",
@@ -216,10 +213,55 @@ _FULL_WIDTH = str.maketrans("{}:,", "｛｝：，")
         f"get_current_temp with Action Input: {_PLAIN.translate(_FULL_WIDTH)}",
     ],
 )
-def test_what_can_mean_only_one_thing_is_read(text):
+def test_the_ways_of_writing_a_call(text):
     grammar = catalogue.find("Weather").grammar
     assert FORMATS["bare"].parse(text, grammar) == SHANGHAI
     assert FORMATS["react"].parse(f"Thought: x\nAction: {text}", grammar) == SHANGHAI
+
+
+_FINISH = 'finish with Action Input: {"answer": 1}'
+
+
+@pytest.mark.parametrize(
+    ("rest", "kind"),
+    [
+        ('\nfinish with Action Input: {"answer": 2}', errors.ManyActions),
+        (" or get_tasks with Action Input: {}", errors.BadArguments),
+        (" is what I do last", errors.BadArguments),
+        (" once I know", errors.BadArguments),
+        ("?", errors.BadArguments),
+        (" // of that day", errors.BadArguments),
+        (" to know how warm it was.", errors.BadArguments),
+    ],
+)
+def test_text_after_the_input(rest, kind):
+    """After a label the action ends with the bracket of its input; tags hold the action only."""
+    grammar = catalogue.find("TODOList").grammar
+    assert str(FORMATS["react"].parse(f"Action: {_FINISH}{rest}", grammar)) == _FINISH
+    with pytest.raises(kind):
+        FORMATS["tags"].parse(f"<action>{_FINISH}{rest}</action>", grammar)
+    with pytest.raises(errors.NoAction):
+        FORMATS["bare"].parse(_FINISH + rest, grammar)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I look it up.\n{_FINISH}\nThat is all.",
+        f"I will not call\n{_FINISH}\nyet",
+        f"I will not call\n{_FINISH}",
+        f"For example:\n{_FINISH}",
+        f"If I knew it, I would write\n{_FINISH}",
+    ],
+)
+def test_lines_of_prose_beside_an_action(text):
+    """Tags may hold lines of prose; a label marks the first line; unmarked, the whole reply is the action."""
+    grammar = catalogue.find("TODOList").grammar
+    assert str(FORMATS["tags"].parse(f"<action>{text}</action>", grammar)) == _FINISH
+    with pytest.raises(errors.UnknownAction):
+        FORMATS["react"].parse(f"Action: {text}", grammar)
+    with pytest.raises(errors.NoAction):
+        FORMATS["bare"].parse(text, grammar)
 
 
 @pytest.mark.parametrize(
@@ -232,21 +274,9 @@ def test_a_function_without_arguments_needs_no_object(text):
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (
-            'finish with Action Input: {"answer": 1}\nfinish with Action Input: {"answer": 2}',
-            errors.ManyActions,
-        ),
-        ('finish with Action Input: {"answer": 1} or get_tasks with Action Input: {}', errors.ManyActions),
         ('finish with Action Input: {"answer": 1', errors.BadArguments),
         ('finish with Action Input: {"answer": "1}', errors.BadArguments),
         ('finish with Action Input: {"answer": 1, "answer": 2}', errors.BadArguments),
-        ('I will not call\nfinish with Action Input: {"answer": 1}\nyet', errors.ActionError),
-        ('I will not call\nfinish with Action Input: {"answer": 1}', errors.ActionError),
-        ('For example:\nfinish with Action Input: {"answer": 1}', errors.ActionError),
-        ('If I knew it, I would write\nfinish with Action Input: {"answer": 1}', errors.ActionError),
-        ('finish with Action Input: {"answer": 1} is what I do last', errors.BadArguments),
-        ('finish with Action Input: {"answer": 1} once I know', errors.BadArguments),
-        ('finish with Action Input: {"answer": 1}?', errors.BadArguments),
         ('finish with Action Input: {"answer": 1_0}', errors.BadArguments),
         ('finish with Action Input: {"answer": 1e400}', errors.BadArguments),
         ('finish with Action Input: {"answer": 1, ', errors.BadArguments),
@@ -259,9 +289,9 @@ def test_a_function_without_arguments_needs_no_object(text):
         ("finished with Action Input: {}", errors.UnknownAction),
     ],
 )
-def test_what_is_not_one_action_is_refused(text, kind):
+def test_a_marked_call_that_does_not_fit_is_refused(text, kind):
     with pytest.raises(kind):
-        FORMATS["bare"].parse(text, catalogue.find("TODOList").grammar)
+        FORMATS["react"].parse(f"Action: {text}", catalogue.find("TODOList").grammar)
 
 
 def test_a_function_with_capitals_is_called_in_any():

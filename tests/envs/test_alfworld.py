@@ -296,7 +296,7 @@ def test_what_the_game_lists_is_what_we_write(recordings):
         ("Inventory.", Inventory()),
     ],
 )
-def test_what_can_mean_one_thing_is_read(text, action):
+def test_the_ways_of_writing_an_action(text, action):
     assert FORMATS["bare"].parse(text, ALFWORLD.grammar) == action
 
 
@@ -324,9 +324,9 @@ def test_what_can_mean_one_thing_is_read(text, action):
         ("help", errors.UnknownAction),
     ],
 )
-def test_what_cannot_be_sent_as_it_is_meant_is_refused(text, kind):
+def test_marked_text_that_is_not_one_action_is_refused(text, kind):
     with pytest.raises(kind) as raised:
-        FORMATS["bare"].parse(text, ALFWORLD.grammar)
+        FORMATS["tags"].parse(f"<action>{text}</action>", ALFWORLD.grammar)
     assert type(raised.value) is kind
 
 
@@ -342,9 +342,10 @@ def test_capitals_are_sent_in_lower_case(env, house):
     assert house.progress == 1
 
 
-def test_a_command_that_only_the_game_knows_is_sent(env):
+def test_a_command_that_only_the_game_knows_is_forwarded_behind_a_mark(env):
     env.reset(options={"task_id": 0})
-    assert env.step("help")[4]["action"] == "help"
+    assert env.step("Action: help")[4]["action"] == "help"
+    assert env.step("help")[4]["parse_error"] == "NoAction"  # nothing shows that it is an action
 
 
 @pytest.mark.parametrize(

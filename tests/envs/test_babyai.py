@@ -30,7 +30,7 @@ def told(reward=0, score=0, *, done=False, observation="You see"):
     return {"observation": observation + LISTED, "reward": reward, "score": score, "done": done}
 
 
-def play(*steps, replies=("dance",) * 9, task=0):
+def play(*steps, replies=("Action: dance",) * 9, task=0):
     """Play until the episode ends or the steps do; returns the turns and the server."""
     answers = {
         "/": "This is environment BabyAI.",
@@ -138,8 +138,8 @@ def test_closing_what_was_never_reset_is_answered_false_and_no_fault():
         flow.send(Reply(call, 200, b"false"))
 
 
-def test_what_is_not_known_is_left_to_the_server():
-    turns, server = play(told(), replies=["dance"])
+def test_an_unknown_action_is_forwarded():
+    turns, server = play(told(), replies=["Action: dance"])
     assert (server.requests[-2].path, server.requests[-2].content) == (
         "/step",
         b'{"id": 0, "action": "dance"}',
@@ -189,9 +189,9 @@ def test_ways_to_say_it(text, action):
         ("turn around", errors.UnknownAction),
     ],
 )
-def test_what_is_not_clear_is_refused(text, kind):
+def test_marked_text_that_is_not_one_action_is_refused(text, kind):
     with pytest.raises(errors.ActionError) as raised:
-        FORMATS["bare"].parse(text, BABYAI.grammar)
+        FORMATS["tags"].parse(f"<action>{text}</action>", BABYAI.grammar)
     assert type(raised.value) is kind
 
 

@@ -194,10 +194,10 @@ def test_the_server_gives_up_at_the_51st_step(make):
     assert (info["score"], info["success"], info["agentgym_score"]) == (-1.0, False, -1.0)
 
 
-def test_what_is_no_move_is_sent_in_the_agents_words_and_costs_a_step(make, game):
+def test_an_unknown_action_is_forwarded_and_costs_a_step(make, game):
     env = make(action_format="bare")
     observation, _ = env.reset(options={"task_id": 0})
-    again, reward, *_, info = env.step("jump")
+    again, reward, *_, info = env.step("Action: jump")
     assert (again, reward, info["action"], game.steps) == (observation, 0.0, "jump", 1)
 
 
@@ -225,9 +225,9 @@ def test_ways_to_say_up(text):
         ("wait", errors.UnknownAction),
     ],
 )
-def test_what_is_no_way_to_say_it(text, kind):
+def test_marked_text_that_is_not_one_move_is_refused(text, kind):
     with pytest.raises(kind):
-        FORMATS["bare"].parse(text, MAZE.grammar)
+        FORMATS["tags"].parse(f"<action>{text}</action>", MAZE.grammar)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import deque
 
 import pytest
 
@@ -42,6 +43,7 @@ def play(flow, status, value):
         ("Is it?</think><search>who</search>", Search("who")),
         ("<think>x</think><search>who", Search("who")),  # generation stopped at the closing tag
         ("Thought: x\n<answer>Paris\n", Answer("Paris")),
+        ("<search>a\nThen I shall see.", Search("a Then I shall see.")),  # the tags end with the reply
         ("<answer>Paris</answer><answer>Paris</answer>", Answer("Paris")),
         ("<search>a</search><information>b</information><answer>c</answer>", Search("a")),
         ("I search.\n<search>\n  who wrote\n  it\n</search>\nNow I wait.", Search("who wrote it")),
@@ -68,12 +70,11 @@ def test_a_reply_is_read_by_its_tags(reply, action):
         (f"<search>{'a' * 1_001}</search>", errors.BadArguments),
         ("Action: look it up", errors.UnknownAction),
         ("I could <search> for it.", errors.NoAction),
-        ("<search>a\nThen I shall see.", errors.NoAction),
         ("<think><search>a</search>", errors.NoAction),
         ("Paris", errors.NoAction),
     ],
 )
-def test_what_is_not_clear_is_refused(reply, kind):
+def test_a_reply_without_one_marked_action_is_refused(reply, kind):
     with pytest.raises(kind) as raised:
         FORMATS["react"].parse(reply, SEARCHQA.grammar)
     assert type(raised.value) is kind
@@ -96,7 +97,7 @@ def test_looking_for_tags_takes_linear_time(long):
     reply = "<answer>" + long * (1_000_000 // len(long)) + "x"
 
     def look():
-        [*SEARCHQA.grammar.style.mark.finditer(reply)]
+        deque(SEARCHQA.grammar.style.mark.finditer(reply), maxlen=0)
         WIRE.judge(Start(""), 0.0, reply, WRONG)
 
     assert cpu_seconds(look, 1.0) <= 1.0

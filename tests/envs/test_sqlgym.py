@@ -117,14 +117,15 @@ def test_a_reply_is_read_by_its_fence():
         "The table:\n```\nsinger(id, name)\n```\nAnd so:\n```sql\nSELECT 1\n```",
         "With this query I count:\n```sql\nSELECT 1\n```\nselect it if you like.",
         "```sql\nSELECT 1",
+        "SELECT 2\n\n```sql\nSELECT 1\n```",
+        "SELECT 1",
     ]
     for reply in clear:
         assert parse(reply, SQLGYM.grammar) == count
-    for reply in ("```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```", "SELECT 2\n\n```sql\nSELECT 1\n```"):
-        with pytest.raises(errors.ManyActions):
-            parse(reply, SQLGYM.grammar)
+    with pytest.raises(errors.ManyActions):
+        parse("```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```", SQLGYM.grammar)
     with pytest.raises(errors.NoAction):
-        parse("SELECT 1", SQLGYM.grammar)
+        parse("I do SELECT 1", SQLGYM.grammar)
 
 
 def test_a_fence_inside_an_argument_is_taken_off():
@@ -312,7 +313,8 @@ def new_env(server):
     ("task", "reply", "score"),
     [
         (0, "Thought:\nx\n\nAction:\n```sql\nSELECT count(*)\nFROM singer;\n```", 1.0),
-        (0, "SELECT 1", None),
+        (0, "I do SELECT 1", None),
+        (0, "SELECT 1", 0.0),
         (0, "```sql\nSELECT 1\n```", 0.0),
         (0, "```sql\nSELECT name FROM nobody\n```", 0.0),
         (1, "```sql\nSELECT 1 WHERE 0\n```", 1.0),

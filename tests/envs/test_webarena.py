@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 
 import pytest
 
@@ -22,6 +23,7 @@ from agentgym_gym.envs.webarena import (
     WebArenaWire,
 )
 from agentgym_gym.wire import Outcome, Start
+from clock import cpu_seconds
 from fake_server import FakeServer, http
 
 GRAMMAR = WEBARENA.grammar
@@ -326,7 +328,7 @@ def test_what_the_server_could_not_read_is_refused(text, kind):
         ("``````", errors.NoAction),
         ("``` ```", errors.NoAction),
         ("```", errors.NoAction),
-        ("click [5]", errors.NoAction),
+        ("I do click [5]", errors.NoAction),
         ("```dance```", errors.UnknownAction),
     ],
 )
@@ -337,16 +339,17 @@ def test_a_reply_without_one_fenced_action_is_refused(reply, kind):
 
 
 @pytest.mark.parametrize(
-    "reply", ["```\n```click [5]```\n```", "````click [5]````", "```click [5]", "``` ```click [5]```"]
+    "reply",
+    ["```\n```click [5]```\n```", "````click [5]````", "```click [5]", "``` ```click [5]```", "click [5]"],
 )
-def test_odd_fences_hold_an_action_all_the_same(reply):
+def test_an_odd_fence_or_none_is_read(reply):
     assert FORMATS["react"].parse(reply, GRAMMAR) == ClickElement(5)
 
 
 def test_the_fences_are_found_in_linear_time():
-    cut = GRAMMAR.style.cut
     for piece in ["`", "``` ", "```\n", "```x", " " * 50 + "```", "`` `"]:
-        assert isinstance(cut(piece * (200_000 // len(piece))), list)
+        text = piece * (200_000 // len(piece))
+        assert cpu_seconds(lambda text=text: deque(GRAMMAR.style.mark.finditer(text), maxlen=0), 1.0) <= 1.0
 
 
 def test_the_reader_agrees_with_agentgyms_client(recordings):

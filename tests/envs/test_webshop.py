@@ -248,9 +248,9 @@ def test_the_servers_own_commands_are_no_keywords(text):
     Search(f"red {text}")
 
 
-def test_what_is_no_action_is_sent_as_it_is():
+def test_an_unknown_action_is_forwarded():
     shop = Shop()
-    *_, turn = play(shop, "look around")
+    *_, turn = play(shop, "Action: look around")
     assert turn[-1]["action"] == "look around"
     assert shop.asked[-1][-1]["action"] == "look around"
 

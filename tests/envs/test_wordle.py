@@ -150,9 +150,9 @@ def test_an_unknown_word_costs_a_try_and_six_are_the_end(make):
     env = make(action_format="bare")
     env.reset(options={"task_id": 0})
     for guess in ("zzzzz", "hello world", "shires", "ab", "x"):
-        observation, reward, terminated, truncated, info = env.step(guess)
+        observation, reward, terminated, truncated, info = env.step(f"Action: {guess}")
         assert (observation, reward, terminated, truncated) == ("invalid word", 0.0, False, False)
-    *_, terminated, truncated, info = env.step("zzzzz")
+    *_, terminated, truncated, info = env.step("Action: zzzzz")
     assert (terminated, truncated, info["score"], info["success"]) == (True, False, 0.0, False)
 
 
@@ -205,14 +205,14 @@ def test_ways_to_guess(text):
 @pytest.mark.parametrize(
     "text", ["I am ok", "sh ire", "shir", "shires", "s h i r", "shirë", "sh1re", "s h i r e s"]
 )
-def test_what_is_no_guess_is_left_to_the_server(text):
+def test_marked_text_that_is_no_guess_is_an_unknown_action(text):
     with pytest.raises(errors.UnknownAction):
-        FORMATS["bare"].parse(text, WORDLE.grammar)
+        FORMATS["tags"].parse(f"<action>{text}</action>", WORDLE.grammar)
 
 
 def test_two_guesses_are_one_too_many():
     with pytest.raises(errors.ManyActions):
-        FORMATS["bare"].parse("shire\npanic", WORDLE.grammar)
+        FORMATS["tags"].parse("<action>shire\npanic</action>", WORDLE.grammar)
 
 
 @pytest.mark.parametrize("value", ["Shire", "s h i r e", "shir", "", 5, None, "shirë"])

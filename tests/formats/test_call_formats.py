@@ -1,4 +1,4 @@
-"""What the two formats of calls read, by model family, and what they refuse because it may not be meant."""
+"""The calls that two formats read, by model family, and the replies that hold no call or several."""
 
 from __future__ import annotations
 
@@ -129,6 +129,8 @@ JSON = [
     f"{TAKE}\nObservation: Got 1 stick\n{HOLD}",
     f"{TAKE}\n<tool_response>\nGot 1 stick\n</tool_response>\n{HOLD}",
     f"{TAKE}\n\n{fenced(TAKE, 'json')}",
+    f"{TAKE}\n{fenced('inventory()')}",
+    f'{TAKE}\n{{"function_name": "inv',
     f"<json>{TAKE}</json>",
 ]
 CODE = [
@@ -165,8 +167,9 @@ WRITTEN = [
     f"{fenced(CALL)}\nOutput:\n{fenced('Got 1 stick', 'output')}",
     f"{fenced(CALL)}\nSo:\n{fenced(CALL)}",
     f"I will call `{CALL}`, since I need it.\n{fenced(CALL)}",
-    f"I need a stick.\n\n{CALL}\n\nThen I craft.",
     f"Action: {CALL}",
+    fenced(f"{CALL}  # an example"),
+    f"{fenced(CALL)}\n{HOLD}",
     f"<code>\n{CALL}\n</code>",
 ]
 
@@ -179,8 +182,7 @@ def test_a_plain_call_is_read(name, reply):
     assert FORMATS[name].parse(reply, GRAMMAR) == GET
 
 
-# Words around a call by which it is not to be carried out, or not now, or not surely.
-SPOKEN_OF = [
+AROUND = [
     "I could reply {} now, but I lack a log.",
     "I will not call\n{}\nyet",
     "Do not run this: {}",
@@ -214,7 +216,7 @@ SPOKEN_OF = [
 ]
 
 
-@pytest.mark.parametrize("words", SPOKEN_OF)
+@pytest.mark.parametrize("words", AROUND)
 @pytest.mark.parametrize(
     ("name", "call"),
     [
@@ -223,10 +225,18 @@ SPOKEN_OF = [
         ("code_as_action", fenced(CALL)),
     ],
 )
-def test_a_call_that_is_only_spoken_of_is_refused(name, call, words):
-    assert FORMATS[name].parse(call, GRAMMAR) == GET
-    with pytest.raises(errors.ActionError):
-        FORMATS[name].parse(words.replace("{}", call), GRAMMAR)
+def test_words_around_a_call_change_nothing(name, call, words):
+    assert FORMATS[name].parse(words.replace("{}", call), GRAMMAR) == GET
+
+
+def test_the_first_of_several_native_calls_is_played():
+    """The others are listed, also one that breaks off."""
+    first = '<tool_call>{"name": "inventory"}</tool_call>'
+    for other in (f"<tool_call>{TAKE}</tool_call>", '<tool_call>{"name": "get", "arguments": {"co'):
+        found = FORMATS["function_calling"].read(first + other, GRAMMAR)
+        assert found.action == LOOK
+        assert len(found.ignored) == 1
+        assert "get" in found.ignored[0]
 
 
 NOT_ONE_CALL = {
@@ -234,8 +244,6 @@ NOT_ONE_CALL = {
         f"{HOLD}\n{TAKE}",
         f"Draft: {HOLD}\nNo, instead:\n{TAKE}",
         f'{{"actions": [{HOLD}, {TAKE}]}}',
-        f"{TAKE}\n{fenced('inventory()')}",
-        f'{TAKE}\n{{"function_name": "inv',
         '{"function_name": "get", "name": "inventory", "arguments": {}}',
         f'{{"function_name": "get", "arguments": {GIVEN}, "parameters": {{"count": 2, "item": "stick"}}}}',
         '{"thought": "{\\"function_name\\": \\"inventory\\"}"}',
@@ -246,7 +254,6 @@ NOT_ONE_CALL = {
         f'{{"function_name": "get", "arguments": {GIVEN}, "execute": false}}',
         '{"function_name": "get", "arguments": "{\\"count\\": 1, \\"item\\": \\"sti"}',
         "<tool_call>get\n<arg_key>count</arg_key>\n<arg_value>1</arg_value>\n<arg_key>item</arg_key>\n",
-        '<tool_call>{"name": "inventory"}</tool_call><tool_call>{"name": "get", "arguments": {"co',
     ],
     "code_as_action": [
         *(
@@ -277,12 +284,11 @@ NOT_ONE_CALL = {
             fenced(f"get({written}, 'stick')")
             for written in ("1_0", "0x1", "1e400", "True", "n", "1 + 1", "1.5")
         ),
-        fenced(f"{CALL}  # an example"),
         fenced("n = 1\nn += 1\nget(n, 'stick')"),
         fenced("get(count=1, count=1, item='stick')"),
         fenced("import os\nos.get(1, 'stick')"),
         f"{fenced(CALL)}\n{fenced('inventory()')}",
-        f"{fenced(CALL)}\n{HOLD}",
+        f"I need a stick.\n\n{CALL}\n\nThen I craft.",
         "Plan:\n- inventory()\n- get(1, 'stick')",
         f"I could call {CALL}.",
         f"{CALL} and then inventory()",
@@ -293,7 +299,7 @@ NOT_ONE_CALL = {
 @pytest.mark.parametrize(
     ("name", "reply"), [(name, reply) for name, replies in NOT_ONE_CALL.items() for reply in replies]
 )
-def test_what_is_not_one_call_is_refused(name, reply):
+def test_a_reply_without_one_call_is_refused(name, reply):
     with pytest.raises(errors.ActionError):
         FORMATS[name].parse(reply, GRAMMAR)
 

@@ -1,4 +1,4 @@
-"""What the text formats read, and what they refuse, judged on the whole of a reply."""
+"""Replies in the text formats: which text is played, which is forwarded, and which replies are refused."""
 
 # ruff: noqa: RUF001 - models write these characters, too
 
@@ -72,7 +72,7 @@ def grammar_of(environment):
 
 
 def read(name, environment, reply):
-    """Return what is sent for a reply: the text of an action, or None."""
+    """Return the text that is sent for a reply; None for a reply that is refused."""
     try:
         reading = FORMATS[name].parse(reply, grammar_of(environment))
     except errors.UnknownAction as error:
@@ -82,26 +82,26 @@ def read(name, environment, reply):
     return None if isinstance(reading, Thought) else str(reading)
 
 
-# ------------------------------------------------------------------------------------------------- thinking
+# ------------------------------------------------------------------------------------------------ reasoning
 
 
 @each_format
-def test_what_is_cut_off_in_its_thinking_holds_no_action(name):
+def test_reasoning_that_is_never_closed_holds_no_action(name):
     for environment, block in product(("Maze", "SQLGym", "WebArena"), THINKING):
         draft = FORMATS[name].example(grammar_of(environment)).replace("<think>", "").replace("</think>", "")
         assert read(name, environment, block.format(draft)) is None, (environment, block)
 
 
 @each_format
-def test_a_draft_in_thinking_is_not_played(name):
+def test_a_draft_in_reasoning_is_not_played(name):
     grammar = grammar_of("Maze")
-    drafted, meant = grammar.parse("move left"), grammar.parse("move up")
+    draft, action = grammar.parse("move left"), grammar.parse("move up")
     for block in CLOSED:
-        reply = block.format(FORMATS[name].render(drafted)) + FORMATS[name].render(meant)
+        reply = block.format(FORMATS[name].render(draft)) + FORMATS[name].render(action)
         assert read(name, "Maze", reply) == "move up", block
 
 
-# ------------------------------------------------------------------------------------ what was not meant
+# ------------------------------------------------------------------------- replies without one marked action
 
 
 def test_a_brace_in_a_string_does_not_hide_the_next_command():
@@ -110,77 +110,51 @@ def test_a_brace_in_a_string_does_not_hide_the_next_command():
     assert read("adapt", "Academia", reply) is None
 
 
-NOT_MEANT = {
+NOTHING = {
     "react": [
-        ("WebArena", "I could reply ```stop [N/A]``` now, but the page may still load."),
-        ("WebArena", "A reply like ```click [5]``` would be wrong here."),
-        ("WebArena", "For example, ```stop [N/A]```. I have not decided yet."),
-        ("WebArena", "Should I do ```click [5]```?"),
-        ("WebArena", "```click [5]```\n\nWait, that is the wrong link. Let me look again"),
-        ("SearchQA", "I will give the final answer inside <answer> and </answer> once I know it."),
         ("SearchQA", "The form is <search> query </search> or <answer> text </answer>."),
-        ("SearchQA", "If it is not in the passages, I would say <answer>unknown</answer>."),
-        (
-            "SQLGym",
-            "My first try would be\n```sql\nSELECT name FROM singer\n```\nbut it lacks the filter, so",
-        ),
-        ("SQLGym", "```sql\nSELECT name FROM singer\n```\nThis is wrong since the question asks for"),
         ("SQLGym", "Action:\n```sql\nSELECT name FROM singer WHERE"),
         ("SQLGym", "Action: SELECT name FROM singer WHERE country = 'Fra"),
+        ("SQLGym", "Action: SELECT count(*) FROM t\nThis counts all of them."),
         ("Maze", "The form is, for example `Action: move up`."),
         ("Maze", "For example: Action: move up"),
-        ("Maze", "For example:\nAction: move up"),
-        ("Maze", "I was told to answer like this:\n\nThought:\nx\n\nAction:\nmove up"),
-        ("Maze", "Action: move up\n\nWait, there is a wall above. I should not do that."),
-        ("Maze", "Action: move up\nNo, that is a wall."),
-        ("Maze", "Action: I will not move up."),
-        ("Maze", "Action: I could move up\nmove up"),
         ("Maze", "Thought: move up\nAction:"),
         ("Maze", "Action: move up\nAction: move down"),
         ("Maze", "Action: move up or down"),
+        ("Maze", "Action: move up because the goal is there"),
         ("Maze", "Action 1: move up\nAction 2: move left"),
-        ("Maze", "Action: move up (or left)"),
-        ("Maze", "Action: move up - move left"),
         ("Maze", "Thought: My last Action: move up did nothing."),
-        ("Wordle", "Action: guess\nAction Input: panic"),
         ("Wordle", "Action: solar or panic"),
         ("Weather", 'Action: I will not call\nfinish with Action Input: {"answer": 1}\nyet'),
-        ("Weather", 'Action: finish with Action Input: {"answer": 1}\nHmm, that is not right.'),
         ("WebShop", "Action: search[shoes] click[buy now]"),
         ("WebShop", "Action: click[red], then click[buy now]"),
-        ("TextCraft", "Action: None"),
-        ("TextCraft", "Action: I need more information about the recipes."),
     ],
     "tags": [
-        ("Maze", "I put it between <action> and </action>."),
-        ("Maze", "The form is `<action>move up</action>`."),
-        ("Maze", "I could say <action>move up</action>, but I see a wall."),
-        ("Maze", "I say <action>move up</action> once I know more."),
-        ("Maze", "For example:\n<action>move up</action>"),
-        ("Maze", "<action>move up</action>\nWait, no."),
         ("Maze", "<action>move up</action> or <action>move down</action>"),
-        ("Maze", "<action>I am not sure</action>"),
+        ("Maze", "The tags are `<action>` and `</action>`."),
         ("Maze", "<action></action>"),
-        ("Maze", "<!-- <action>move up</action> -->"),
         ("SQLGym", "<action>SELECT name FROM</action>"),
     ],
     "adapt": [
         ("Maze", "> think: I could > move up"),
         ("Maze", "> think: maybe\n> move up\n> move down"),
-        ("Maze", "> move up\n\nWait, no. That is a wall."),
-        ("Maze", "An example:\n\n> move up"),
+        ("Maze", "> move up\nThe goal is at 8, 6.\n> move left"),
         ("Maze", "I could write, for example:\nmove up\nbut I would rather think first."),
-        ("Maze", "> I would move up"),
     ],
     "bare": [
         ("Maze", "I could write:\nmove up\nbut I want to think."),
         ("Maze", "For example:\nmove up"),
+        ("Maze", "I will go up.\nmove up"),
+        ("Maze", "move up\n\nThat brings me nearer to the goal."),
+        ("Maze", "I choose: move up"),
+        ("Maze", "The best action is `move up`."),
         ("Maze", "move up\nmove left"),
         ("Maze", "move up?\nor move left?"),
         ("Maze", "I am sorry, I cannot help with that."),
         ("Maze", "move up\n\nActually, that would be a wall."),
         ("Wordle", "solar, panic"),
         ("SQLGym", "SELECT name FROM singer; SELECT 1"),
+        ("SQLGym", "SELECT 1;\nThis counts."),
         ("SQLGym", "Select the names of the singers from the table."),
         ("WebShop", "search[a], click[b]"),
         ("TextCraft", "1. get 1 stick\n2. get 2 string"),
@@ -194,13 +168,47 @@ NOT_MEANT = {
 
 @pytest.mark.parametrize(
     ("name", "environment", "reply"),
-    [(name, *each) for name, several in NOT_MEANT.items() for each in several],
+    [(name, *case) for name, cases in NOTHING.items() for case in cases],
 )
-def test_what_was_not_meant_is_not_played(name, environment, reply):
+def test_a_reply_without_one_marked_action_is_refused(name, environment, reply):
     assert read(name, environment, reply) is None
 
 
-# ------------------------------------------------------------------------------------------ how much is done
+FORWARDED = {
+    "react": [
+        ("Maze", "Action: I will not move up.", "I will not move up"),
+        ("Maze", "Action: I could move up\nmove up", "I could move up"),
+        ("TextCraft", "Action: None", "None"),
+        (
+            "TextCraft",
+            "Action: I need more information about the recipes.",
+            "I need more information about the recipes",
+        ),
+        (
+            "TextCraft",
+            "Action: I do not know yet.\nThe form is <action>get 1 stick</action>",
+            "I do not know yet",
+        ),
+    ],
+    "tags": [
+        ("Maze", "I put it between <action> and </action>.", "and"),
+        ("Maze", "<action>I am not sure</action>", "I am not sure"),
+    ],
+    "adapt": [("Maze", "> I would move up", "I would move up")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "environment", "reply", "sent"),
+    [(name, *case) for name, cases in FORWARDED.items() for case in cases],
+)
+def test_the_text_of_a_mark_that_is_no_action_is_forwarded(name, environment, reply, sent):
+    with pytest.raises(errors.UnknownAction):
+        FORMATS[name].parse(reply, grammar_of(environment))
+    assert read(name, environment, reply) == sent
+
+
+# ------------------------------------------------------------------------------------------ how much is tried
 
 LONG = [
     *(
@@ -249,10 +257,10 @@ def test_no_more_pieces_are_tried_in_a_longer_reply(name, piece, monkeypatch):
         assert counts[1] <= max(counts[0], MOST_TRIED)
 
 
-# ------------------------------------------------------------------------- calls where words were asked for
+# ---------------------------------------------------------------------------------- calls in the text formats
 
 CALL = '{"name": "get", "arguments": {"count": 1, "item": "stick"}}'
-ENDS_IN_A_CALL = [
+ONE_CALL = [
     CALL,
     f"I take a stick first.\n\n{CALL}",
     f"<tool_call>\n{CALL}\n</tool_call>",
@@ -260,6 +268,10 @@ ENDS_IN_A_CALL = [
     f"<action>{CALL}</action>",
     f"Action: {CALL}",
     'Action:\n```json\n{"action": "get", "action_input": {"count": 1, "item": "stick"}}\n```',
+    f"I could say {CALL}",
+    f"For example: {CALL}",
+    f"{CALL}\n\nShall I?",
+    f"{CALL}\n\nIs that what you want me to do?",
     f"> {CALL}",
     f"> think: I need one.\n> {CALL}",
     '{"action": "get 1 stick"}',
@@ -267,43 +279,44 @@ ENDS_IN_A_CALL = [
     '[TOOL_CALLS]get{"count": 1, "item": "stick"}</s>',
     '<|tool_call_begin|>functions.get:0<|tool_call_argument_begin|>{"count": 1, "item": "stick"}',
 ]
-NO_CALL = [
-    f"I could say {CALL}",
-    f"For example: {CALL}",
+NOT_ONE_CALL = [
     f"{CALL}\n{CALL.replace('stick', 'string')}",
-    f"{CALL}\n\nShall I?",
-    f"{CALL}\n\nIs that what you want me to do?",
     CALL[:-1],
     '{"action": "get 1 stick", "command": "get 1 string"}',
     '{"action": "nothing"}',
     'The step before: {"action": "get 1 stick", "result": "Got 1 stick"}',
     '{"observation": "get 1 stick"}',
-    f"Action: I do not know yet.\nThe form is {CALL}",
 ]
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
-@pytest.mark.parametrize("reply", ENDS_IN_A_CALL)
-def test_a_call_is_read_where_words_were_asked_for(name, reply):
+@pytest.mark.parametrize("reply", ONE_CALL)
+def test_a_call_is_read_in_a_text_format(name, reply):
     assert read(name, "TextCraft", reply) == "get 1 stick"
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
-@pytest.mark.parametrize("reply", NO_CALL)
-def test_a_call_that_is_only_spoken_of_is_not_taken(name, reply):
+@pytest.mark.parametrize("reply", NOT_ONE_CALL)
+def test_a_reply_without_one_call_is_refused(name, reply):
     assert read(name, "TextCraft", reply) is None
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
-def test_a_call_that_cannot_be_read_says_what_is_wrong_with_it(name):
+def test_the_own_mark_of_a_format_comes_before_a_call(name):
+    reply = f"Action: I do not know yet.\nThe form is {CALL}"
+    assert read(name, "TextCraft", reply) == ("I do not know yet" if name == "react" else "get 1 stick")
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+def test_the_error_of_a_call_names_the_argument_that_does_not_fit(name):
     reply = CALL.replace('"count": 1', '"count": "many"')
     with pytest.raises(errors.BadArguments, match=r"whole number .*'many'"):
         FORMATS[name].parse(reply, agentgym_gym.find("TextCraft").grammar)
 
 
-# ----------------------------------------------------------------------------------------- what was plain
+# ----------------------------------------------------------------------------------------- one marked action
 
-PLAIN = {
+MARKED = {
     "react": [
         ("Maze", "Action: move up\nObservation: ok\nThought: now left\nAction: move left", "move up"),
         ("Maze", "Action: move up\nuser\nYou moved.\nassistant\nAction: move left", "move up"),
@@ -330,14 +343,14 @@ PLAIN = {
         ("Maze", "Thought: x\u2028Action: move up", "move up"),
         ("Maze", "ACTION: MOVE UP!", "move up"),
         ("Maze", "Action: move up;", "move up"),
-        ("SciWorld", "Action: activate stove (to heat the water)", "activate stove"),
+        # The grammar reads the whole line: a name may end in brackets.
+        ("SciWorld", "Action: activate stove (to heat the water)", "activate stove (to heat the water)"),
         ("SciWorld", "Action: pick up pot (red)", "pick up pot (red)"),
         ("Wordle", 'Action: {"name": "guess", "arguments": {"word": "panic"}}', "p a n i c"),
         ("Wordle", '{\n  "action": "guess",\n  "action_input": "panic"\n}', "p a n i c"),
         ("Maze", "Action: move up  # the way is free", "move up"),
         ("Maze", "Action: move up // free", "move up"),
         ("Maze", "Action: move up (the way is free)", "move up"),
-        ("Maze", "Action: move up because the goal is there", "move up"),
         ("Maze", "Action: move up. This brings me nearer.", "move up"),
         ("Maze", "Action: \\boxed{move up}", "move up"),
         ("Maze", "Action: $\\text{move up}$", "move up"),
@@ -381,8 +394,12 @@ PLAIN = {
         ("Maze", "Thought: " + "so\n" * 5_000 + "\nAction: move up", "move up"),
         ("SQLGym", "Action: SELECT 1\n\nThis counts them.", "SELECT 1"),
         ("SQLGym", "Action:\nSELECT a\nFROM t;\nIt gives the names.", "SELECT a\nFROM t;"),
-        ("SQLGym", "Action:\nSELECT a\n\nFROM t\nWHERE b = 1", "SELECT a\n\nFROM t\nWHERE b = 1"),
-        ("SQLGym", "Action: SELECT count(*) FROM t\nThis counts all of them.", "SELECT count(*) FROM t"),
+        ("SQLGym", "Action:\nSELECT a\n\nFROM t\nWHERE b = 1", "SELECT a"),
+        (
+            "SQLGym",
+            "Action:\n```sql\nSELECT a\n\nFROM t\nWHERE b = 1\n```",
+            "SELECT a\n\nFROM t\nWHERE b = 1",
+        ),
         ("WebArena", "In summary, the next action I will perform is ```click [5]```", "click [5]"),
         ("WebArena", "Action: ```click [5]```\nI click it.", "click [5]"),
         ("SearchQA", "I look it up: <search>who</search>", "<search>who</search>"),
@@ -414,25 +431,74 @@ PLAIN = {
         ("Maze", "&gt; move up", "move up"),
         ("Maze", "> move up\n> move up", "move up"),
         ("Maze", "> Action: move up", "move up"),
-        ("Maze", "> move up\nThe goal is at 8, 6.\n> move left", "move up"),
         ("SQLGym", "> ```sql\n> SELECT a\n> FROM t\n> ```", "SELECT a\nFROM t"),
     ],
     "bare": [
         ("Maze", "Action: move up", "move up"),
-        ("Maze", "I will go up.\nmove up", "move up"),
-        ("Maze", "move up\n\nThat brings me nearer to the goal.", "move up"),
         ("Maze", "\ufeffmove\xa0up", "move up"),
         ("Maze", "<action>move up</action>", "move up"),
-        ("Maze", "I choose: move up", "move up"),
-        ("Maze", "The best action is `move up`.", "move up"),
-        ("SQLGym", "SELECT 1;\nThis counts.", "SELECT 1;"),
+    ],
+}
+
+# A marked action is played, whatever the prose around it says.
+PROSE_AROUND = {
+    "react": [
+        ("WebArena", "I could reply ```stop [N/A]``` now, but the page may still load.", "stop [N/A]"),
+        ("WebArena", "A reply like ```click [5]``` would be wrong here.", "click [5]"),
+        ("WebArena", "For example, ```stop [N/A]```. I have not decided yet.", "stop [N/A]"),
+        ("WebArena", "Should I do ```click [5]```?", "click [5]"),
+        ("WebArena", "```click [5]```\n\nWait, that is the wrong link. Let me look again", "click [5]"),
+        (
+            "SearchQA",
+            "I will give the final answer inside <answer> and </answer> once I know it.",
+            "<answer>and</answer>",
+        ),
+        (
+            "SearchQA",
+            "If it is not in the passages, I would say <answer>unknown</answer>.",
+            "<answer>unknown</answer>",
+        ),
+        (
+            "SQLGym",
+            "My first try would be\n```sql\nSELECT name FROM singer\n```\nbut it lacks the filter, so",
+            "SELECT name FROM singer",
+        ),
+        (
+            "SQLGym",
+            "```sql\nSELECT name FROM singer\n```\nThis is wrong since the question asks for",
+            "SELECT name FROM singer",
+        ),
+        ("Maze", "For example:\nAction: move up", "move up"),
+        ("Maze", "I was told to answer like this:\n\nThought:\nx\n\nAction:\nmove up", "move up"),
+        ("Maze", "Action: move up\n\nWait, there is a wall above. I should not do that.", "move up"),
+        ("Maze", "Action: move up\nNo, that is a wall.", "move up"),
+        ("Maze", "Action: move up (or left)", "move up"),
+        ("Maze", "Action: move up - move left", "move up"),
+        ("Wordle", "Action: guess\nAction Input: panic", "p a n i c"),
+        (
+            "Weather",
+            'Action: finish with Action Input: {"answer": 1}\nHmm, that is not right.',
+            'finish with Action Input: {"answer": 1}',
+        ),
+    ],
+    "tags": [
+        ("Maze", "The form is `<action>move up</action>`.", "move up"),
+        ("Maze", "I could say <action>move up</action>, but I see a wall.", "move up"),
+        ("Maze", "I say <action>move up</action> once I know more.", "move up"),
+        ("Maze", "For example:\n<action>move up</action>", "move up"),
+        ("Maze", "<action>move up</action>\nWait, no.", "move up"),
+        ("Maze", "<!-- <action>move up</action> -->", "move up"),
+    ],
+    "adapt": [
+        ("Maze", "> move up\n\nWait, no. That is a wall.", "move up"),
+        ("Maze", "An example:\n\n> move up", "move up"),
     ],
 }
 
 
 @pytest.mark.parametrize(
     ("name", "environment", "reply", "sent"),
-    [(name, *each) for name, several in PLAIN.items() for each in several],
+    [(name, *case) for table in (MARKED, PROSE_AROUND) for name, cases in table.items() for case in cases],
 )
-def test_what_was_plain_is_read(name, environment, reply, sent):
-    assert read(name, environment, reply) == sent
+def test_a_marked_action_is_played(name, environment, reply, sent):
+    assert str(FORMATS[name].parse(reply, grammar_of(environment))) == sent

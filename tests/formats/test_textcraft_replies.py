@@ -1,4 +1,4 @@
-"""TextCraft's replies one by one: what is clear is read, what is not is refused, and by which error."""
+"""TextCraft's replies one by one: those that mark one action, and the errors of the others."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ STICK = textcraft.Get(1, "stick")
 PLANKS = textcraft.Craft(4, "oak planks", (textcraft.Ingredient(1, "oak logs"),))
 INVENTORY = textcraft.Inventory()
 
-# Only one thing can be meant.
-CLEAR = {
+READ = {
     "bare": {
         "GET 1 Minecraft:Stick.": STICK,
         "`get 1 stick`": STICK,
@@ -23,6 +22,7 @@ CLEAR = {
         "```inventory```": INVENTORY,
         "```\ninventory\n```": INVENTORY,
         "```inventory\n```": INVENTORY,
+        "```inventory\nget 1 stick\n```": STICK,  # "inventory" is the language of the fence
         "craft 4 oak_planks using 1 oak_logs": PLANKS,
         "- get 1 stick": STICK,
         "1. get 1 stick": STICK,
@@ -44,7 +44,8 @@ CLEAR = {
         "**Action**\nget 1 stick": STICK,
         "Action 1: get 1 stick": STICK,
         "Next Action: get 1 stick": STICK,
-        "Action:\nI will take it:\n```\nget 1 stick\n```": STICK,
+        "Action:\nget 1 stick\n```\nget 2 stick\n```": STICK,
+        "get 1 stick": STICK,
         "<|channel|>analysis<|message|>Action: get 2 stick<|end|>"
         "<|start|>assistant<|channel|>final<|message|>Action: get 1 stick<|return|>": STICK,
     },
@@ -58,13 +59,15 @@ CLEAR = {
         "think: x\n> get 1 stick": STICK,
         "> think: x": Thought("x"),
         ">get 1 stick\nOK.": STICK,
-        "think: x\nget 1 stick": STICK,
-        "> think: x\nget 1 stick": STICK,
+        "get 2 stick\n> get 1 stick": STICK,
+        "> think: x\nget 1 stick": Thought("x"),
     },
     "function_calling": {
         '{"function_name": "inventory"}': INVENTORY,
         '{"name": "get", "arguments": {"count": "1", "item": "stick"}}': STICK,
         '{"name": "inventory"}{"name": "inventory"}': INVENTORY,
+        '{"name": "inventory"}{"name": "look"}': INVENTORY,
+        "get 1 stick": STICK,
         '{"name": "inventory"} {} {"name": "inventory"}': INVENTORY,
         '[{"name": "inventory"}, {"name": "inventory"}]': INVENTORY,
         '{"name": "get", "parameters": {"count": 1.0, "item": "Stick"}}': STICK,
@@ -87,6 +90,7 @@ CLEAR = {
     },
     "code_as_action": {
         "get(1, 'stick')": STICK,
+        "get 1 stick": STICK,
         "```tool_code\nget(1, 'stick')\n```": STICK,
         "```python\nget(1, 'stick')": STICK,
         "get(item='stick', count=1)": STICK,
@@ -98,49 +102,35 @@ CLEAR = {
     },
 }
 
-UNCLEAR = {
+REFUSED = {
     errors.ManyActions: {
-        "bare": [
-            "get 1 stick\nget 2 stick",
-            "get 2 stick\n```\nget 1 stick\n```",
-            "```\nget 1 stick\n```\nget 2 stick",
-            "```inventory\nget 1 stick\n```",
-            "```\nget 1 stick\n```\n```\nget 2 stick\n```",
-        ],
-        "react": [
-            "Action:\nget 2 stick\n```\nget 1 stick\n```",
-            "Action: get 1 stick\nAction: get 2 stick",
-        ],
+        "react": ["Action: get 1 stick\nAction: get 2 stick"],
         "tags": [
             "<action>get 1 stick</action><think>hm</think><action>get 2 stick</action>",
             "<action>get 1 stick\nget 2 stick</action>",
         ],
         "adapt": [
             "> get 1 stick\n> get 2 stick",
-            "get 1 stick\n> get 2 stick",
-            "- get 1 stick\n- inventory",
-            "get 1 stick.\n`inventory`",
         ],
         "function_calling": [
-            '{"name": "inventory"}{"name": "look"}',
             '{"name": "inventory"} {} {"name": "get", "arguments": {"count": 1, "item": "stick"}}',
             '[{"name": "inventory"}, {"name": "get", "arguments": {"count": 1, "item": "stick"}}]',
         ],
-        "code_as_action": ["inventory()\ninventory()", "inventory(); inventory()"],
+        "code_as_action": ["```\ninventory()\ninventory()\n```", "```\ninventory(); inventory()\n```"],
     },
     errors.BadArguments: {
-        "bare": [
-            "craft 0 oak planks using 1 oak logs",
-            "craft -1 oak planks using 1 oak logs",
-            "craft 2000000 oak planks using 1 oak logs",
-            "craft 99999999999999999999 oak planks using 1 oak logs",
-            "craft 4 oak planks using oak logs",
-            "craft 4 oak planks",
-            "get stick",
-            "get ٣ stick",
-            "get 1 oak logs and 2 sticks",
-            "craft 1 beehive using 3 planks and 2 honeycomb",
-            "get 1,000 stick",
+        "tags": [
+            "<action>craft 0 oak planks using 1 oak logs</action>",
+            "<action>craft -1 oak planks using 1 oak logs</action>",
+            "<action>craft 2000000 oak planks using 1 oak logs</action>",
+            "<action>craft 99999999999999999999 oak planks using 1 oak logs</action>",
+            "<action>craft 4 oak planks using oak logs</action>",
+            "<action>craft 4 oak planks</action>",
+            "<action>get stick</action>",
+            "<action>get ٣ stick</action>",
+            "<action>get 1 oak logs and 2 sticks</action>",
+            "<action>craft 1 beehive using 3 planks and 2 honeycomb</action>",
+            "<action>get 1,000 stick</action>",
         ],
         "code_as_action": [
             "inventory(1)",
@@ -157,23 +147,32 @@ UNCLEAR = {
         ],
     },
     errors.UnknownAction: {
-        "bare": ["dance"],
+        "tags": ["<action>dance</action>"],
+        "react": ["Action:\nI will take it:\n```\nget 1 stick\n```"],
         "code_as_action": ["dance(1)", "dance(x=1)"],
-        "function_calling": ['{"name": "dance"}'],
+        "function_calling": ['{"function_name": "dance"}', '{"name": "dance", "arguments": {}}'],
     },
     errors.NoAction: {
-        "react": ["get 1 stick", "Action:", "Action: ``"],
-        "function_calling": ["get 1 stick", '{"thought": "x"}'],
-        "code_as_action": ["get 1 stick", "# nothing"],
+        "react": ["Action:", "Action: ``"],
+        "adapt": ["think: x\nget 1 stick", "- get 1 stick\n- inventory", "get 1 stick.\n`inventory`"],
+        "function_calling": ['{"thought": "x"}', '{"name": "dance"}'],
+        "code_as_action": ["# nothing", "inventory()\ninventory()", "inventory(); inventory()"],
+        "bare": [
+            "get 1 stick\nget 2 stick",
+            "get 2 stick\n```\nget 1 stick\n```",
+            "```\nget 1 stick\n```\nget 2 stick",
+            "```\nget 1 stick\n```\n```\nget 2 stick\n```",
+            "dance",
+        ],
     },
 }
 
 
 @pytest.mark.parametrize(
     ("name", "reply", "expected"),
-    [(name, reply, action) for name, replies in CLEAR.items() for reply, action in replies.items()],
+    [(name, reply, action) for name, replies in READ.items() for reply, action in replies.items()],
 )
-def test_what_is_clear_is_read(name, reply, expected):
+def test_the_marked_action_is_read(name, reply, expected):
     assert FORMATS[name].parse(reply, textcraft.TEXTCRAFT.grammar) == expected
 
 
@@ -181,15 +180,22 @@ def test_what_is_clear_is_read(name, reply, expected):
     ("name", "reply", "kind"),
     [
         (name, reply, kind)
-        for kind, formats in UNCLEAR.items()
+        for kind, formats in REFUSED.items()
         for name, replies in formats.items()
         for reply in replies
     ],
 )
-def test_what_is_not_clear_is_refused(name, reply, kind):
+def test_the_error_of_a_reply_without_one_marked_action(name, reply, kind):
     with pytest.raises(kind) as raised:
         FORMATS[name].parse(reply, textcraft.TEXTCRAFT.grammar)
     assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize("reply", REFUSED[errors.BadArguments]["tags"])
+def test_a_bare_line_that_begins_as_an_action_is_told_what_does_not_fit(reply):
+    line = reply.removeprefix("<action>").removesuffix("</action>")
+    with pytest.raises(errors.NoAction, match=r"expected '(get|craft) <count> <item>"):
+        FORMATS["bare"].parse(line, textcraft.TEXTCRAFT.grammar)
 
 
 def test_the_number_in_craft_may_be_left_out():

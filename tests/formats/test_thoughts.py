@@ -1,9 +1,8 @@
-"""The thought of a reply, as models write it beside an action."""
+"""The thought before the action of a reply, as models write it."""
 
 from __future__ import annotations
 
 import pytest
-from agentgym_gym.formats.thoughts import same_thought, thought_of
 
 from agentgym_gym import find
 from agentgym_gym.formats import get_format
@@ -34,7 +33,7 @@ CALL = '{"function_name": "move", "arguments": {"direction": "up"}}'
         ("adapt", "> think: I go up.\n> move up", "I go up."),
         ("adapt", "> think: I look.\n> think: I go up.\n> move up", "I look.\nI go up."),
         ("adapt", "> move up", ""),
-        ("bare", "I go up.\nmove up", ""),
+        ("bare", "move up", ""),
         (
             "function_calling",
             '{"thought": "I go up.", "function_name": "move", "arguments": {"direction": "up"}}',
@@ -54,16 +53,15 @@ def test_the_thought_of_a_reply(action_format, reply, thought):
     written = get_format(action_format)
     action = written.parse(reply, MAZE.grammar)
     assert str(action) == "move up"
-    assert thought_of(written, reply, action) == thought
+    assert written.thought_of(reply, action) == thought
+
+
+def test_a_bare_reply_has_no_thought():
+    assert get_format("bare").thought_of("I go up.\nmove up", MAZE.grammar.parse("move up")) == ""
 
 
 def test_the_last_label_is_that_of_the_action():
-    """As AgentGym's client has it; what stands before is the thought."""
+    """As AgentGym's client has it; the text before it is the thought."""
     action = MAZE.grammar.examples[0]
     reply = f"Thought: I said\nAction: move left\nNow:\nAction: {action}"
-    assert thought_of(get_format("react"), reply, action) == "I said\nAction: move left\nNow:"
-
-
-def test_thoughts_that_differ_in_white_space_alone():
-    assert same_thought("I go\n up. ", "I go up.")
-    assert not same_thought("I go up.", "I go")
+    assert get_format("react").thought_of(reply, action) == "I said\nAction: move left\nNow:"

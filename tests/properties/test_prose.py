@@ -1,8 +1,10 @@
 """The prose around a marked action changes nothing: `read(P + "\\n" + taught(a) + "\\n" + Q) == a`.
 
-P and Q are lines without a mark, by the filter of `unmarked`. In `bare` the whole reply is the action, so prose
-around it leaves nothing marked, but where the actions themselves carry marks.
+P and Q are lines without a mark, by the filter of `unmarked`. In `bare` the whole reply is the action, so
+prose around it leaves no mark, except where the actions themselves carry marks.
 """
+
+# ruff: noqa: RUF001 - models write these characters, too
 
 from __future__ import annotations
 
@@ -90,13 +92,13 @@ def around(lines, seed):
 
 
 def expected(environment, action_format, before, behind):
-    """Return the verdict that the rule has for an action as taught between prose."""
+    """Return the verdict by the rule for an action as taught between two texts."""
     alone = not before and not behind
     return "read" if alone or action_format.name != "bare" or environment.name in MARKED else "NoAction"
 
 
 def check_around(environment, action_format, lines):
-    """Check all that the property says of lines before, after and, where there is a place, as the thought."""
+    """Check the property with lines before an action, after it and, where it has one, as its thought."""
     grammar, failures, count = environment.grammar, [], 0
     actions = itertools.cycle(actions_of(environment))
     for before, behind, thought in around(lines, ENVIRONMENTS.index(environment)):
@@ -138,7 +140,7 @@ def test_the_words_of_the_environment_change_nothing(environment, action_format)
 
 
 def _words(lines):
-    """Leave out what is all punctuation: in `bare` it may be taken off with the markdown."""
+    """Return the lines with a letter: in `bare` punctuation may be taken off with the markdown."""
     return [line for line in lines if any(map(str.isalpha, line))]
 
 
@@ -226,7 +228,7 @@ _PIECES = (
 
 @st.composite
 def unmarked(draw, environment):
-    """Any text without a mark, more often than by chance of what stands near marks."""
+    """Draw text without a mark, often of pieces that models write near marks."""
     pieces = st.sampled_from([*_PIECES, *environment_texts.items(environment)])
     text = draw(st.lists(pieces, max_size=16).map("".join) | st.text(st.characters(codec=None)))
     return "" if holds_mark(text) else text

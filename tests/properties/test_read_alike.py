@@ -1,8 +1,8 @@
 """The same words around an action give the same verdict in all environments of a format.
 
-A frame is what stands around the action: read or refused, and with which kind of error, is a matter of the frame
-and of the format. Left out are frames by which an action could not be told from what is around it, and of the
-three environments whose actions carry marks of their own those that have no other mark.
+A frame is the text around an action. Whether a reply is read, and the kind of its error, depends on the frame
+and the format only. Frames that would run into the text of an action are left out; in the three environments
+whose actions carry marks of their own also the frames without another mark.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ SEVERAL = (
     *("I go on. Action: «closed»", "I go on, action: «closed»", "I take the action: «closed»"),
     *("Action: («closed»)", "Action: [«closed»]", "Action: “«closed»”", "Action:\n\n\n«closed»\n\nDone."),
 )
+# The line after an empty `>` is the action, and of this one SciWorld reads the beginning: the choice "2".
+LEFT_OUT = frozenset({"1. First I look around\n>\n\n2. Then I go on"})
 EMPTY = frozenset({"```python\n```", "<tool_call>«line»</tool_call>"})  # holds no call
 UNMARKED = (
     *(
@@ -116,20 +118,21 @@ CLOSED = {
 
 
 def frames(action_format):
-    """Return by name all frames, each with what makes a reply of it for an environment, or None for no reply."""
+    """Return all frames, each with whether it holds a mark of the format."""
     found, name = {}, action_format.name
     for number, template in enumerate((*MARKED_FRAMES, *SEVERAL)):
         labels = LABELS if FULL and "«label»" in template else LABELS[:1]
         around = PROSE if FULL else (PROSE[number % len(PROSE)],)
         for label, (before, behind) in itertools.product(labels, around):
             frame = f"{before}{template}{behind}".replace("«label»", label)
-            found[frame] = _is_marked(template, name)
+            if frame not in LEFT_OUT:
+                found[frame] = _is_marked(template, name)
     found.update(dict.fromkeys(UNMARKED, False))
     return found
 
 
 def _is_marked(template, name):
-    """Return whether a format sees a mark in a template, but for marks that an action itself carries."""
+    """Return whether a template holds a mark of a format, except marks that the action itself carries."""
     if name == "bare" and ("«same»" in template or "«other»" in template):
         return False
     return template not in EMPTY and (

@@ -130,8 +130,8 @@ def test_reading_takes_linear_time(environment, action_format):
             )
 
         assert_linear(parse, everywhere, family, sizes=small)
-        # A grammar is never given as much, but where actions show by themselves what they are.
-        if environment is ENVIRONMENTS[0] or environment.grammar.style.marked:
+        # Of this length only a reply is looked through, for the marks of the environment's own actions.
+        if environment is ENVIRONMENTS[0] or environment.grammar.style.mark is not None:
             assert_linear(parse, somewhere, family, sizes=large)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import get_args
 
-from agentgym_gym.formats.thoughts import same_thought, thought_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,14 +78,14 @@ def assert_says(environment, trajectory, turns):
         read = action_format.parse(message.content, environment.grammar)
         assert read == action
         assert (message.loss, message.extra) == (True, {"reasoning_content": "Hm."})
-        assert same_thought(thought_of(action_format, message.content, action), thought)
+        assert action_format.thought_of(message.content, action).split() == thought.split()
 
 
 @each_pair
 def test_the_thought_of_a_rendered_reply_is_read(environment, action_format):
     @given(environment.grammar.strategy(), thoughts())
     def check(action, thought):
-        found = thought_of(action_format, action_format.render(action, thought), action)
+        found = action_format.thought_of(action_format.render(action, thought), action)
         if action_format.name == "bare":
             assert found == ""
         elif action_format.name == "adapt":

@@ -1,4 +1,4 @@
-"""Every action of every grammar is read in whatever models write around it: markdown, reasoning, invented turns."""
+"""Every action of every grammar is read inside markdown, after reasoning and before invented turns."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _fits(action_format, template, before, behind):
 
 
 def _around(environment, action_format, before, behind):
-    """Return each action as taught with something before and behind it; drafts are another action's."""
+    """Yield each action as taught, with text before and after it; a draft is another action."""
     actions = actions_of(environment)
     for number, action in enumerate(actions):
         draft = action_format.render(

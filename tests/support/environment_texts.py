@@ -1,9 +1,10 @@
-"""What an environment's own world talks about: goals, items, tool names and help texts."""
+"""The texts of an environment's own world: goals, items, tool names and help texts."""
 
 from __future__ import annotations
 
 import itertools
 from functools import cache
+from importlib import import_module
 
 import agentgym_gym
 
@@ -22,8 +23,14 @@ _WRITTEN_GOALS = {
         "go to countertop 1 and take the mug",
     ),
     "SciWorld": (
-        "Your task is to boil water. For compounds without a boiling point, combusting the substance is also acceptable.",  # noqa: E501
-        "Your task is to find a(n) non-living thing. First, focus on the thing. Then, move it to the red box.",
+        (
+            "Your task is to boil water. For compounds without a boiling point, combusting the substance is "
+            "also acceptable."
+        ),
+        (
+            "Your task is to find a(n) non-living thing. First, focus on the thing. Then, move it to the "
+            "red box."
+        ),
         "Your task is to grow a apple plant from seed. Seeds can be found in the bedroom.",
         "Your task is to determine if unknown substance B is electrically conductive.",
         "Your task is to measure the temperature of the water, which is located around the kitchen.",
@@ -33,6 +40,12 @@ _WRITTEN_GOALS = {
         "mix the salt and the water in the metal pot",
         "connect the battery to the wire",
     ),
+    "Maze": (
+        "The goal is at position 8, 6",
+        "Your current position is at position 1, 1. There are walls to your left, above you, below you.",
+        "Reach the goal by moving right, right and down",
+    ),
+    "Wordle": ("Guess the hidden word of five letters", "The feedback was b y b b b"),
     "WebArena": (
         "What is the price range for products from ugreen?",
         "Post a notice on the forum: the park is closed on Sunday",
@@ -71,7 +84,7 @@ def sentences(name):
 
 
 def items(environment):
-    """Return what the examples of the grammar name, and what the world holds."""
+    """Return the arguments of the grammar's examples and the items of the world."""
     named = (value for example in environment.grammar.examples for value in example.to_json().values())
     return tuple(dict.fromkeys([*map(str, named), *_items(environment.name)]))
 
@@ -96,52 +109,61 @@ def helps(environment):
 
 @cache
 def goals(name):
-    """Return some dozens of goals of an environment, as its local world has them."""
+    """Return some dozens of goals of an environment, from its local world where it has one."""
     if name in _WRITTEN_GOALS:
         return _WRITTEN_GOALS[name]
     return tuple(dict.fromkeys(itertools.islice(_goals(name), _GOALS)))
 
 
 def _goals(name):
-    if name == "TextCraft":
-        from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
+    return _GOALS_OF[name]() if name in _GOALS_OF else _goals_of_tool_server(name)
 
-        book = recipe_book()
-        for task in range(_GOALS):
-            yield f"Goal: craft {spoken(book.task(task).goal)}."
-    elif name == "Maze":
-        yield "The goal is at position 8, 6"
-        yield "Your current position is at position 1, 1. There are walls to your left, above you, below you."
-        yield "Reach the goal by moving right, right and down"
-    elif name == "Wordle":
-        yield "Guess the hidden word of five letters"
-        yield "The feedback was b y b b b"
-    elif name == "BabyAI":
-        from agentgym_gym.servers.babyai.levels import new_level
 
-        for task in range(_GOALS):
-            yield f"Your goal: {new_level(task)[0].mission}"
-    elif name == "WebShop":
-        from agentgym_gym.servers.webshop.world import world_of as shop
+def _goals_of_textcraft():
+    from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
 
-        for task in range(_GOALS):
-            yield shop(0).goals[task].instruction
-    elif name == "SQLGym":
-        from agentgym_gym.servers.sqlgym.databases import TRAIN
-        from agentgym_gym.servers.sqlgym.world import world_of as databases
+    book = recipe_book()
+    return [f"Goal: craft {spoken(book.task(task).goal)}." for task in range(_GOALS)]
 
-        for number in range(_GOALS):  # of one database: to fill each takes time
-            yield databases(0).task(number * len(TRAIN)).observation.rpartition("\n")[2]
-    elif name == "SearchQA":
-        from agentgym_gym.servers.searchqa.world import world_of as library
 
-        for number in range(_GOALS):
-            yield library(0).question(number * 101).text
-    else:
-        from importlib import import_module
+def _goals_of_babyai():
+    from agentgym_gym.servers.babyai.levels import new_level
 
-        for task in import_module(f"agentgym_gym.servers.{name.lower()}.world").world_of(0).tasks:
-            yield task.goal
+    return [f"Your goal: {new_level(task)[0].mission}" for task in range(_GOALS)]
+
+
+def _goals_of_webshop():
+    from agentgym_gym.servers.webshop.world import world_of
+
+    return [world_of(0).goals[task].instruction for task in range(_GOALS)]
+
+
+def _goals_of_sqlgym():
+    from agentgym_gym.servers.sqlgym.databases import TRAIN
+    from agentgym_gym.servers.sqlgym.world import world_of
+
+    tasks = range(0, _GOALS * len(TRAIN), len(TRAIN))  # of one database: to fill each takes time
+    return [world_of(0).task(task).observation.rpartition("\n")[2] for task in tasks]
+
+
+def _goals_of_searchqa():
+    from agentgym_gym.servers.searchqa.world import world_of
+
+    return [world_of(0).question(number * 101).text for number in range(_GOALS)]
+
+
+def _goals_of_tool_server(name):
+    world = import_module(f"agentgym_gym.servers.{name.lower()}.world").world_of(0)
+    return [task.goal for task in world.tasks]
+
+
+_GOALS_OF = {
+    "TextCraft": _goals_of_textcraft,
+    "BabyAI": _goals_of_babyai,
+    "WebShop": _goals_of_webshop,
+    "SQLGym": _goals_of_sqlgym,
+    "SearchQA": _goals_of_searchqa,
+}
 
 
 def _items(name):

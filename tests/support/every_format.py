@@ -1,4 +1,4 @@
-"""What is promised of every format over every grammar, and how it is checked of one reply."""
+"""All formats and environments, and checks of a single reply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from agentgym_gym.formats import get_format
 
 ENVIRONMENTS = agentgym_gym.environments()
 THOROUGH = settings.default.max_examples >= 100  # HYPOTHESIS_PROFILE=thorough
-TEXT_FORMATS = frozenset({"react", "tags", "adapt", "bare"})
 
 each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
 each_pair = pytest.mark.parametrize(
@@ -33,7 +32,7 @@ MARKED = frozenset({"SearchQA", "SQLGym", "WebArena"})
 
 
 def verdict(action_format, reply, grammar, wanted):
-    """Return ``read`` for the wanted action, the name of the error, or what was read instead."""
+    """Return ``read`` for the expected action, the name of the error, or the other action that was read."""
     try:
         action = action_format.read(reply, grammar).action
     except errors.ActionError as error:
@@ -42,13 +41,13 @@ def verdict(action_format, reply, grammar, wanted):
 
 
 def failed(failures, of):
-    """Return the message of a test that looks at many replies: how many failed, and the first of them."""
+    """Return the message of a test of many replies: how many failed, and the first of them."""
     shown = "\n".join(f"{verdict}: {reply[:400]!r}" for verdict, reply in failures[:8])
     return f"{len(failures)} of {of}, among them\n{shown}"
 
 
 def read(action_format, reply, grammar):
-    """Read a reply, and check all that holds of any reading; None for one that is refused."""
+    """Read a reply and check the properties of every result; return None for a reply that is refused."""
     try:
         reading = action_format.parse(reply, grammar)
     except errors.ActionError as error:

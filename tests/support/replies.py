@@ -1,4 +1,4 @@
-"""The corpus of replies in `tests/replies/`: read, and judged by the library's own readers."""
+"""The corpus of replies in `tests/replies/`, each labelled by the reading rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "replies"
 
 _ENTRY = re.compile(
     r"^=== (?P<headline>[^|\n]+) \| (?P<family>[^|\n]+) \| (?P<environment>\w+)\n"
-    r"(?P<reply>.*?)\n?^--> (?P<meant>.*?)\s*(?=^=== |\Z)",
+    r"(?P<reply>.*?)\n?^--> (?P<label>.*?)\s*(?=^=== |\Z)",
     re.MULTILINE | re.DOTALL,
 )
 _HEADLINE = re.compile(r"^=== ", re.MULTILINE)
@@ -25,17 +25,18 @@ _REPEATED = re.compile(r"\{x ([0-9]+) ((?:[^{}]|\{U\+[0-9A-F]+\})*)\}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A reply as a model writes it, and what a careful reader would say was meant.
+    """A reply as a model writes it, and its label by the reading rule.
 
     Attributes:
         action_format: The format that the model was told to write.
-        line: Where its headline stands in the file of the format, from 1.
-        headline: What is particular to the reply.
+        line: The line of its headline in the file of the format, from 1.
+        headline: A few words about the reply.
         family: The family of models that write so.
         environment: The environment it was written to.
-        reply: What the model wrote.
-        kind: ``action``, ``nothing``, or ``either`` where a reader may take the action or refuse.
-        action: The text of the action; empty for nothing.
+        reply: The text of the model.
+        kind: ``action`` where the rule reads it, ``nothing`` where the rule refuses the reply, or ``either``
+            where the rule allows both.
+        action: The text of the action; empty for ``nothing``.
     """
 
     action_format: str
@@ -52,21 +53,21 @@ class Entry:
 
     @cached_property
     def sent(self):
-        """What an environment with its default options sends: the action's text, or None.
+        """The text that an environment with its default options sends, or None; and whether it is forwarded.
 
-        With it, whether the grammar did not know it, so that it goes on in the agent's words.
+        Text is forwarded where the grammar does not know it.
         """
         try:
-            reading = FORMATS[self.action_format].parse(self.reply, self.environment.grammar)
+            action = FORMATS[self.action_format].parse(self.reply, self.environment.grammar)
         except errors.UnknownAction as error:
             forwarded = self.environment.on_unknown == "forward" and error.text is not None
             return (error.text if forwarded else None), forwarded
         except errors.ActionError:
             return None, False
-        return (None if isinstance(reading, Thought) else str(reading)), False
+        return (None if isinstance(action, Thought) else str(action)), False
 
     def verdict(self):
-        """Return ``read``, ``refused``, ``forwarded`` (in the agent's words) or ``wrong``."""
+        """Return ``read``, ``refused``, ``forwarded`` or ``wrong``."""
         text, forwarded = self.sent
         if text is None:
             return "refused"
@@ -79,7 +80,7 @@ def entries(action_format):
     """Return the entries of one format, in the order of its file.
 
     Raises:
-        ValueError: The file holds something that is no entry.
+        ValueError: A part of the file is no entry.
     """
     return _entries(action_format, (FOLDER / f"{action_format}.txt").read_text("utf-8"))
 
@@ -90,19 +91,17 @@ def _entries(action_format, text):
     for match in _ENTRY.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         if match.start() != end or _HEADLINE.search(match["reply"]):
-            raise ValueError(
-                f"{action_format}.txt:{line}: an entry is a headline, a reply and what was meant"
-            )
+            raise ValueError(f"{action_format}.txt:{line}: an entry is a headline, a reply and its label")
         end = match.end()
         found.append(_entry(action_format, line, match))
     if end != len(text):
-        raise ValueError(f"{action_format}.txt: the last entry does not say what was meant")
+        raise ValueError(f"{action_format}.txt: the last entry has no label")
     return found
 
 
 def _entry(action_format, line, match):
-    meant = _unescaped(match["meant"])
-    kind, _, rest = meant.partition(" ")
+    label = _unescaped(match["label"])
+    kind, _, rest = label.partition(" ")
     return Entry(
         action_format=action_format,
         line=line,
@@ -111,7 +110,7 @@ def _entry(action_format, line, match):
         environment=agentgym_gym.find(match["environment"]),
         reply=_unescaped(match["reply"]),
         kind=kind if kind in {"nothing", "either"} else "action",
-        action="" if kind == "nothing" else rest if kind == "either" else meant,
+        action="" if kind == "nothing" else rest if kind == "either" else label,
     )
 
 

@@ -1,14 +1,17 @@
-"""Prose without a mark, and a filter of marks by plain lists that shares nothing with the formats.
+"""Prose without a mark, and a filter of marks by plain lists that shares no code with the formats.
 
-A mark is whatever the reading rule calls one: a label, a tag, a fence, a JSON object, the notation of a call, a
-leading ``>``, reasoning, a turn or an invented observation. The filter is wider than the rule: it may leave out
-a line that holds no mark, and never keeps one that does.
+Marks are those of the reading rule: a label, a tag, a fence, a JSON object, the notation of a call, a leading
+``>``, reasoning, a turn or an invented observation. The filter is wider than the rule: it drops every line
+that holds a mark, and some lines that hold none.
 """
+
+# ruff: noqa: RUF001 - models write these characters, too
 
 from __future__ import annotations
 
 import unicodedata
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 _FILE = Path(__file__).resolve().parents[1] / "replies" / "sentences.txt"
@@ -117,7 +120,7 @@ def _marked(line):
         or alone.endswith(_LABELS)
         or (start.startswith(_TURNS) and _is_turn(start))
         or alone in _TURNS
-        or any(c == "(" and (b.isalnum() or b in "_]") for b, c in zip(folded, folded[1:], strict=False))
+        or any(c == "(" and (b.isalnum() or b in "_]") for b, c in pairwise(folded))
     )
 
 

@@ -1,7 +1,7 @@
-"""What models write around an action of each format: a table of templates, and how they are filled.
+"""Markup that models write around an action, by format: templates, and a function that fills them.
 
-A template names a piece of the action between guillemets: ``«text»`` is the action as the environment writes it
-(in a fence where it has one), ``«line»`` the same without its fence, ``«json»`` the object that the format
+A template names a piece of the action between guillemets: ``«text»`` is the action as the environment writes
+it (in a fence where it has one), ``«line»`` the same without its fence, ``«json»`` the object that the format
 function_calling teaches, ``«native»`` the object of native calls, ``«name»`` and ``«arguments»`` its parts,
 ``«code»`` the call, and ``«label»`` the word for Action in each language.
 """
@@ -64,10 +64,14 @@ _CALLS = (
     *("[TOOL_CALLS] [«native»]", "[TOOL_CALLS][«native»]", "<|tool_call|>[«native»]"),
     *("<|python_tag|>«native»", "<function_call>«native»</function_call>"),
     "<|channel|>commentary to=functions.«name» <|constrain|>json<|message|>«arguments»<|call|>",
-    "<|tool_calls_section_begin|><|tool_call_begin|>functions.«name»:0<|tool_call_argument_begin|>«arguments»"
-    "<|tool_call_end|><|tool_calls_section_end|>",
-    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>«name»\n```json\n«arguments»\n```"
-    "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.«name»:0<|tool_call_argument_begin|>"
+        "«arguments»<|tool_call_end|><|tool_calls_section_end|>"
+    ),
+    (
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>«name»\n```json\n«arguments»\n```"
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+    ),
     '{"tool_calls": [{"type": "function", "function": «native»}]}',
     '{"function_name": "«name»", "arguments": «arguments»}',
 )
@@ -95,7 +99,7 @@ INSIDE = {
     "adapt": _ADAPT,
     "bare": _WHOLE,
 }
-"""By format, the writings of an action that the format reads, whatever the lines around them."""
+"""By format, templates that the format reads, whatever the lines around them."""
 
 BEFORE = (
     *("", "<think>\nHm. «draft»\n</think>\n\n", "<think></think>", "<think>\n\n</think>\n\n"),
@@ -126,7 +130,7 @@ BEHIND = (
     "</s>\n«draft»",
     "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nGo on.<|eot_id|>\n«draft»",
 )
-"""The end of a turn, and what a model goes on with behind it."""
+"""The end of a turn, with text that a model writes after it."""
 
 INVENTED = (
     *("\nObservation: You see a door.\n\n«draft»", "\n\nObservation:\nYou see a door.\n\n«draft»"),
@@ -145,12 +149,12 @@ INVENTED = (
     *("\n<tool_response>\nA door.\n</tool_response>\n«draft»", "\n**User:** Go on.\n«draft»"),
     "\nObservation: A door.\nThought: I go on.\n«draft»\nObservation: Another door.",
 )
-"""A turn that the model invents behind its action, and another action behind that."""
+"""A turn that the model invents after its action, and another action after that."""
 
 
 @cache
 def pieces(action):
-    """Return by name what a template may name of an action; ``line`` is missing if it has several lines."""
+    """Return the pieces of an action by name; ``line`` is missing where the action has several lines."""
     arguments = action.to_json()
     found = {
         "text": FORMATS["bare"].render(action),
@@ -166,7 +170,7 @@ def pieces(action):
 
 
 def filled(template, action, label="Action"):
-    """Return a template with its pieces, or None if the action could not be told from what is around it."""
+    """Return a template with its pieces; None where the action would run into the text around it."""
     found = {**pieces(action), "label": label}
     if "«line»" in template and "line" not in found:
         return None
@@ -196,5 +200,5 @@ def _is_lost(template, piece, text):
 
 
 def _ends_elsewhere(text):
-    """Return whether a full stop behind a text may be part of it: SQL is no action of one line."""
+    """Return whether a full stop after a text may be part of it: SQL is no action of one line."""
     return text.endswith((".", "!", "?")) or text.upper().startswith(("SELECT", "WITH", "("))
