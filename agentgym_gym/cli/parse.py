@@ -43,7 +43,6 @@ def parse(
         FormatName | None,
         typer.Option(
             "--format",
-            "--action-format",
             metavar="FORMAT",
             help="How the reply wraps its action: react, function_calling, code_as_action,"
             " tags, adapt, bare or tool_calls; by default react.",

@@ -186,11 +186,11 @@ def single_call(code: str, grammar: Grammar) -> Action | ActionError | None:
     """Return the action of text that is one call and nothing else; None for other text."""
     try:
         calls = calls_in_code(code, grammar, prose=False)
-    except ActionError as error:
+    except BadArguments as error:
         called = _CALLED.match(code.strip())
-        return (
-            error if called and grammar.has_function(called[1]) and not isinstance(error, NoAction) else None
-        )
+        return error if called and grammar.has_function(called[1]) else None
+    except ActionError:
+        return None
     return action_of(calls[0], grammar) if calls else None
 
 

@@ -77,7 +77,7 @@ class WrittenCall(NamedTuple):
     Attributes:
         read: The action that it stands for, or why it stands for none.
         name: The name of the function; empty where the call cannot be read.
-        arguments: Its arguments as they are written.
+        arguments: Its arguments as they are written, or the text of a call that cannot be read.
         start: Where it begins in the reply.
         end: Where it ends.
         native: Whether it is in a native notation, of which a message may hold several.
@@ -91,9 +91,11 @@ class WrittenCall(NamedTuple):
     native: bool
 
     def __str__(self) -> str:
-        """Return the action, or the call as JSON where it stands for none."""
+        """Return the action, or the call as JSON where it stands for none, or as it is written."""
         if not isinstance(self.read, ActionError):
             return str(self.read)
+        if not self.name:
+            return str(self.arguments)
         call = {"name": self.name, "arguments": self.arguments}
         return json.dumps(call, ensure_ascii=False, default=str)
 
@@ -124,12 +126,14 @@ def json_calls(text: str, grammar: Grammar, start: int = 0, last: int = sys.maxs
                 at = begin + 1
                 continue
             end = len(text) if error.cut_off else _next_opening(text, begin)
-            yield WrittenCall(BadArguments(f"the JSON cannot be read: {error}"), "", None, begin, end, native)
+            yield WrittenCall(
+                BadArguments(f"the JSON cannot be read: {error}"), "", text[begin:end], begin, end, native
+            )
             at = end
             continue
         except ActionError as error:
             end = _next_opening(text, begin)
-            yield WrittenCall(error, "", None, begin, end, native)
+            yield WrittenCall(error, "", text[begin:end], begin, end, native)
             at = end
             continue
         for call in calls:
@@ -223,7 +227,8 @@ def _action_text(value: Any, grammar: Grammar) -> Action | None:
             with contextlib.suppress(ActionError):
                 found.append(grammar.parse(folded[key]))
     if any(action != found[0] for action in found):
-        raise ManyActions(f"the JSON object holds more than one action: {', '.join(map(str, found))[:80]}")
+        first, other = shown(str(found[0])), shown(str(next(each for each in found if each != found[0])))
+        raise ManyActions(f"the JSON object holds more than one action: {first} and {other}")
     return found[0] if found else None
 
 

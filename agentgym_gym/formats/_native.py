@@ -93,7 +93,7 @@ def _python_calls(
             calls = calls_in_code(code, grammar, several=True)
         except ActionError as error:
             if calls_known(code, grammar):
-                yield WrittenCall(error, "", None, *place, native=True)
+                yield WrittenCall(error, "", code, *place, native=True)
         for call in calls:
             arguments = call.keywords or call.args
             yield WrittenCall(action_of(call, grammar), call.name, arguments, *place, native=True)

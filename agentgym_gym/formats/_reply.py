@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import ActionError, ManyActions, NoAction
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._action_text import Found, read_all, read_from
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
@@ -91,12 +91,12 @@ class Reply:
         if self.unclosed:
             return NoAction(f"the reasoning that {shown(self.unclosed)} begins is never closed")
         text = self.text.strip()
-        return NoAction(f"the reply has no {looked_for}: {shown(text)}" if text else "the reply is empty")
-
-    def line_error(self) -> ActionError | None:
-        """Return why the grammar does not read a reply of one line; None for any other reply."""
-        found = None if "\n" in self.text.strip() else read_all(self, 0, len(self.text))
-        return found.read if found and isinstance(found.read, ActionError) else None
+        if not text:
+            return NoAction("the reply is empty")
+        line = None if "\n" in text else read_all(self, 0, len(self.text))
+        if line is not None and isinstance(line.read, (BadArguments, ManyActions)):
+            return NoAction(f"the reply has no {looked_for}; {line.read}")  # it begins as an action does
+        return NoAction(f"the reply has no {looked_for}: {shown(text)}")
 
     def hide(self, start: int, end: int) -> None:
         """Put line ends in place of the text between two places, so that no mark is found there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_gym.formats._reply import Reply, other_mark
+from agentgym_gym.formats._reply import Reply, action_in
 from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
@@ -25,7 +25,4 @@ class Bare(Format):
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the whole reply."""
         whole = Reply(reply, grammar)
-        found = whole.whole() or other_mark(whole, "whole reply")
-        if found is None:
-            raise whole.line_error() or whole.nothing("single action as the whole of it")
-        return found
+        return whole.whole() or action_in(whole, "whole reply", "single action as the whole of it")

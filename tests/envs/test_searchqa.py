@@ -43,7 +43,6 @@ def play(flow, status, value):
         ("Is it?</think><search>who</search>", Search("who")),
         ("<think>x</think><search>who", Search("who")),  # generation stopped at the closing tag
         ("Thought: x\n<answer>Paris\n", Answer("Paris")),
-        ("<search>a\nThen I shall see.", Search("a Then I shall see.")),  # the tags end with the reply
         ("<answer>Paris</answer><answer>Paris</answer>", Answer("Paris")),
         ("<search>a</search><information>b</information><answer>c</answer>", Search("a")),
         ("I search.\n<search>\n  who wrote\n  it\n</search>\nNow I wait.", Search("who wrote it")),
@@ -70,6 +69,7 @@ def test_a_reply_is_read_by_its_tags(reply, action):
         (f"<search>{'a' * 1_001}</search>", errors.BadArguments),
         ("Action: look it up", errors.UnknownAction),
         ("I could <search> for it.", errors.NoAction),
+        ("<search>a\nThen I shall see.", errors.NoAction),
         ("<think><search>a</search>", errors.NoAction),
         ("Paris", errors.NoAction),
     ],
