@@ -1,7 +1,7 @@
 """The prose around a marked action changes nothing: `read(P + "\\n" + taught(a) + "\\n" + Q) == a`.
 
-P and Q are lines without a mark, by the filter of `unmarked`. In `bare` the whole reply is the action, so prose
-around it leaves nothing marked, but where the actions themselves carry marks.
+P and Q are lines without a mark, by the filter of `unmarked`. In `bare` the whole reply is the action: with
+prose around it nothing is marked, except where the actions themselves carry marks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,16 @@ def test_the_sentences_hold_no_mark():
             "<function=go>",
         ),
         *("```", "```python", "~~~", '{"name": "go"}', "[TOOL_CALLS]", "go(1)", "functions.go:0", "> go"),
-        *("  > go", "- > go", "＞ go", "<think>", "</think>", "<thinking>", "[THINK]", "<|channel|>analysis"),
+        *(
+            "  > go",
+            "- > go",
+            "\uff1e go",
+            "<think>",
+            "</think>",
+            "<thinking>",
+            "[THINK]",
+            "<|channel|>analysis",
+        ),
         *("<|im_end|>", "</s>", "Observation: a door", "**Observation**: a door", "User: go on", "### User"),
         *("user", "观察：门", "<tool_response>", "a\nAction:\nb", "a\r> b", "<｜tool▁calls▁begin｜>"),
     ],

@@ -1,8 +1,8 @@
 """The same words around an action give the same verdict in all environments of a format.
 
-A frame is what stands around the action: read or refused, and with which kind of error, is a matter of the frame
-and of the format. Left out are frames by which an action could not be told from what is around it, and of the
-three environments whose actions carry marks of their own those that have no other mark.
+A frame is the text around an action. Whether the action is read, or with which kind of error it is refused,
+depends on the frame and the format only. Left out are frames that cannot be told from the action, and frames
+without a mark in the three environments whose actions carry marks of their own.
 """
 
 from __future__ import annotations
@@ -33,29 +33,73 @@ PROSE = (
 MARKED_FRAMES = tuple(dict.fromkeys(itertools.chain(*(INSIDE[name] for name in INSIDE if name != "bare"))))
 # «other» is another action as the format teaches it, «same» the action as it does, «nonsense» no action.
 SEVERAL = (
-    *("«same»\n\n«other»", "«other»\n\n«same»", "«same»\n\n«same»", "«same»\n\nThen:\n\n«other»\n\nThat is all."),
+    *(
+        "«same»\n\n«other»",
+        "«other»\n\n«same»",
+        "«same»\n\n«same»",
+        "«same»\n\nThen:\n\n«other»\n\nThat is all.",
+    ),
     *("Action: «nonsense»\n\nAction: «text»", "Action: «text»\n\nAction: «nonsense»", "Action: «nonsense»"),
-    *("Action:\n\nAction:\n«text»", "<action></action>\n\n<action>«text»</action>", "<action>«nonsense»</action>"),
-    *("<action>«nonsense»</action>\n<action>«text»</action>", "<action>«text»</action>\n\n<action>«text»</action>"),
+    *(
+        "Action:\n\nAction:\n«text»",
+        "<action></action>\n\n<action>«text»</action>",
+        "<action>«nonsense»</action>",
+    ),
+    *(
+        "<action>«nonsense»</action>\n<action>«text»</action>",
+        "<action>«text»</action>\n\n<action>«text»</action>",
+    ),
     *("Action: «nonsense»\nAction Input: {}", '{"name": "frobnicate", "arguments": {}}'),
     *('<tool_call>{"name": "frobnicate", "arguments": {}}</tool_call>', "```python\nfrobnicate()\n```"),
-    *("```python\n«code»\n«code»\n```", "```python\nif True:\n    «code»\n```", "```python\nprint(«code»)\n```"),
-    *("<tool_call>«native»</tool_call>\n<tool_call>«native»</tool_call>", "«native»\n«native»", "> «nonsense»"),
+    *(
+        "```python\n«code»\n«code»\n```",
+        "```python\nif True:\n    «code»\n```",
+        "```python\nprint(«code»)\n```",
+    ),
+    *(
+        "<tool_call>«native»</tool_call>\n<tool_call>«native»</tool_call>",
+        "«native»\n«native»",
+        "> «nonsense»",
+    ),
     *("Observation: a door\n\n«same»", "«same»\n\nObservation: a door\n\n«other»", "User: go on\n«same»"),
-    *("<think>\n«same»\n</think>", "<think>\n«other»\n</think>\n«same»", "<think>\n«same»", "<|im_end|>\n«same»"),
+    *(
+        "<think>\n«same»\n</think>",
+        "<think>\n«other»\n</think>\n«same»",
+        "<think>\n«same»",
+        "<|im_end|>\n«same»",
+    ),
     *("«same»<|im_end|>\n«other»", "<!--\n«same»\n-->", "~~Action: «line»~~", "~~old~~\n\n«same»"),
     *('{"action": "«line»"}', '{"thought": "I know.", "action": "«line»"}', "<tool_call>«line»</tool_call>"),
     *('{"name": "«name»"', '{"name": "«name»", "arguments": {', "<tool_call>\n</tool_call>", "{}", "[]"),
-    *("Action:", "<action></action>", "<action>", ">", "```python\n```", "Action Input: {}", "Thought: I know."),
+    *(
+        "Action:",
+        "<action></action>",
+        "<action>",
+        ">",
+        "```python\n```",
+        "Action Input: {}",
+        "Thought: I know.",
+    ),
     *("`<action>` comes next.\n\n«same»", "The tags are `<action>` and `</action>`.", "«same»\n</tool_call>"),
-    *("Action: «closed» (so that I go on)", "Action: «closed». Then I go on.", "Action: «closed» # so I go on"),
+    *(
+        "Action: «closed» (so that I go on)",
+        "Action: «closed». Then I go on.",
+        "Action: «closed» # so I go on",
+    ),
     *("Action: «closed»; then I go on", "Action: «closed» // I go on", "Action: «closed» — then I go on"),
     *("I go on. Action: «closed»", "I go on, action: «closed»", "I take the action: «closed»"),
     *("Action: («closed»)", "Action: [«closed»]", "Action: “«closed»”", "Action:\n\n\n«closed»\n\nDone."),
 )
 EMPTY = frozenset({"```python\n```", "<tool_call>«line»</tool_call>"})  # holds no call
 UNMARKED = (
-    *("«line»", "I go on:\n«line»", "«line»\n\nI go on.", "I would do: «line»", "«line» is next.", "`«line»`"),
+    *(
+        "«line»",
+        "I go on:\n«line»",
+        "«line»\n\nI go on.",
+        "I would do: «line»",
+        "«line» is next.",
+        "`«line»`",
+    ),
     *("Should I do «line»?", "1. «line»\n2. Then I go on", "- «line»", "**«line»**", '"«line»"', "(«line»)"),
     *("", " ", "I do not know.", "frobnicate the gate", "Frobnicate!", "I give up.", "抱歉。"),
 )
@@ -72,7 +116,7 @@ CLOSED = {
 
 
 def frames(action_format):
-    """Return by name all frames, each with what makes a reply of it for an environment, or None for no reply."""
+    """Return the frames, each with whether the format sees a mark in it."""
     found, name = {}, action_format.name
     for number, template in enumerate((*MARKED_FRAMES, *SEVERAL)):
         labels = LABELS if FULL and "«label»" in template else LABELS[:1]
@@ -88,7 +132,9 @@ def _is_marked(template, name):
     """Return whether a format sees a mark in a template, but for marks that an action itself carries."""
     if name == "bare" and ("«same»" in template or "«other»" in template):
         return False
-    return template not in EMPTY and (name == "adapt" or not template.lstrip("`\n ").startswith((">", "think:")))
+    return template not in EMPTY and (
+        name == "adapt" or not template.lstrip("`\n ").startswith((">", "think:"))
+    )
 
 
 def reply_of(frame, environment, action_format, action, other):

@@ -1,4 +1,4 @@
-"""Every action of every grammar is read in whatever models write around it: markdown, reasoning, invented turns."""
+"""Every action is read with markdown, fences, labels, reasoning and invented turns around it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def test_wrapped_as_models_write_it(environment, action_format):
 
 
 def _fits(action_format, template, before, behind):
-    unclosed = template.endswith(("<tool_call>\n«native»", "```python\n«code»")) or "<|python_tag|>" in template
+    unclosed = (
+        template.endswith(("<tool_call>\n«native»", "```python\n«code»")) or "<|python_tag|>" in template
+    )
     alone = action_format.name == "bare" or template.startswith('{"tool_calls"')
     return not (alone and (before or behind)) and not (unclosed and behind)
 
@@ -57,7 +59,9 @@ def _around(environment, action_format, before, behind):
     """Return each action as taught with something before and behind it; drafts are another action's."""
     actions = actions_of(environment)
     for number, action in enumerate(actions):
-        draft = action_format.render(next((a for a in actions[number:] + actions[:number] if a != action), action))
+        draft = action_format.render(
+            next((a for a in actions[number:] + actions[:number] if a != action), action)
+        )
         draft = draft.replace("<think>", "").replace("</think>", "")  # of the format tags
         yield action, (before + action_format.render(action) + behind).replace("«draft»", draft)
 

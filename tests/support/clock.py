@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def cpu_seconds(function: Callable[[], Any], enough: float) -> float:
-    """Call a function up to four times, until it takes no more than enough.
+def cpu_seconds(function: Callable[[], Any], enough: float, *, calls: int = 4) -> float:
+    """Call a function up to some times, until it takes no more than enough.
 
     Once may be bad luck: the garbage collector, or a machine that does much beside. The best of some calls is
     what the code takes.
@@ -16,12 +16,13 @@ def cpu_seconds(function: Callable[[], Any], enough: float) -> float:
     Args:
         function: What is measured; it may be called again.
         enough: How long it may take, in seconds.
+        calls: The largest number of calls.
 
     Returns:
         The seconds of this thread's processor time that the quickest call took.
     """
     best = float("inf")
-    for _ in range(4):
+    for _ in range(calls):
         began = time.thread_time()
         function()
         best = min(best, time.thread_time() - began)

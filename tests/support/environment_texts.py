@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
+from importlib import import_module
 
 import agentgym_gym
+from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
+from agentgym_gym.servers.wordle.words import WORDS
 
-# Tasks of the environments that have no local server, in the words of their data sets.
+# Tasks of environments without a local server, as in their data sets, and of those with a single task.
 _WRITTEN_GOALS = {
+    "Maze": (
+        "The goal is at position 8, 6",
+        "Your current position is at position 1, 1. There are walls to your left, above you, below you.",
+        "Reach the goal by moving right, right and down",
+        "I move right until there is a wall",
+        "move right, move right, move down",
+    ),
+    "Wordle": (
+        "Guess the hidden word of five letters",
+        "The feedback was b y b b b",
+        "I guess a word with an s and an e",
+    ),
     "ALFWorld": (
         "Your task is to: put a clean mug in coffeemachine.",
         "Your task is to: look at alarmclock under the desklamp.",
@@ -22,7 +37,7 @@ _WRITTEN_GOALS = {
         "go to countertop 1 and take the mug",
     ),
     "SciWorld": (
-        "Your task is to boil water. For compounds without a boiling point, combusting the substance is also acceptable.",  # noqa: E501
+        "Your task is to boil water. For compounds without a boiling point, combust the substance.",
         "Your task is to find a(n) non-living thing. First, focus on the thing. Then, move it to the red box.",
         "Your task is to grow a apple plant from seed. Seeds can be found in the bedroom.",
         "Your task is to determine if unknown substance B is electrically conductive.",
@@ -103,55 +118,54 @@ def goals(name):
 
 
 def _goals(name):
-    if name == "TextCraft":
-        from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
+    if name in _OWN_GOALS:
+        return _OWN_GOALS[name]()
+    world = import_module(f"agentgym_gym.servers.{name.lower()}.world").world_of(0)
+    return (task.goal for task in world.tasks)
 
-        book = recipe_book()
-        for task in range(_GOALS):
-            yield f"Goal: craft {spoken(book.task(task).goal)}."
-    elif name == "Maze":
-        yield "The goal is at position 8, 6"
-        yield "Your current position is at position 1, 1. There are walls to your left, above you, below you."
-        yield "Reach the goal by moving right, right and down"
-    elif name == "Wordle":
-        yield "Guess the hidden word of five letters"
-        yield "The feedback was b y b b b"
-    elif name == "BabyAI":
-        from agentgym_gym.servers.babyai.levels import new_level
 
-        for task in range(_GOALS):
-            yield f"Your goal: {new_level(task)[0].mission}"
-    elif name == "WebShop":
-        from agentgym_gym.servers.webshop.world import world_of as shop
+def _of_textcraft():
+    book = recipe_book()
+    return (f"Goal: craft {spoken(book.task(task).goal)}." for task in range(_GOALS))
 
-        for task in range(_GOALS):
-            yield shop(0).goals[task].instruction
-    elif name == "SQLGym":
-        from agentgym_gym.servers.sqlgym.databases import TRAIN
-        from agentgym_gym.servers.sqlgym.world import world_of as databases
 
-        for number in range(_GOALS):  # of one database: to fill each takes time
-            yield databases(0).task(number * len(TRAIN)).observation.rpartition("\n")[2]
-    elif name == "SearchQA":
-        from agentgym_gym.servers.searchqa.world import world_of as library
+def _of_babyai():
+    new_level = import_module("agentgym_gym.servers.babyai.levels").new_level
+    return (f"Your goal: {new_level(task)[0].mission}" for task in range(_GOALS))
 
-        for number in range(_GOALS):
-            yield library(0).question(number * 101).text
-    else:
-        from importlib import import_module
 
-        for task in import_module(f"agentgym_gym.servers.{name.lower()}.world").world_of(0).tasks:
-            yield task.goal
+def _of_webshop():
+    goals_ = import_module("agentgym_gym.servers.webshop.world").world_of(0).goals
+    return (goals_[task].instruction for task in range(_GOALS))
+
+
+def _of_sqlgym():
+    databases = import_module("agentgym_gym.servers.sqlgym.databases").TRAIN
+    world = import_module("agentgym_gym.servers.sqlgym.world").world_of(0)
+    tasks = (
+        world.task(number * len(databases)) for number in range(_GOALS)
+    )  # of one: to fill each takes time
+    return (task.observation.rpartition("\n")[2] for task in tasks)
+
+
+def _of_searchqa():
+    world = import_module("agentgym_gym.servers.searchqa.world").world_of(0)
+    return (world.question(number * 101).text for number in range(_GOALS))
+
+
+_OWN_GOALS = {
+    "TextCraft": _of_textcraft,
+    "BabyAI": _of_babyai,
+    "WebShop": _of_webshop,
+    "SQLGym": _of_sqlgym,
+    "SearchQA": _of_searchqa,
+}
 
 
 def _items(name):
     if name == "TextCraft":
-        from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
-
         return [spoken(item) for item in sorted(recipe_book().items)][::12]
     if name == "Wordle":
-        from agentgym_gym.servers.wordle.words import WORDS
-
         return [*WORDS[::100], *(" ".join(word) for word in WORDS[50::200])]
     return []
 

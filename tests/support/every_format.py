@@ -12,6 +12,7 @@ from agentgym_gym.formats import get_format
 
 ENVIRONMENTS = agentgym_gym.environments()
 THOROUGH = settings.default.max_examples >= 100  # HYPOTHESIS_PROFILE=thorough
+EVERY_FORMAT = (*FORMATS.values(), get_format("tool_calls"))
 TEXT_FORMATS = frozenset({"react", "tags", "adapt", "bare"})
 
 each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
@@ -22,11 +23,7 @@ each_pair = pytest.mark.parametrize(
 
 each_pair_and_native = pytest.mark.parametrize(
     ("environment", "action_format"),
-    [
-        pytest.param(e, f, id=f"{e.name}-{f.name}")
-        for e in ENVIRONMENTS
-        for f in (*FORMATS.values(), get_format("tool_calls"))
-    ],
+    [pytest.param(e, f, id=f"{e.name}-{f.name}") for e in ENVIRONMENTS for f in EVERY_FORMAT],
 )
 # Their actions carry marks of their own as the formats of text write them: a fence, or tags.
 MARKED = frozenset({"SearchQA", "SQLGym", "WebArena"})

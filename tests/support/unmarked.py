@@ -1,12 +1,13 @@
 """Prose without a mark, and a filter of marks by plain lists that shares nothing with the formats.
 
-A mark is whatever the reading rule calls one: a label, a tag, a fence, a JSON object, the notation of a call, a
-leading ``>``, reasoning, a turn or an invented observation. The filter is wider than the rule: it may leave out
-a line that holds no mark, and never keeps one that does.
+A mark is what the reading rule calls one: a label, a tag, a fence, a JSON object, the notation of a call, a
+leading ``>``, reasoning, a turn or an invented observation. The filter is wider than the rule: it may leave
+out a line that holds no mark, and never keeps one that does.
 """
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from functools import cache
 from pathlib import Path
@@ -73,7 +74,16 @@ _TURNS = (
     *("observacion", "resultado", "usuario", "observação", "observacao", "usuário", "osservazione"),
     *("risultato", "utente", "observatie", "observatie", "resultaat", "gebruiker", "observation"),
     *("résultat", "utilisateur", "наблюдение", "результат", "пользователь", "obserwacja", "wynik"),
-    *("użytkownik", "pozorování", "gözlem", "sonuç", "kullanıcı", "quansát", "kếtquả", "pengamatan"),
+    *(
+        "użytkownik",
+        "pozorování",
+        "gözlem",
+        "sonuç",
+        "kullan\u0131c\u0131",
+        "quansát",
+        "kếtquả",
+        "pengamatan",
+    ),
     *(
         "observasi",
         "hasil",
@@ -87,7 +97,7 @@ _TURNS = (
         "παρατήρηση",
     ),
 )
-_QUOTES = (">", "&gt;", "»", "›", "❯", "≫")
+_QUOTES = (">", "&gt;", "»", "\u203a", "\u276f", "≫")
 _ENDS = ("", "s", "is", "sis", "are", "sare", "n", "]", ")")
 _MARKDOWN = frozenset("*_#~`\"'“”‘’0123456789.(),")
 _HTML = ("<b>", "</b>", "<i>", "</i>", "<p>", "</p>", "<u>", "</u>", "<strong>", "</strong>", "<em>", "</em>")
@@ -117,7 +127,7 @@ def _marked(line):
         or alone.endswith(_LABELS)
         or (start.startswith(_TURNS) and _is_turn(start))
         or alone in _TURNS
-        or any(c == "(" and (b.isalnum() or b in "_]") for b, c in zip(folded, folded[1:], strict=False))
+        or any(c == "(" and (b.isalnum() or b in "_]") for b, c in itertools.pairwise(folded))
     )
 
 

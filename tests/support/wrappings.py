@@ -1,7 +1,7 @@
 """What models write around an action of each format: a table of templates, and how they are filled.
 
-A template names a piece of the action between guillemets: ``«text»`` is the action as the environment writes it
-(in a fence where it has one), ``«line»`` the same without its fence, ``«json»`` the object that the format
+A template names a piece of the action between guillemets: ``«text»`` is the action as the environment writes
+it (in a fence where it has one), ``«line»`` the same without its fence, ``«json»`` the object that the format
 function_calling teaches, ``«native»`` the object of native calls, ``«name»`` and ``«arguments»`` its parts,
 ``«code»`` the call, and ``«label»`` the word for Action in each language.
 """
@@ -30,7 +30,12 @@ _ENGLISH = (
     *("Chosen Action: «text»", "Selected Action: «text»", "The next action is: «text»", "Actions: «text»"),
     *("Action 1: «text»", "Action 12:\n«text»", "My next action:\n«text»", "**Final Action:**\n\n«text»"),
     *("- Action: «text»", "* Action: «text»", "1. Action: «text»", "- **Action:** «text»"),
-    *("  Action: «text»", "Action: NAME? No.\nAction: «text»", "Action:\nAction: «text»", "Action:\n1. «line»"),
+    *(
+        "  Action: «text»",
+        "Action: NAME? No.\nAction: «text»",
+        "Action:\nAction: «text»",
+        "Action:\n1. «line»",
+    ),
     *("Action:\n- «line»", "Action: **«line»**", "Action: `«line»`", "Action:\n`«line»`", 'Action: "«line»"'),
     *("Action: “«line»”", "Action: '«line»'", "**Action: «line»**", "> Action: «line»", "Action: «line»."),
     *("Action: «line»<br>", "Action:\n```\n«line»\n```", "Action:\n```text\n«line»\n```"),
@@ -42,7 +47,11 @@ _ENGLISH = (
 _TAGGED = (
     *("<action>«text»</action>", "<action>\n«text»\n</action>", "<ACTION>«text»</ACTION>"),
     *("<action> «text» </action>", "**<action>«text»</action>**", "`<action>«line»</action>`"),
-    *("```\n<action>«line»</action>\n```", "```xml\n<action>«line»</action>\n```", "> <action>«line»</action>"),
+    *(
+        "```\n<action>«line»</action>\n```",
+        "```xml\n<action>«line»</action>\n```",
+        "> <action>«line»</action>",
+    ),
     *("- <action>«line»</action>", "1. <action>«line»</action>", "<action>`«line»`</action>"),
     *('<action>"«line»"</action>', "<action>**«line»**</action>", "<action>\n```\n«line»\n```\n</action>"),
     *("I go: <action>«line»</action> is next.", "<p><action>«line»</action></p>", "<action>«line».</action>"),
@@ -55,10 +64,14 @@ _CALLS = (
     *("[TOOL_CALLS] [«native»]", "[TOOL_CALLS][«native»]", "<|tool_call|>[«native»]"),
     *("<|python_tag|>«native»", "<function_call>«native»</function_call>"),
     "<|channel|>commentary to=functions.«name» <|constrain|>json<|message|>«arguments»<|call|>",
-    "<|tool_calls_section_begin|><|tool_call_begin|>functions.«name»:0<|tool_call_argument_begin|>«arguments»"
-    "<|tool_call_end|><|tool_calls_section_end|>",
-    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>«name»\n```json\n«arguments»\n```"
-    "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.«name»:0<|tool_call_argument_begin|>"
+        "«arguments»<|tool_call_end|><|tool_calls_section_end|>"
+    ),
+    (
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>«name»\n```json\n«arguments»\n```"
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+    ),
     '{"tool_calls": [{"type": "function", "function": «native»}]}',
     '{"function_name": "«name»", "arguments": «arguments»}',
 )
@@ -90,10 +103,23 @@ INSIDE = {
 
 BEFORE = (
     *("", "<think>\nHm. «draft»\n</think>\n\n", "<think></think>", "<think>\n\n</think>\n\n"),
-    *("<thinking>Hm.\n«draft»</thinking>\n", "Hm. So it is.\n«draft»\n</think>\n", "[THINK]Hm. «draft»[/THINK]"),
-    *("◁think▷Hm.\n«draft»◁/think▷", "<seed:think>Hm.\n«draft»</seed:think>", "<reasoning>\nHm.\n</reasoning>\n"),
+    *(
+        "<thinking>Hm.\n«draft»</thinking>\n",
+        "Hm. So it is.\n«draft»\n</think>\n",
+        "[THINK]Hm. «draft»[/THINK]",
+    ),
+    *(
+        "◁think▷Hm.\n«draft»◁/think▷",
+        "<seed:think>Hm.\n«draft»</seed:think>",
+        "<reasoning>\nHm.\n</reasoning>\n",
+    ),
     "<|channel|>analysis<|message|>Hm.\n«draft»<|end|><|start|>assistant<|channel|>final<|message|>",
-    *("```thinking\nHm. So.\n```\n", "<think>One.</think>\n<think>Two.\n«draft»</think>\n", "\ufeff", "\n\n \n"),
+    *(
+        "```thinking\nHm. So.\n```\n",
+        "<think>One.</think>\n<think>Two.\n«draft»</think>\n",
+        "\ufeff",
+        "\n\n \n",
+    ),
 )
 """Closed reasoning, with a draft of another action; and nothing."""
 
@@ -108,9 +134,18 @@ BEHIND = (
 
 INVENTED = (
     *("\nObservation: You see a door.\n\n«draft»", "\n\nObservation:\nYou see a door.\n\n«draft»"),
-    *("\n**Observation:** A door.\n«draft»", "\n### Observation\nA door.\n«draft»", "\nOBSERVATION: A.\n«draft»"),
+    *(
+        "\n**Observation:** A door.\n«draft»",
+        "\n### Observation\nA door.\n«draft»",
+        "\nOBSERVATION: A.\n«draft»",
+    ),
     *("\n\n- Observation: A door.\n«draft»", "\n观察：门。\n«draft»", "\nBeobachtung: Eine Tür.\n«draft»"),
-    *("\nUser: Go on.\n«draft»", "\nHuman: Go on.\n\n«draft»", "\n### User\nGo on.\n«draft»", "\nuser\nGo on.\n«draft»"),
+    *(
+        "\nUser: Go on.\n«draft»",
+        "\nHuman: Go on.\n\n«draft»",
+        "\n### User\nGo on.\n«draft»",
+        "\nuser\nGo on.\n«draft»",
+    ),
     *("\n<tool_response>\nA door.\n</tool_response>\n«draft»", "\n**User:** Go on.\n«draft»"),
     "\nObservation: A door.\nThought: I go on.\n«draft»\nObservation: Another door.",
 )
@@ -157,7 +192,9 @@ def _is_lost(template, piece, text):
             or (after.startswith(".") and _ends_elsewhere(text))
             or text != text.strip(" .`*'\"_-#:")
         )
-    if piece == "text" and "\n" in text:  # a fence begins behind a label, but no line of markdown goes on in it
+    if (
+        piece == "text" and "\n" in text
+    ):  # a fence begins behind a label, but no line of markdown goes on in it
         return after.strip(" ") != "" and not after.startswith("<")
     return piece == "native" and "*" in before and "*" in text
 
