@@ -155,7 +155,8 @@ def _words(lines):
 def test_punctuation_changes_nothing(environment, action_format):
     if action_format.name == "bare":
         return
-    check_around(environment, action_format, [line for line in SENTENCES if not any(map(str.isalpha, line))])
+    lines = [line for line in SENTENCES if not any(map(str.isalpha, line))]
+    check_around(environment, action_format, lines[:: 1 if FULL else 4])
 
 
 _PIECES = (
@@ -246,7 +247,6 @@ def test_random_text_changes_nothing(environment, action_format):
     bare = action_format.name == "bare"
 
     @given(environment.grammar.strategy(), unmarked(environment), unmarked(environment))
-    @settings(max_examples=2 * settings.default.max_examples)
     def check(action, before, behind):
         reply = f"{before}\n{action_format.render(action)}\n{behind}"
         found = verdict(action_format, reply, environment.grammar, action)

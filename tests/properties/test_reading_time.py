@@ -232,8 +232,8 @@ def test_growth_is_seen(power, linear):
             assert_doubled_at_most(work, lambda size: " " * size, power)
 
 
-# A repetition between two marks: how often it is repeated, and the seconds that 1,000 characters may take. The
-# small numbers come first, as work that grows exponentially never ends with the large ones.
+# A repetition between two marks: how often it is repeated, and the seconds that 1,000 characters may take.
+# Small numbers come first, as work that grows exponentially never ends with the large ones.
 OPENED = (
     '<tool_call>{"a": 1}',
     "<tool_call>",

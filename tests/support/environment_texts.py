@@ -38,7 +38,7 @@ _WRITTEN_GOALS = {
     ),
     "SciWorld": (
         "Your task is to boil water. For compounds without a boiling point, combust the substance.",
-        "Your task is to find a(n) non-living thing. First, focus on the thing. Then, move it to the red box.",
+        "Your task is to find a(n) non-living thing. First, focus on it. Then move it to the red box.",
         "Your task is to grow a apple plant from seed. Seeds can be found in the bedroom.",
         "Your task is to determine if unknown substance B is electrically conductive.",
         "Your task is to measure the temperature of the water, which is located around the kitchen.",
