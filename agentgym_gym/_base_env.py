@@ -187,6 +187,11 @@ class BaseTextEnv:
         return self.environment.grammar
 
     @property
+    def action_format(self) -> Format:
+        """The format that reads the replies."""
+        return self._episode.action_format
+
+    @property
     def tools(self) -> list[dict[str, Any]]:
         """The actions as JSON schemas of function tools, for a chat template or an API that takes them."""
         return self.environment.grammar.tools()

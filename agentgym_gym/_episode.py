@@ -31,7 +31,7 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     UnknownAction,
 )
-from agentgym_gym.formats import Reading, get_format
+from agentgym_gym.formats import ParseResult, get_format
 from agentgym_gym.wire import Outcome, Seen, Start, Wire
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Episode:
             return self._end_by(fault, str(meant))
         return self._judge(outcome, str(meant))
 
-    def read(self, reply: Given) -> Reading:
+    def read(self, reply: Given) -> ParseResult:
         """Read a reply without playing it.
 
         Raises:
@@ -210,11 +210,11 @@ class Episode:
         if isinstance(reply, tuple):
             return called_action(reply, self.environment.grammar)
         try:
-            reading = self._read(reply) if isinstance(reply, str) else Reading(reply)
+            reading = self._read(reply) if isinstance(reply, str) else ParseResult(reply)
         except UnknownAction as error:
             if self.on_unknown == "refuse" or error.text is None:
                 raise
-            reading = Reading(Verbatim(error.text))
+            reading = ParseResult(Verbatim(error.text))
         action = reading.action
         if isinstance(action, Verbatim) and self.on_unknown == "refuse":
             action = self.environment.grammar.parse(action.text)
@@ -327,7 +327,7 @@ class Episode:
             done = (yield from lease.pool.release(lease, self.stats)) and done
         return done
 
-    def _read(self, reply: str) -> Reading:
+    def _read(self, reply: str) -> ParseResult:
         return self.action_format.read(reply, self.environment.grammar)
 
     def _advice(self, error: ActionError, reply: Given) -> str:

@@ -33,9 +33,9 @@ class Template:
         self.source = template
         pieces = list(Formatter().parse(template))
         self.names = [name for _, name, _, _ in pieces if name is not None]
-        self._arguments = [arguments[name] for name in self.names]
+        self._arguments = {name: arguments[name] for name in self.names}
         # The fixed parts from this one on are searched for from the end.
-        greedy = (i for i, argument in enumerate(self._arguments) if argument.greedy)
+        greedy = (i for i, argument in enumerate(self._arguments.values()) if argument.greedy)
         self._turn = next(greedy, len(self.names))
         literals = [literal for literal, name, _, _ in pieces if name is not None]
         self.head = literals[0] if literals else template
@@ -90,12 +90,12 @@ class Template:
         found = self.split(text)
         if found is None:
             return None
-        values = {}
-        for name, argument, written in zip(self.names, self._arguments, found, strict=True):
-            try:
-                values[name] = argument.read(written)
-            except BadArguments as error:
-                raise BadArguments(f"{name.removesuffix('_')}: {error}") from None
+        values, name = {}, ""
+        try:
+            for name, written in zip(self.names, found, strict=True):
+                values[name] = self._arguments[name].read(written)
+        except BadArguments as error:
+            raise BadArguments(f"{name.removesuffix('_')}: {error}") from None
         return values
 
     def begins(self, text: str) -> bool:

@@ -131,7 +131,8 @@ class TemplateText:
             try:
                 values = template.read(text)
                 if values is not None:
-                    return cls(**cls.accepts.get(template.source, {}), **values)
+                    values.update(cls.accepts.get(template.source, {}))
+                    return cls(**values)
             except BadArguments as error:
                 problem = problem or error
         because = f": {problem}" if problem else ""

@@ -10,7 +10,7 @@ from agentgym_gym._json import unique_keys
 from agentgym_gym._text import no_constant, scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, ToolCall, Verbatim
 from agentgym_gym.errors import ActionError, BadArguments, BadOption, NoAction
-from agentgym_gym.formats.base import Reading
+from agentgym_gym.formats.base import ParseResult
 
 __all__ = ["NOT_CARRIED_OUT", "Given", "called_action", "given", "played_call", "shown_reply", "takes"]
 
@@ -60,7 +60,7 @@ def takes(action: object, grammar: Grammar) -> bool:
     return True
 
 
-def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> Reading:
+def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> ParseResult:
     """Read function calls: the first one that the grammar reads is the action, all others are ignored.
 
     Returns:
@@ -87,7 +87,7 @@ def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> Reading:
     ]
     del ignored[played]
     start = sum(len(text) + 1 for text in texts[:played])
-    return Reading(action, "call", start, start + len(texts[played]), tuple(map(_ignored, ignored)))
+    return ParseResult(action, "call", start, start + len(texts[played]), tuple(map(_ignored, ignored)))
 
 
 def played_call(calls: Sequence[ToolCall], ignored: object) -> int:

@@ -178,13 +178,16 @@ class Grammar:
     Args:
         examples: One action of each type, in the order a prompt should list them; the first is the one
             that examples of replies use.
+        exclusive: Whether a reply must mark nothing else than these actions. If not, marks of other text are
+            ignored in a reply that marks one of them.
 
     Raises:
         ValueError: There is no example, or two actions share a function name, or they differ in style.
     """
 
-    def __init__(self, examples: Sequence[Action]) -> None:
+    def __init__(self, examples: Sequence[Action], *, exclusive: bool = False) -> None:
         self.examples = tuple(examples)
+        self.exclusive = exclusive
         self.actions: tuple[type[Action], ...] = tuple(type(example) for example in examples)
         self._by_name = {_folded(action.name()): action for action in self.actions}
         self._names = ", ".join(action.name() for action in self.actions)

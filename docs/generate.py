@@ -19,7 +19,7 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
 DOCS = Path(__file__).resolve().parent
 COMMANDS = (
-    *("", "envs", "doctor", "leases", "serve", "play", "eval", "compare", "rescore", "validate"),
+    *("", "envs", "doctor", "leases", "serve", "play", "parse", "eval", "compare", "rescore", "validate"),
     *(
         "report",
         "export",
@@ -56,18 +56,28 @@ WAYS: dict[str, type[ActionError] | None] = {
     "Thought:\nx\n\nAction:\n{ACTION}": None,
     "Thought:\nx\r\n\r\nAction:\r\n{action}\r\n": None,
     "Thought:\nx\n\nAction:\n{action}\n\nAction:\n{action}": None,
-    "Thought:\nx\n\nAction:\n{action}\n{next}": ManyActions,
-    "{action}": NoAction,
+    "Thought:\nx\n\nAction:\n{action}\n{next}": None,
+    "Action: {action}\nAction: {next}": ManyActions,
+    "{action}": None,
     "": NoAction,
     "Thought:\nonly a thought": NoAction,
-    "[[ {action} ]]": NoAction,
+    "[[ {action} ]]": None,
     "> think: x\n> {action}": NoAction,
     "<action>{action}</action>": None,
 }
 """A template of a reply in the format ``react``: the kind of error, or None where the action is read."""
 
-MARKED = frozenset({"{action}", "[[ {action} ]]", "> think: x\n> {action}"})
-"""Those that are read all the same where an action shows by itself that it is one."""
+_PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+
+MARKED = frozenset({"> think: x\n> {action}"})
+"""Those that are read if the environment's actions have marks of their own."""
+
+TRIED = (
+    ("Maze --format react", "Thought: I could go left.\n**Action:** move up. That is closer.\n"),
+    ("SciWorld --format react", "Action: jump up and down\n"),
+    ("TextCraft --format tags", "I take the stick now.\n"),
+)
+"""Replies of which docs/replies.md shows the reading: the arguments of `agentgym parse`, the reply."""
 
 
 def cli_page() -> str:
@@ -86,6 +96,17 @@ def formats_section() -> str:
     """Return the table of formats in docs/environment.md."""
     grammar = agentgym_gym.find("TextCraft").grammar
     return "\n".join(f"`{name}`:\n\n````text\n{f.example(grammar)}\n````\n" for name, f in FORMATS.items())
+
+
+def parse_section() -> str:
+    """Return the examples of `agentgym parse` in docs/replies.md."""
+    parts = []
+    for arguments, reply in TRIED:
+        result = CliRunner(env=_PLAIN).invoke(app, ["parse", *arguments.split()], input=reply)
+        shown = reply.rstrip("\n").replace("\n", "\\n")
+        output = (result.stdout + result.stderr).rstrip()
+        parts.append(f"```console\n$ printf '{shown}' | agentgym parse {arguments}\n{output}\n```\n")
+    return "\n".join(parts)
 
 
 def environments_page() -> str:
@@ -243,7 +264,7 @@ def with_section(page: str, name: str, text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page that is generated, whole or in part, as it should be."""
-    environment = DOCS / "environment.md"
+    environment, replies = DOCS / "environment.md", DOCS / "replies.md"
     own = {
         DOCS / "environments" / f"{e.name.lower()}.md": environment_page(e)
         for e in agentgym_gym.environments()
@@ -253,12 +274,12 @@ def pages() -> dict[Path, str]:
         DOCS / "environments" / "README.md": environments_page(),
         DOCS / "cli.md": cli_page(),
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
+        replies: with_section(replies.read_text("utf-8"), "parse", parse_section()),
     }
 
 
 def _help(arguments: list[str]) -> str:
-    plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
-    said = CliRunner(env=plain).invoke(app, arguments, prog_name="agentgym", catch_exceptions=False).stdout
+    said = CliRunner(env=_PLAIN).invoke(app, arguments, prog_name="agentgym", catch_exceptions=False).stdout
     return "\n".join(line.rstrip() for line in said.strip().splitlines())
 
 

@@ -126,6 +126,17 @@ def test_the_page_on_testing_runs(tmp_path):
     assert table == [(kind, "yes" if kind in ARRIVES else "no", SEEN_AS[kind]) for kind in KINDS]
 
 
+def test_the_format_on_the_page_on_replies_runs(tmp_path):
+    page = (ROOT / "docs" / "replies.md").read_text("utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "exactly one action between `[[` and `]]`" in run.stdout
+    assert run.stdout.endswith("\n[[move right]]\nmove up\n")
+
+
 @pytest.mark.slow
 def test_the_commands_run(tmp_path):
     """All between the first, which installs, and the last, for contributors: pasted in order."""

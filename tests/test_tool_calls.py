@@ -16,7 +16,7 @@ from agentgym_gym import FORMATS, AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymE
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Get
-from agentgym_gym.formats import Format, Reading, get_format
+from agentgym_gym.formats import Format, ParseResult, get_format
 from agentgym_gym.servers.local import LocalServer
 
 ARGUMENTS = {"count": 2, "item": "oak logs"}
@@ -338,7 +338,7 @@ class Lines(Shouted):
 
     def read(self, reply, grammar):
         first, *others = reply.split("\n")
-        return Reading(self.parse(first, grammar), "lines", 0, len(first), tuple(others))
+        return ParseResult(self.parse(first, grammar), "lines", 0, len(first), tuple(others))
 
 
 def test_what_a_format_ignores_in_a_text_is_listed(textcraft_url):

@@ -16,7 +16,7 @@ COINED_NAMES = {
     "Place": "LazyEnvironment",
     "REST_SECONDS": "OPEN_SECONDS, QUARANTINE_SECONDS",
     "ROADS": "INTEGRATIONS",
-    "Reading": "ParsedReply",
+    "Reading": "ParseResult",
     "Seat": "BaseTextEnv",
     "Turn": "Waiter, StepResult",
     "Verdict": "Score",

@@ -15,6 +15,7 @@ from agentgym_gym.cli import (
     evaluate,
     export,
     leases,
+    parse,
     play,
     reformat,
     report,
@@ -40,6 +41,7 @@ app.command("doctor", cls=Command)(doctor.doctor)
 app.command("leases", cls=Command)(leases.leases)
 app.command("serve", cls=Command)(serve.serve)
 app.command("play", cls=Command)(play.play)
+app.command("parse", cls=Command)(parse.parse)
 app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("compare", cls=Command)(compare.compare)
 app.command("rescore", cls=Command)(rescore.rescore)

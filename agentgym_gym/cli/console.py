@@ -41,6 +41,7 @@ ERROR = 2
 # Whole sequences, or else the letters behind the escape would be left on the screen.
 _ESCAPES = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = re.compile(rf"{_CONTROLS.pattern}|[\ud800-\udfff]")  # and what UTF-8 cannot encode
 
 
 def clean(text: str) -> str:
@@ -55,8 +56,9 @@ def report(problem: object) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON value and nothing around it."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a JSON value, with escapes for characters that a terminal obeys."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def print_table(

@@ -30,7 +30,7 @@ __all__ = ["SQLGYM", "Query", "Sql", "SqlGymWire"]
 # A part that is not closed runs to the end, so no part is ever read twice. A byte order mark is white space.
 _TOKEN = re.compile(
     r"""
-    (?P<blank> [\s\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
+    (?: [\s\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
     | (?P<end> ; )
     | (?P<quoted> '[^']*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z) )
     | (?P<word> \w+ )
@@ -59,23 +59,24 @@ _UNFINISHED = frozenset(
     }
 )
 
-_END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z)")
+_END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z|```)")
 
 
 def _is_closed(tokens: Iterable[re.Match[str]]) -> bool:
     """Return whether no quote, bracket or comment of a text is open at its end."""
     depth = 0
     for token in tokens:
-        text = token[0]
-        if token.lastgroup == "quoted" and (len(text) < 2 or text[-1] not in "'\"`]"):  # noqa: PLR2004 - a pair
+        kind = token.lastgroup
+        if kind == "quoted" and (len(token[0]) < 2 or token[0][-1] not in "'\"`]"):  # noqa: PLR2004 - a pair
             return False
-        depth += (text == "(") - (text == ")")
+        if kind == "other":
+            depth += (token[0] == "(") - (token[0] == ")")
     return depth == 0
 
 
 def _tokens(sql: str) -> Iterator[re.Match[str]]:
     """Return the parts of a text that SQLite would see: no white space and no comments."""
-    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "blank")
+    return (token for token in _TOKEN.finditer(sql) if token.lastgroup)
 
 
 def _says_nothing(sql: str) -> bool:
@@ -120,14 +121,14 @@ class Sql(Text):
             BadArguments: It is anything else.
         """
         super().check(value)
-        mark = _MARKS.search(value)
-        if mark:
+        several = "\n" in value or "`" in value or "<" in value or value.lower().count("select") > 1
+        if several and (mark := _MARKS.search(value)):
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
         tokens = list(_tokens(value))
         if not _reads(iter(tokens)):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         end = next((number for number, token in enumerate(tokens) if token.lastgroup == "end"), len(tokens))
-        if any(token.lastgroup != "end" for token in tokens[end:]):
+        if end < len(tokens) and any(token.lastgroup != "end" for token in tokens[end:]):
             raise ManyActions("there is more than one SQL statement; only one can be executed")
         if tokens[end - 1][0].lower() in _UNFINISHED or not _is_closed(tokens):
             raise BadArguments(f"the SQL statement breaks off: {shown(value[-40:])}")
@@ -157,7 +158,7 @@ class Sql(Text):
 
 @dataclass(frozen=True)
 class _SqlStyle(Style):
-    """A statement in a fence; without one, it ends at an empty line, or at a semicolon that ends a line."""
+    """A statement in a fence; without one, it ends at an empty line, a fence, or a semicolon at the end of a line."""
 
     def end(self, text: str, start: int, limit: int) -> int:
         """Return where a statement without a fence ends."""

@@ -13,7 +13,7 @@ from agentgym_gym.errors import BadOption
 from agentgym_gym.formats.adapt import ADaPT
 from agentgym_gym.formats.agentgym import AgentGymFormat
 from agentgym_gym.formats.bare import Bare
-from agentgym_gym.formats.base import Format, ParsedReply, Reading
+from agentgym_gym.formats.base import Format, ParsedReply, ParseResult
 from agentgym_gym.formats.code_as_action import CodeAsAction
 from agentgym_gym.formats.function_calling import FunctionCalling
 from agentgym_gym.formats.react import ReAct
@@ -28,9 +28,9 @@ __all__ = [
     "CodeAsAction",
     "Format",
     "FunctionCalling",
+    "ParseResult",
     "ParsedReply",
     "ReAct",
-    "Reading",
     "Tags",
     "ToolCalls",
     "get_format",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from html import unescape
 from itertools import islice
@@ -54,7 +55,7 @@ _BRACKETS |= {"‘": "’"}
 _QUOTES = frozenset("\"'`*_~$")
 _ENDS = ".!。！…．"
 _LIST_SIGN = re.compile(
-    r"(?:[-*>+•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
+    r"(?:[-*+]+(?=\s)|[>•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
 )
 _LOOKS = re.compile(  # HTML tags that only set how a text looks, and comments
     r"</?(?:b|i|u|p|a|em|strong|mark|code|span|div|li|ul|ol|br|pre|tt|kbd|font|center|h[1-6])(?: [^<>]{0,80})?/?>"
@@ -101,22 +102,27 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
             return None
         end = text.find("\n", begin)
         end = len(text) if end < 0 else end
-        if _is_label(reply, begin) and not isinstance(_parsed(text[begin:end], reply.grammar), Action):
-            return None
+        below = True
     else:
-        begin = start
+        begin, below = start, False
     while text[begin] in " \t":
         begin += 1
     if text.startswith(("```", "~~~"), begin):
         return _fenced(reply, begin, len(text))
-    if reply.has_input and (found := _with_input(reply, begin, end)):
+    if reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
         return found
     style = reply.grammar.style
     if not style.lines:
         end = style.end(text, begin, next_label(reply.shape, begin, limit))
     elif end > limit:
         end = limit
-    return _of_text(reply, begin, end)
+    elif "&" not in text[begin:end]:  # as in nearly all replies, the line is the action
+        with contextlib.suppress(ActionError):
+            return Found(reply.grammar.parse(text[begin:end].strip()), begin, end)
+    found = _of_text(reply, begin, end)
+    if below and found is not None and not isinstance(found.read, Action) and _is_label(reply, begin):
+        return None  # the mark is empty
+    return found
 
 
 def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Found | None:
@@ -129,10 +135,9 @@ def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
         marked: Whether the text is marked as an action, and not just the whole reply.
     """
     text = reply.text
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
+    inside = text[start:end]
+    start += len(inside) - len(inside.lstrip())
+    end = start + len(inside.strip())
     if start >= end:
         return None
     if text.startswith(("```", "~~~"), start):
@@ -317,18 +322,22 @@ def _parsed(text: str, grammar: Grammar) -> Action | ActionError:
 
 def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
     """Return a text without its outermost layer of markup."""
+    if text[:2] == text[-2:] == "**" and len(text) > 4:  # noqa: PLR2004 - bold, whatever is inside
+        return text[2:-2].strip()
     if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
         return text[1:-1].strip()
     if text[0] == "\\" and (latex := _LATEX.match(text)):
         return latex[1].strip()
     if text[0] == "<" or text[-1] == ">":
         return _without_tag(text, tags=tags)
-    if text[-1] in _ENDS and sentence:
+    if text[-1] in _ENDS and (sentence or text[-2:-1] in _QUOTES):
         return text.rstrip(_ENDS).strip()
     if sign := _LIST_SIGN.match(text):
         return text[sign.end() :].strip()
     if text[-1] in "`\"'*”’_" and text[-1] not in (rest := text.rstrip(text[-1])):
         return rest.strip()  # its other half is before the label
+    if text[0] in "`*_" and text[0] not in (rest := text.lstrip(text[0])):
+        return rest.strip()
     if text[-1] > "\x7f" and not text[-1].isalnum() and text[-1] not in "”’」』】»》）":
         return text[:-1].strip()
     return text

@@ -168,10 +168,10 @@ def calls_in_code(
             _check_prose(text, grammar, prose=prose)
             continue
         for node in parsed:
-            found = _calls_of(node)
-            if not found:
+            called = _calls_of(node)
+            if not called:
                 _check_aside(node, text, grammar, values)
-            calls += [_read(call, text, values) for call in found]
+            calls += [_read(call, text, values) for call in called]
         if len(calls) > 1 and not several:
             raise ManyActions(f"the code has more than one call: {calls[0].name} and {calls[1].name}")
     return calls

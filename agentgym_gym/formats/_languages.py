@@ -27,10 +27,10 @@ class Labels(NamedTuple):
 
 LABELS = {
     "English": Labels(
-        "act(?:ion)?",
-        "thoughts?|thinking|reason(?:ing|s)?|rationale|explanations?|reflections?|plan|notes?|comments?"
+        "action|act",
+        "thoughts?|thinking|reasons?|reasoning|rationale|explanations?|reflections?|plan|notes?|comments?"
         "|analysis|justification|questions?|(?:final[ _])?answer|next steps?|why",
-        "observations?|obs|environment|env|user|human|system|tool(?:[ _](?:result|response|output))?"
+        "observations?|obs|environment|env|user|human|system|tool|tool[ _]response|tool[ _]result|tool[ _]output"
         "|feedback|game|server|results?|response|output|assistant|ai",
         "the|my|next|final|chosen|selected",
         "is|to take",
@@ -44,9 +44,7 @@ LABELS = {
     ),
     "Czech": Labels("akce", "myšlenka", "pozorování"),
     "Dutch": Labels("actie", "gedachte", "observatie|waarneming", "volgende|mijn|de"),
-    "French": Labels(
-        "act(?:ion)?", "pensées?|réflexion|raisonnement", "observations?", "la|mon|ma|prochaine"
-    ),
+    "French": Labels("action|act", "pensées?|réflexion|raisonnement", "observations?", "la|mon|ma|prochaine"),
     "German": Labels(
         "aktion|handlung", "gedanken?|überlegung|begründung", "beobachtung", "nächste|meine|die|finale"
     ),

@@ -43,6 +43,7 @@ _CHANNEL = re.compile(
 )
 _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>")
 _CALL_ENDS = re.compile(r"<\|(?:call|end|return|start)\|>")
+_CHANNELS = ("analysis", "commentary", "final")
 _RECIPIENT = 80  # characters after the name of a channel in which its recipient is found
 
 _WORDS = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
@@ -62,8 +63,8 @@ _LANGUAGE = re.compile(r"think(?:ing)?|thoughts?|reasoning|scratchpad", re.IGNOR
 _REASONING_FENCE = re.compile(rf"```[ \t]{{0,3}}(?:{_LANGUAGE.pattern})", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
 _QUOTES = "`'\"“”‘’「」"
-_SIGNS, _ALL_SIGNS = "<[]", "<[]◁"  # the first characters of all marks
-_BEGINNINGS = frozenset(f"aAmM \n\t{UNSEEN}")  # of a role header, or of a character without a glyph
+_SIGNS = "<[]◁"  # the first characters of all marks
+_BEGINNINGS = frozenset(f"aAmMcf \n\t{UNSEEN}")  # of a role, a channel, or a character without a glyph
 
 
 def answer_in(reply: str) -> tuple[str, str]:
@@ -78,17 +79,19 @@ def answer_in(reply: str) -> tuple[str, str]:
     """
     if "\r" in reply:
         reply = reply.replace("\r\n", " \n").replace("\r", "\n")
+    first = -1
+    if "<" in reply or "[" in reply or "]" in reply or not reply.isascii():
+        first = min([place for sign in _SIGNS if (place := reply.find(sign)) >= 0], default=-1)
+    if first < 0 and reply[:1] not in _BEGINNINGS and "assistant" not in reply:  # no other mark can begin
+        return _without_fences(reply) if "```" in reply and _REASONING_FENCE.search(reply) else (reply, "")
     unclosed = ""
-    first = _first_sign(reply)
-    if "assistant" in reply or "analysis" in reply or (first is not None and "<|channel|>" in reply):
+    if "assistant" in reply or "<|channel|>" in reply or reply[:_RECIPIENT].lstrip().startswith(_CHANNELS):
         reply, unclosed = _without_channels(reply)
-        first = _first_sign(reply)
     if "```" in reply and _REASONING_FENCE.search(reply):
         reply, unclosed = _without_fences(reply)
-    if (first is not None or reply[:1] in _BEGINNINGS) and (head := _HEAD.match(reply)):
+    if head := _HEAD.match(reply):
         reply = _masked(reply, [(0, head.end())])
-        first = _first_sign(reply)
-    if first is not None:
+    if first >= 0:
         end = _END_OF_TURN.search(reply, first)
         reply = _before_end_of_sequence(reply[: end.start()] if end else reply, first)
         if _MARK.search(reply, first):
@@ -105,12 +108,6 @@ def _masked(text: str, spans: list[tuple[int, int]]) -> str:
         kept += [text[position:start], "\n" * (end - start)]
         position = end
     return "".join([*kept, text[position:]])
-
-
-def _first_sign(reply: str) -> int | None:
-    """Return the first place where a mark can begin, or None: a search by pattern is slow."""
-    signs = _SIGNS if reply.isascii() else _ALL_SIGNS
-    return min((place for sign in signs if (place := reply.find(sign)) >= 0), default=None)
 
 
 def _before_end_of_sequence(reply: str, first: int) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import ActionError, ManyActions, NoAction
+from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._action_text import Found, read_all, read_from
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, single_call
 from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
-from agentgym_gym.formats._reading import Reading
 from agentgym_gym.formats._reasoning import answer_in
+from agentgym_gym.formats.base import ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
@@ -55,15 +55,13 @@ class Reply:
     Attributes:
         text: Its answer; places in it are places in the reply.
         shape: The same in lower case with plain characters in place of typographic ones, to find marks in.
-        has_input: Whether it may hold the label ``Action Input:``.
     """
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
         self.text, self._unclosed = answer_in(reply)
         self.shape = folded(self.text)
         self.grammar = grammar
-        self.has_input = "nput" in self.shape
-        self._windows = "\r\n" in reply
+        self._windows = "\r" in reply
 
     @property
     def unquoted(self) -> str:
@@ -87,7 +85,12 @@ class Reply:
         if self._unclosed:
             return NoAction(f"the reasoning that {shown(self._unclosed)} begins is never closed")
         text = self.text.strip()
-        return NoAction(f"the reply has no {looked_for}: {shown(text)}" if text else "the reply is empty")
+        if not text:
+            return NoAction("the reply is empty")
+        found = None if "\n" in text else read_all(self, 0, len(self.text))
+        if found is not None and isinstance(found.read, (BadArguments, ManyActions)):
+            return NoAction(f"the reply has no {looked_for}; {found.read}")  # it begins as an action does
+        return NoAction(f"the reply has no {looked_for}: {shown(text)}")
 
     def hide(self, start: int, end: int) -> None:
         """Put line ends in place of the text between two places, so that no mark is found there."""
@@ -95,27 +98,34 @@ class Reply:
         self.text = f"{self.text[:start]}{blank}{self.text[end:]}"
         self.shape = f"{self.shape[:start]}{blank}{self.shape[end:]}"
 
-    def labelled(self) -> Reading | None:
+    def labelled(self) -> ParseResult | None:
         """Return the action behind a label; None without one."""
         found = labels(self.shape) or inline_labels(self.shape)
         if not found:
             return None
+        if len(found) == 1:  # as in nearly all replies
+            marked = read_from(self, found[0].end, min(found[0].limit, len(self.text)))
+            return marked and _result(marked, "label")
         ends = [mark.start for mark in found[1:]]
         ends.append(len(self.text))
-        return self.one_of([Marked(*mark, end) for mark, end in zip(found, ends, strict=True)], "label")
+        marks = [
+            Marked(mark.start, mark.end, min(end, mark.limit)) for mark, end in zip(found, ends, strict=True)
+        ]
+        return self.one_of(marks, "label")
 
-    def tagged(self) -> Reading | None:
+    def tagged(self) -> ParseResult | None:
         """Return the action between tags; None without one. A label between them goes before it."""
         if "action" not in self.shape:
             return None
         return self.one_of(map(self._between, tags(self.shape)), "tags")
 
     def _between(self, tag: tuple[Mark, int]) -> Marked:
-        (mark, start), end = tag
-        inside = labels(self.shape[start:end])
-        return Marked(mark, start + inside[-1].end if inside else start, end, closed=True)
+        mark, end = tag
+        inside = labels(self.shape[mark.end : end])
+        start = mark.end + inside[-1].end if inside else mark.end
+        return Marked(mark.start, start, end, closed=True)
 
-    def of_environment(self) -> Reading | None:
+    def of_environment(self) -> ParseResult | None:
         """Return the action in a mark that the environment's actions carry themselves; None without one."""
         style = self.grammar.style
         if style.mark is None:
@@ -123,23 +133,23 @@ class Reply:
         spans = (found.span() for found in style.mark.finditer(self.text))
         return self.one_of((Marked(start, start, end, closed=True) for start, end in spans), "environment")
 
-    def whole(self) -> Reading | None:
+    def whole(self) -> ParseResult | None:
         """Return the action, or the call in Python, that is the whole reply; None where it is neither."""
         self.text = self.unquoted
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
         found = read_all(self, 0, end, marked=False)
         if found is not None and isinstance(found.read, Action):
-            return Reading(found.read, "whole reply", found.start, found.end)
-        called = single_call(text.strip("`*").strip(), self.grammar) if "(" in text or "（" in text else None
+            return ParseResult(found.read, "whole reply", found.start, found.end)
+        called = single_call(text.strip("`*. \n"), self.grammar) if "(" in text or "（" in text else None
         if called is None:
             return None
         if isinstance(called, ActionError):
             raise called
         start = len(self.text) - len(self.text.lstrip())
-        return Reading(called, "whole reply", start, start + len(text))
+        return ParseResult(called, "whole reply", start, start + len(text))
 
-    def called(self) -> Reading | None:
+    def called(self) -> ParseResult | None:
         """Return the action of a call in JSON or in a native notation; None without one."""
         found = calls_in(self.unquoted, self.grammar)
         if not found:
@@ -150,14 +160,16 @@ class Reply:
         if not read:
             raise found[0].read  # type: ignore[misc]  # all of them are errors
         first = read[0]
+        if self.grammar.exclusive and len(found) > 1:
+            raise ManyActions("the reply has more than one call")
         if any(call.native for call in found):
             ignored = tuple(str(call)[:_LONGEST_IGNORED] for call in found if call is not first)
         else:
             ignored = ()
             _check_one([call.read for call in read])
-        return Reading(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
+        return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
 
-    def coded(self) -> Reading | None:
+    def coded(self) -> ParseResult | None:
         """Return the action of the one call in fenced code; None without such a call."""
         if "```" not in self.text and "~~~" not in self.text:
             return None
@@ -173,9 +185,9 @@ class Reply:
                 found.append(Found(error, block.start, block.end))
             else:
                 found += [Found(action_of(call, self.grammar), block.start, block.end) for call in calls]
-        return _one(found, "code")
+        return _one(found, "code", exclusive=self.grammar.exclusive)
 
-    def one_of(self, marks: Iterable[Marked], kind: str) -> Reading | None:
+    def one_of(self, marks: Iterable[Marked], kind: str) -> ParseResult | None:
         """Return the one action of several marks; None where all of them are empty.
 
         Raises:
@@ -191,24 +203,37 @@ class Reply:
             inside = mark.found or (read_all if mark.closed else read_from)(self, mark.start, mark.end)
             if inside is not None:
                 found.setdefault(self.text[inside.start : inside.end], inside)
-        return _one([*found.values()], kind)
+        return _one([*found.values()], kind, exclusive=self.grammar.exclusive)
 
 
-def _one(found: list[Found], kind: str) -> Reading | None:
+def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | None:
     """Return the one action that several marks hold; None without a mark.
 
     Raises:
-        ActionError: The grammar reads none of them, or several different ones.
+        ActionError: The grammar reads none of them, or several different ones; where it is exclusive, not all.
     """
     if not found:
         return None
     read = [each for each in found if isinstance(each.read, Action)]
     if not read:
         raise found[0].read  # type: ignore[misc]  # all of them are errors
+    if exclusive and len(read) < len(found):
+        raise ManyActions("the reply has more than one mark")
     if len(read) > 1:
         _check_one([each.read for each in read])
-    action, start, end = read[0]
-    return Reading(action, kind, start, end)  # type: ignore[arg-type]  # it is no error
+    return _result(read[0], kind)
+
+
+def _result(found: Found, kind: str) -> ParseResult:
+    """Return the action of a mark.
+
+    Raises:
+        ActionError: The grammar does not read it.
+    """
+    action, start, end = found
+    if isinstance(action, ActionError):
+        raise action
+    return ParseResult(action, kind, start, end)
 
 
 def _check_one(actions: list[Action | ActionError]) -> None:
@@ -223,7 +248,7 @@ def _check_one(actions: list[Action | ActionError]) -> None:
             raise ManyActions(f"the reply marks more than one action: {first} and {other}")
 
 
-_KINDS: tuple[tuple[str, Callable[[Reply], Reading | None]], ...] = (
+_KINDS: tuple[tuple[str, Callable[[Reply], ParseResult | None]], ...] = (
     ("call", Reply.called),
     ("code", Reply.coded),
     ("tags", Reply.tagged),
@@ -232,7 +257,7 @@ _KINDS: tuple[tuple[str, Callable[[Reply], Reading | None]], ...] = (
 )
 
 
-def other_mark(reply: Reply, own: str) -> Reading | None:
+def other_mark(reply: Reply, own: str) -> ParseResult | None:
     """Return the action of the first kind of mark that is present, but for the format's own kind.
 
     Raises:
@@ -244,7 +269,7 @@ def other_mark(reply: Reply, own: str) -> Reading | None:
     return None
 
 
-def action_in(reply: Reply, own: str, looked_for: str) -> Reading:
+def action_in(reply: Reply, own: str, looked_for: str) -> ParseResult:
     """Return the action of a reply without a mark of its format.
 
     Args:

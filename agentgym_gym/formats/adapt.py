@@ -9,7 +9,7 @@ from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.formats._action_text import read_from
 from agentgym_gym.formats._labels import labels
 from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 __all__ = ["ADaPT"]
 
@@ -40,7 +40,7 @@ class ADaPT(Format):
         think = f"> think: {' '.join(thought.split())}\n" if thought else ""
         return f"{think}> {action.style.write(str(action))}"
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
         thoughts: list[tuple[int, int]] = []
         found = read.one_of(_commands(read, thoughts), "command")
@@ -48,7 +48,7 @@ class ADaPT(Format):
             thought = "\n".join(read.piece(*span) for span in thoughts)
             for span in thoughts:
                 read.hide(*span)
-            found = other_mark(read, "command") or Reading(Thought(thought), "command")
+            found = other_mark(read, "command") or ParseResult(Thought(thought), "command")
         return found or action_in(read, "command", "line that begins with `> `")
 
     def _thought_in(self, reply: str) -> str:
@@ -70,7 +70,11 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
         if not shape[start:end].strip():
             another = _LINE.search(shape, end)
             end = another.start() if another else len(text)
-        if not reply.has_input and reply.grammar.style.lines and shape[start : start + 1] not in _OPENINGS:
+        if (
+            shape.find("nput", end) < 0
+            and reply.grammar.style.lines
+            and shape[start : start + 1] not in _OPENINGS
+        ):
             yield Marked(line.start(), start, end, None)
             continue
         part = text[start : _end_of_paragraph(reply, start, end)]

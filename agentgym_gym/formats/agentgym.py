@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentgym_gym.actions import Action, Grammar, Verbatim
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 __all__ = ["AgentGymFormat"]
 
@@ -40,9 +40,9 @@ class AgentGymFormat(Format):
         """Return the reply by which a model would give an action."""
         return self.inner.render(action, thought)
 
-    def read(self, reply: str, grammar: Grammar) -> Reading:
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Return the text that AgentGym's client sends, known to the grammar or not, without its place."""
         return self._read(reply, grammar)  # with the client's own answer for an error
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
-        return Reading(Verbatim(self.reader(reply)))
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
+        return ParseResult(Verbatim(self.reader(reply)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._reply import Reply, action_in
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -22,6 +22,6 @@ class Bare(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return action.style.write(str(action))
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
         return read.whole() or action_in(read, "whole reply", "single action as the whole of it")

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from agentgym_gym._text import shown
-from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.actions import Action, Grammar, Thought, Verbatim
 from agentgym_gym.errors import ActionError, BadOption
-from agentgym_gym.formats._reading import ParsedReply, Reading
 
-__all__ = ["Format", "ParsedReply", "Reading"]
+__all__ = ["Format", "ParseResult", "ParsedReply"]
+
+ParsedReply: TypeAlias = Action | Verbatim | Thought
+"""An action, an action in the agent's own words, or a reply that only thinks."""
+
+
+class ParseResult(NamedTuple):
+    """An action and where a reply marks it.
+
+    Attributes:
+        action: The action.
+        mark: The kind of mark: ``"label"``, ``"tags"``, ``"call"``, ``"code"``, ``"command"``,
+            ``"environment"`` or ``"whole reply"``; empty for a format that does not report it.
+        start: Where the text of the action begins in the reply, in characters.
+        end: Where it ends.
+        ignored: Further native calls of the same reply, which are not played, as text.
+    """
+
+    action: ParsedReply
+    mark: str = ""
+    start: int = 0
+    end: int = 0
+    ignored: tuple[str, ...] = ()
+
 
 _EXAMPLE_THOUGHT = "I know what to do next."
 _STAND_IN = "the thought itself"
@@ -53,7 +75,7 @@ class Format(ABC):
             return _rendered[key]
         reply = self._wrap(action, thought.strip())
         try:
-            same = self.parse(reply, Grammar([action])) == action
+            same = self.parse(reply, Grammar([action], exclusive=True)) == action
         except ActionError:
             same = False
         if not same or "think>" in thought:
@@ -79,7 +101,7 @@ class Format(ABC):
         """
         return self.read(reply, grammar).action
 
-    def read(self, reply: str, grammar: Grammar) -> Reading:
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Return the action of a reply, its place, and the native calls that are ignored.
 
         Raises:
@@ -108,7 +130,7 @@ class Format(ABC):
         return self._thought_in(reply.replace("\r\n", "\n")).strip()
 
     @abstractmethod
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read a reply; see :meth:`read`."""
 
     def _thought_in(self, reply: str) -> str:

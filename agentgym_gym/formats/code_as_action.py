@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._labels import without_thought_label
 from agentgym_gym.formats._reply import Reply, action_in
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -37,7 +37,7 @@ class CodeAsAction(Format):
         comment = "".join(f"# {line}\n" for line in thought.splitlines())
         return f"```python\n{comment}{_call(action)}\n```"
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
         return read.coded() or action_in(read, "code", "code block with one call")
 

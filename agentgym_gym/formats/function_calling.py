@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym.formats._labels import without_thought_label
 from agentgym_gym.formats._reply import Reply, action_in
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -36,7 +36,7 @@ class FunctionCalling(Format):
         call = {"thought": thought, "function_name": action.name(), "arguments": action.to_json()}
         return json.dumps(call, ensure_ascii=False)
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
         return read.called() or action_in(read, "call", "JSON object with `function_name` and `arguments`")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._labels import folded, labels, without_thought_label
 from agentgym_gym.formats._reply import Reply, action_in
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -26,7 +26,7 @@ class ReAct(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
         return read.labelled() or action_in(read, "label", "line that begins with `Action:`")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._labels import without_thought_label
 from agentgym_gym.formats._reply import Reply, action_in
-from agentgym_gym.formats.base import Format, Reading
+from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -29,7 +29,7 @@ class Tags(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
-    def _read(self, reply: str, grammar: Grammar) -> Reading:
+    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         read = Reply(reply, grammar)
         return read.tagged() or action_in(read, "tags", "`<action>` and `</action>`")
 

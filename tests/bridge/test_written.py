@@ -13,7 +13,7 @@ import pytest
 
 from agentgym_gym import ToolCall
 from agentgym_gym.evaluate import EpisodeRecord
-from agentgym_gym.formats import Format, Reading
+from agentgym_gym.formats import Format, ParseResult
 from verl_bridge import written
 from verl_bridge.episodes import Episode
 from verl_bridge.horizon import Moment
@@ -81,7 +81,7 @@ class Calls(Format):
         first, *others = [json.loads(line) for line in reply.split("\n")]
         action = grammar.from_call(first["name"], first["arguments"])
         ignored = tuple(str(grammar.from_call(each["name"], each["arguments"])) for each in others)
-        return Reading(action, "call", ignored=ignored)
+        return ParseResult(action, "call", ignored=ignored)
 
 
 def test_calls_that_are_ignored_are_in_the_record(textcraft_url):

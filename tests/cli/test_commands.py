@@ -60,6 +60,7 @@ def agentgym(*arguments, **options):
         ["leases"],
         ["serve"],
         ["play"],
+        ["parse"],
         ["eval"],
         ["verl"],
         ["verl", "init"],
@@ -220,7 +221,7 @@ def test_play(run, textcraft_url, name):
     assert result.stdout.count("The actions:") == 1
     assert "Task 3:" in result.stdout
     assert "> Inventory: You are not carrying anything." in result.stdout
-    assert "A reply looks like this:" in result.stdout
+    assert "Write it like this:" in result.stdout
     assert result.stdout.endswith("Score 0 after 2 turns: not solved.\n")
 
 

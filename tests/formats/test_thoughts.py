@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from agentgym_gym.formats.thoughts import same_thought, thought_of
 
 from agentgym_gym import find
 from agentgym_gym.formats import get_format
-from agentgym_gym.formats.thoughts import same_thought, thought_of
 
 MAZE = find("Maze")
 CALL = '{"function_name": "move", "arguments": {"direction": "up"}}'

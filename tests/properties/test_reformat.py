@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import get_args
 
+from agentgym_gym.formats.thoughts import same_thought, thought_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from agentgym_gym import FORMATS
 from agentgym_gym.data import Message, SourceFormat, Trajectory, own_prompt, reformat
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.formats import get_format
-from agentgym_gym.formats.thoughts import same_thought, thought_of
 from agentgym_gym.testing.strategies import thoughts
 from every_format import each_environment, each_pair
 
