@@ -26,7 +26,7 @@ PROSE = (
     ("", "\n\nBut I may need more."),
     ("I must not send this yet:\n", "\n\nWait, no."),
     ("If the door is locked, I would write:\n\n", "\n\nShould I?"),
-    ("1. First I look around\n", "\n\n2. Then I go on"),
+    ("1. First I look around\n", "\n\n- Then I go on"),
     ("抱歉，格式错了：\n", "\n\n🙂"),
     ("## Plan\n\nplanks, plant, plane\n---\n", "\n\n---"),
 )
@@ -69,7 +69,7 @@ SEVERAL = (
         "<|im_end|>\n«same»",
     ),
     *("«same»<|im_end|>\n«other»", "<!--\n«same»\n-->", "~~Action: «line»~~", "~~old~~\n\n«same»"),
-    *('{"action": "«line»"}', '{"thought": "I know.", "action": "«line»"}', "<tool_call>«line»</tool_call>"),
+    *('{"action": "«line»"}', '{"thought": "I know.", "action": "«line»"}'),
     *('{"name": "«name»"', '{"name": "«name»", "arguments": {', "<tool_call>\n</tool_call>", "{}", "[]"),
     *(
         "Action:",
@@ -90,7 +90,8 @@ SEVERAL = (
     *("I go on. Action: «closed»", "I go on, action: «closed»", "I take the action: «closed»"),
     *("Action: («closed»)", "Action: [«closed»]", "Action: “«closed»”", "Action:\n\n\n«closed»\n\nDone."),
 )
-EMPTY = frozenset({"```python\n```", "<tool_call>«line»</tool_call>"})  # holds no call
+OPEN = frozenset({"Action:", "<action>", ">", "<think>\n«same»"})  # the lines behind it belong to it
+EMPTY = frozenset({"```python\n```"})  # holds no call
 UNMARKED = (
     *(
         "«line»",
@@ -119,10 +120,10 @@ def frames(action_format):
     """Return the frames, each with whether the format sees a mark in it."""
     found, name = {}, action_format.name
     for number, template in enumerate((*MARKED_FRAMES, *SEVERAL)):
-        labels = LABELS if FULL and "«label»" in template else LABELS[:1]
+        labels = LABELS[::5] if FULL and "«label»" in template else LABELS[:1]
         around = PROSE if FULL else (PROSE[number % len(PROSE)],)
         for label, (before, behind) in itertools.product(labels, around):
-            frame = f"{before}{template}{behind}".replace("«label»", label)
+            frame = f"{before}{template}{'' if template in OPEN else behind}".replace("«label»", label)
             found[frame] = _is_marked(template, name)
     found.update(dict.fromkeys(UNMARKED, False))
     return found
@@ -183,7 +184,7 @@ def _pairs(environment):
     examples = environment.grammar.examples
     others = [*examples[1:], environment.grammar.sample(np.random.default_rng(3))]
     pairs = list(zip(examples, others, strict=True))
-    return pairs if FULL else pairs[:1]
+    return pairs[:2] if FULL else pairs[:1]
 
 
 def _told(failures, of):
