@@ -42,6 +42,7 @@ class Template:
         self.stem = self.head.rstrip(" [(:").lower()
         self._literals = literals
         self.tail = pieces[-1][0] if pieces[-1][1] is None and literals else ""
+        self._head_size, self._tail_size = len(self.head), len(self.tail)
         self._folded_head, self._folded_tail = self.head.lower(), self.tail.lower()
         self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
 
@@ -53,7 +54,7 @@ class Template:
 
     def split(self, text: str) -> list[str] | None:
         """Return the text of each field in order, or None if the template does not match."""
-        head, tail = len(self.head), len(self.tail)
+        head, tail = self._head_size, self._tail_size
         if len(text) < head + tail or text[:head].lower() != self._folded_head:
             return None
         if tail and text[-tail:].lower() != self._folded_tail:
@@ -92,7 +93,7 @@ class Template:
             return None
         values, name = {}, ""
         try:
-            for name, written in zip(self.names, found, strict=True):
+            for name, written in zip(self.names, found, strict=False):
                 values[name] = self._arguments[name].read(written)
         except BadArguments as error:
             raise BadArguments(f"{name.removesuffix('_')}: {error}") from None

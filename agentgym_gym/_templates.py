@@ -41,6 +41,9 @@ class Field:
     required: bool
 
 
+_NOTHING: Mapping[str, Any] = {}
+
+
 class TemplateText:
     """A frozen dataclass with a template: the base of :class:`Action` and of the parts of one.
 
@@ -131,8 +134,7 @@ class TemplateText:
             try:
                 values = template.read(text)
                 if values is not None:
-                    values.update(cls.accepts.get(template.source, {}))
-                    return cls(**values)
+                    return cls(**values, **cls.accepts.get(template.source, _NOTHING))
             except BadArguments as error:
                 problem = problem or error
         because = f": {problem}" if problem else ""
@@ -272,8 +274,9 @@ def _register(cls: type[TemplateText]) -> None:
 
 
 def _templates(cls: type[TemplateText]) -> tuple[Template, ...]:
-    if cls in _templates_of:
-        return _templates_of[cls]
+    known = _templates_of.get(cls)
+    if known is not None:
+        return known
     arguments = {field.name: field.argument for field in fields_of(cls)}
     try:
         made = tuple(Template(template, arguments) for template in (cls.template, *cls.accepts))

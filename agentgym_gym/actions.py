@@ -223,8 +223,9 @@ class Grammar:
         text = text.strip() if self.style.verbatim else " ".join(text.split())
         problems: dict[type[Action], BadArguments] = {}
         possible = self._by_opening.get(self.style.first_word(text), self._of_any)
+        several = len(possible) > 1
         for action in possible:
-            if len(possible) > 1 and action.head() and not action.begins(text):
+            if several and action.head() and not action.begins(text):
                 continue  # sooner known than by an error
             try:
                 return action.parse(text)

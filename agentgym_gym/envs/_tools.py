@@ -38,9 +38,12 @@ __all__ = [
     "launch_of",
 ]
 
+_OPENING = r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
+_NAME = re.compile(_OPENING, re.IGNORECASE)
 _HEAD = re.compile(
-    r"[\s>*`\"'\[(-]*(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
-    r"(?:[\s*`]*(?:with\s+)?(?:(?:action|tool|function)[\s_]+)?(?:input|arguments|args|parameters)\b|[\s*`]+with\b)?"
+    _OPENING
+    + r"(?:[\s*`]*(?:with\s+)?(?:(?:action|tool|function)[\s_]+)?(?:input|arguments|args|parameters)\b"
+    r"|[\s*`]+with\b)?"
     r"(?:[\s*`:：]|(?<=```)(?:json|python|py)\b)*",
     re.IGNORECASE,
 )
@@ -77,7 +80,7 @@ class Tool(Action):
         function: The function's name; by default that of the class, with underscores.
     """
 
-    style: ClassVar[Style] = _ToolStyle(lines=False, verbatim=True, beside_label=True, opening=_HEAD)
+    style: ClassVar[Style] = _ToolStyle(lines=False, verbatim=True, beside_label=True, opening=_NAME)
     function: ClassVar[str]
 
     def __init_subclass__(cls) -> None:

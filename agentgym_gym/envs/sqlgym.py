@@ -9,9 +9,8 @@ has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym._text import shown
@@ -29,15 +28,12 @@ __all__ = ["SQLGYM", "Query", "Sql", "SqlGymWire"]
 
 # A part that is not closed runs to the end, so no part is ever read twice. A byte order mark is white space.
 _TOKEN = re.compile(
-    r"""
-    (?: [\s\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
-    | (?P<end> ; )
-    | (?P<quoted> '[^']*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z) )
-    | (?P<word> \w+ )
-    | (?P<other> . )
-    """,
-    re.VERBOSE | re.DOTALL,
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)"  # comments
+    r"|'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"  # in quotes
+    r"|\w+|[^\s\ufeff]",
+    re.DOTALL,
 )
+_QUOTES = {"'": "'", '"': '"', "`": "`", "[": "]"}
 _OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re.ASCII)
 
 # What ends a reply or an action in one format or another, wherever it stands.
@@ -62,35 +58,33 @@ _UNFINISHED = frozenset(
 _END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z|```)")
 
 
-def _is_closed(tokens: Iterable[re.Match[str]]) -> bool:
+def _is_closed(tokens: Sequence[str]) -> bool:
     """Return whether no quote, bracket or comment of a text is open at its end."""
-    depth = 0
-    for token in tokens:
-        kind = token.lastgroup
-        if kind == "quoted" and (len(token[0]) < 2 or token[0][-1] not in "'\"`]"):  # noqa: PLR2004 - a pair
-            return False
-        if kind == "other":
-            depth += (token[0] == "(") - (token[0] == ")")
-    return depth == 0
+    last = tokens[-1] if tokens else ""
+    if last[:1] in _QUOTES and (len(last) < 2 or last[-1] != _QUOTES[last[0]]):  # noqa: PLR2004 - a pair
+        return False
+    return tokens.count("(") == tokens.count(")")
 
 
-def _tokens(sql: str) -> Iterator[re.Match[str]]:
+def _tokens(sql: str) -> list[str]:
     """Return the parts of a text that SQLite would see: no white space and no comments."""
-    return (token for token in _TOKEN.finditer(sql) if token.lastgroup)
+    found = _TOKEN.findall(sql)
+    if "--" in sql or "/*" in sql:
+        found = [part for part in found if part[:2] not in {"--", "/*"}]
+    return found
 
 
 def _says_nothing(sql: str) -> bool:
     """Return whether SQLite would find nothing to execute, which it answers as it does a lack of rows."""
-    return all(token.lastgroup == "end" for token in _tokens(sql))
+    return all(part == ";" for part in _tokens(sql))
 
 
-def _reads(tokens: Iterator[re.Match[str]]) -> bool:
+def _reads(tokens: Sequence[str]) -> bool:
     """Return whether a text begins as a statement that reads does, and not as a sentence with "with"."""
-    words = (token[0].lower() for token in islice(tokens, 4))
-    first = next(words, None)
-    if first != "with":
-        return first in {"select", "values"}
-    table = list(words)
+    words = [token.lower() for token in tokens[:4]]
+    if words[:1] != ["with"]:
+        return words[:1] in (["select"], ["values"])
+    table = words[1:]
     if table[:1] == ["recursive"]:
         del table[0]
     return table[1:2] in (["as"], ["("])
@@ -124,13 +118,13 @@ class Sql(Text):
         several = "\n" in value or "`" in value or "<" in value or value.lower().count("select") > 1
         if several and (mark := _MARKS.search(value)):
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
-        tokens = list(_tokens(value))
-        if not _reads(iter(tokens)):
+        tokens = _tokens(value)
+        if not _reads(tokens):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        end = next((number for number, token in enumerate(tokens) if token.lastgroup == "end"), len(tokens))
-        if end < len(tokens) and any(token.lastgroup != "end" for token in tokens[end:]):
+        end = tokens.index(";") if ";" in tokens else len(tokens)
+        if any(part != ";" for part in tokens[end:]):
             raise ManyActions("there is more than one SQL statement; only one can be executed")
-        if tokens[end - 1][0].lower() in _UNFINISHED or not _is_closed(tokens):
+        if tokens[end - 1].lower() in _UNFINISHED or not _is_closed(tokens):
             raise BadArguments(f"the SQL statement breaks off: {shown(value[-40:])}")
 
     def _fits(self, value: str) -> bool:
@@ -158,7 +152,7 @@ class Sql(Text):
 
 @dataclass(frozen=True)
 class _SqlStyle(Style):
-    """A statement in a fence; without one, it ends at an empty line, a fence, or a semicolon at the end of a line."""
+    """A statement in a fence; without one, it ends at an empty line, a fence, or a semicolon before a line end."""
 
     def end(self, text: str, start: int, limit: int) -> int:
         """Return where a statement without a fence ends."""

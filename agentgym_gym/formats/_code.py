@@ -288,7 +288,7 @@ def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, 
 
 
 def _calls_of(node: ast.stmt) -> list[ast.Call]:
-    """Return the calls that are all of a statement; their result may be kept, awaited, printed or returned."""
+    """Return the calls that are all of a statement; the result may be kept, awaited, printed or returned."""
     if not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return)):
         return []
     if isinstance(node, (ast.Assign, ast.AnnAssign)):

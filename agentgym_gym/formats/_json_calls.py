@@ -96,7 +96,7 @@ class WrittenCall(NamedTuple):
 
 
 def json_calls(text: str, grammar: Grammar, start: int = 0) -> Iterator[WrittenCall]:
-    """Yield the calls of a reply from a place on, in order; the last is an error where JSON is never closed."""
+    """Yield the calls of a reply from a place on, in order; JSON that is never closed is the last."""
     looked_at = 0
     at = start
     native = False

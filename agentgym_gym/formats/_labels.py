@@ -73,15 +73,17 @@ def _alternatives(column: str) -> str:
 
 
 _ACTION, _OTHER = _alternatives("action"), f"{_alternatives('thought')}|{_alternatives('observation')}"
-# Markup before a label in its line: signs, list marks, tags. Bounded and of few kinds, so that it is passed in
-# linear time.
+# Markup before a label in its line: signs, list marks, tags. It is bounded, so that the time is linear.
 _MARKUP = (
     r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}"
     r"(?:<[a-z][a-z0-9]{0,9}>[*_]{0,3})?(?=[^\W_])"
 )
 
 
-_BEFORE = rf"[^\w\n]{{0,24}}(?:(?:</?[a-z]{{1,10}}>|\d{{1,3}}[.)]|_)[^\w\n]{{0,12}}){{0,3}}(?:(?:{_alternatives('before')})[ _]*){{0,3}}"
+_BEFORE = (
+    r"[^\w\n]{0,24}(?:(?:</?[a-z]{1,10}>|\d{1,3}[.)]|_)[^\w\n]{0,12}){0,3}"
+    rf"(?:(?:{_alternatives('before')})[ _]*){{0,3}}"
+)
 _IN_ENGLISH = re.compile(r"act(?:ion)?(?![a-z])")
 _PREFIX = re.compile(_BEFORE)
 _FIRST_LINE = re.compile(rf"{_BEFORE}(?P<label>{_ACTION})")
@@ -91,7 +93,8 @@ _BEHIND = re.compile(
     rf"(?: (?:{_alternatives('after')}))?"
     r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
     r"(?:[:=]+>?|-{1,2}>|→|⇒|➡|[-–—](?=[ \t]))(?:[ \t]*</[a-z]{1,10}>)?"
-    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",  # a heading
+    # a heading
+    r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",
 )
 _IN_BRACKETS = re.compile(r"s?\][ \t]*(?=\S)")  # "[Action] move up"
 _INLINE = re.compile(r"(?:(?<=[.!?)])|(?<=[.!?)][ \t])|(?<=[.!?)][ \t]{2}))[*_]*action[*_]*[ \t]?:[*_]*")
@@ -130,15 +133,16 @@ def _english_labels(shape: str) -> list[Mark]:
     line = -1  # where the line of the word before begins: only the first word of a line can be its label
     for word in _IN_ENGLISH.finditer(shape):
         start, end = word.span()
-        if not start or shape[start - 1] == "\n":
-            first = start
-        else:
+        first = start
+        if start and shape[start - 1] != "\n":
             first = shape.rfind("\n", max(0, start - _LONGEST_PREFIX), start) + 1
-            if first == line or (not first and start > _LONGEST_PREFIX):
+            if (
+                first == line
+                or (not first and start > _LONGEST_PREFIX)
+                or not _PREFIX.fullmatch(shape, first, start)
+            ):
                 continue
             line = first
-            if not _PREFIX.fullmatch(shape, first, start):
-                continue
         if mark := _mark(shape, first, start, end):
             found.append(mark)
             if len(found) >= _MOST_MARKS:
@@ -155,8 +159,8 @@ def _mark(shape: str, line: int, start: int, end: int) -> Mark | None:
         start: Where the word begins.
         end: Where it ends.
     """
-    if line == start and shape[end : end + 1] == ":" != shape[end + 1 : end + 2]:
-        return Mark(start, end + 1)  # as nearly all are
+    if line == start and shape.startswith(":\n", end):
+        return Mark(start, end + 1)  # as prompts teach it
     behind = _BEHIND.match(shape, end)
     if behind is None and shape[start - 1 : start] == "[":
         behind = _IN_BRACKETS.match(shape, end)
@@ -169,7 +173,7 @@ _EMPHASIS = re.compile(r"[*_`~\"']+")
 
 
 def _within_emphasis(shape: str, line: int, start: int, end: int) -> Mark:
-    """Return a label without the signs that close those before it, behind its colon or at the end of its line.
+    """Return a label without the signs that close those before it, behind the colon or at the line end.
 
     Args:
         shape: The reply.

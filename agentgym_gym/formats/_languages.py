@@ -30,7 +30,8 @@ LABELS = {
         "action|act",
         "thoughts?|thinking|reasons?|reasoning|rationale|explanations?|reflections?|plan|notes?|comments?"
         "|analysis|justification|questions?|(?:final[ _])?answer|next steps?|why",
-        "observations?|obs|environment|env|user|human|system|tool|tool[ _]response|tool[ _]result|tool[ _]output"
+        "observations?|obs|environment|env|user|human|system"
+        "|tool|tool[ _]response|tool[ _]result|tool[ _]output"
         "|feedback|game|server|results?|response|output|assistant|ai",
         "the|my|next|final|chosen|selected",
         "is|to take",

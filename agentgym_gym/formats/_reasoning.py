@@ -73,9 +73,9 @@ def answer_in(reply: str) -> tuple[str, str]:
     The answer is the reply up to the end of its turn, with a line end for each character that is reasoning or
     header, so that every place in it is the same place in the reply.
 
-    The reply ends at the first token that ends its turn or begins another. Reasoning lasts from an opening mark
-    to its closing mark or the end, or from the beginning of the reply to a closing mark that nothing opened,
-    since chat templates often write the opening one. A mark between quotes is text.
+    The reply ends at the first token that ends its turn or begins another. Reasoning lasts from an opening
+    mark to its closing mark or the end, or from the beginning of the reply to a closing mark that nothing
+    opened, since chat templates often write the opening one. A mark between quotes is text.
     """
     if "\r" in reply:
         reply = reply.replace("\r\n", " \n").replace("\r", "\n")
@@ -83,7 +83,7 @@ def answer_in(reply: str) -> tuple[str, str]:
     if "<" in reply or "[" in reply or "]" in reply or not reply.isascii():
         first = min([place for sign in _SIGNS if (place := reply.find(sign)) >= 0], default=-1)
     if first < 0 and reply[:1] not in _BEGINNINGS and "assistant" not in reply:  # no other mark can begin
-        return _without_fences(reply) if "```" in reply and _REASONING_FENCE.search(reply) else (reply, "")
+        return _without_fences(reply) if "`" in reply and _REASONING_FENCE.search(reply) else (reply, "")
     unclosed = ""
     if "assistant" in reply or "<|channel|>" in reply or reply[:_RECIPIENT].lstrip().startswith(_CHANNELS):
         reply, unclosed = _without_channels(reply)

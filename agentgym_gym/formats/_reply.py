@@ -61,6 +61,7 @@ class Reply:
         self.text, self._unclosed = answer_in(reply)
         self.shape = folded(self.text)
         self.grammar = grammar
+        self.style = grammar.style
         self._windows = "\r" in reply
 
     @property
@@ -104,7 +105,8 @@ class Reply:
         if not found:
             return None
         if len(found) == 1:  # as in nearly all replies
-            marked = read_from(self, found[0].end, min(found[0].limit, len(self.text)))
+            _, start, limit = found[0]
+            marked = read_from(self, start, min(len(self.text), limit))
             return marked and _result(marked, "label")
         ends = [mark.start for mark in found[1:]]
         ends.append(len(self.text))
@@ -127,10 +129,9 @@ class Reply:
 
     def of_environment(self) -> ParseResult | None:
         """Return the action in a mark that the environment's actions carry themselves; None without one."""
-        style = self.grammar.style
-        if style.mark is None:
+        if self.style.mark is None:
             return None
-        spans = (found.span() for found in style.mark.finditer(self.text))
+        spans = (found.span() for found in self.style.mark.finditer(self.text))
         return self.one_of((Marked(start, start, end, closed=True) for start, end in spans), "environment")
 
     def whole(self) -> ParseResult | None:
@@ -209,8 +210,13 @@ class Reply:
 def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | None:
     """Return the one action that several marks hold; None without a mark.
 
+    Args:
+        found: The text of the marks, in order.
+        kind: The kind of the marks.
+        exclusive: Whether a mark that the grammar does not read is an error beside one that it reads.
+
     Raises:
-        ActionError: The grammar reads none of them, or several different ones; where it is exclusive, not all.
+        ActionError: The grammar reads none of them, or several different ones.
     """
     if not found:
         return None

@@ -37,7 +37,7 @@ class ParseResult(NamedTuple):
 _EXAMPLE_THOUGHT = "I know what to do next."
 _STAND_IN = "the thought itself"
 
-# To check that a reply is read as its action takes longer than to play it, and agents repeat the same actions.
+# The check that a reply is read as its action takes longer than its step, and agents repeat their actions.
 _rendered: dict[tuple[Format, type[Action], str], str] = {}
 _MOST_RENDERED = 1024
 

@@ -36,7 +36,7 @@ class ReAct(Format):
 
 
 class ReActOnOneLine(ReAct):
-    """The same with the action on the line of its label, the only place where AgentGym's tool servers look."""
+    """The same with the action on the line of its label, where AgentGym's tool servers look for it."""
 
     _rule = (
         "First write what you think below the word `Thought:`, then the word `Action:` and exactly one "

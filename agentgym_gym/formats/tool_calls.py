@@ -11,7 +11,7 @@ __all__ = ["ToolCalls"]
 class ToolCalls(FunctionCalling):
     """The native notation of the model: no prompt teaches it.
 
-    ``step`` is given the call as an object. A reply of text is read as `FunctionCalling` reads it, for engines
+    ``step`` takes the call as an object. A reply of text is read as `FunctionCalling` reads it, for engines
     that leave calls in the text.
     """
 

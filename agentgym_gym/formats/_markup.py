@@ -1,0 +1,134 @@
+"""The layers of markup around an action: fences apart, whatever models write around it."""
+
+# ruff: noqa: RUF001 - models write these characters, too
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.errors import ActionError
+from agentgym_gym.formats._reasoning import UNSEEN
+
+__all__ = ["is_empty", "read_peeled"]
+
+_LAYERS = 8  # '- **`"get 1 stick"`**.' has five
+
+_BRACKETS = dict(zip("[(<{「『【«《“‘", "])>}」』】»》”’", strict=True))
+_QUOTES = frozenset("\"'`*_~$")
+_ENDS = ".!。！…．"
+_LIST_SIGN = re.compile(
+    r"(?:[-*+]+(?=\s)|[>•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
+)
+_LOOKS = re.compile(  # HTML tags that only set how a text looks, and comments
+    r"</?(?:b|i|u|p|a|em|strong|mark|code|span|div|li|ul|ol|br|pre|tt|kbd|font|center|h[1-6])"
+    r"(?: [^<>]{0,80})?/?>|<!--[^<>]{0,300}-->",
+    re.IGNORECASE,
+)
+_TAGS = re.compile(r"<([a-z][\w:]{0,19})(?: [^<>]{0,80})?>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_CLOSING_TAG = re.compile(r"</[a-z][\w:]{0,19}>\Z", re.IGNORECASE)
+_WORD = re.compile(r"\w")
+_LATEX = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
+_BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_INVISIBLE = re.compile(f"[{UNSEEN}]")
+_LONE_SIGNS = "`\"'*”’_"  # that may close what was opened before the label
+_PAIR = 2
+
+
+def is_empty(text: str) -> bool:
+    """Return whether a text has neither a letter nor a digit."""
+    return _WORD.search(text) is None
+
+
+def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Action | ActionError, str]:
+    """Return what the grammar reads when one layer of markup after the other is taken off, and what is left.
+
+    Args:
+        piece: The text.
+        grammar: The actions.
+        tags: Whether a pair of tags of any name is markup, and not just those of HTML.
+    """
+    style = grammar.style
+    escaped = style.lines and "&" in piece and _ENTITY.search(piece) is not None
+    read = _parsed(piece, grammar)
+    if isinstance(read, Action) and not escaped:
+        return read, piece
+    plain = piece if piece.isascii() else _BLANKS.sub(" ", _INVISIBLE.sub("", piece)).strip()
+    plain = unescape(plain) if escaped else plain
+    for _ in range(_LAYERS):
+        if plain is not piece and plain:
+            read = _parsed(plain, grammar)
+            if isinstance(read, Action):
+                break
+        inner = _without_layer(plain, tags=tags, sentence=style.lines) if plain else plain
+        if inner == plain or not inner:
+            break
+        plain = inner
+    return read, plain
+
+
+def _parsed(text: str, grammar: Grammar) -> Action | ActionError:
+    try:
+        return grammar.parse(text)
+    except ActionError as error:
+        return error
+
+
+def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
+    """Return a text without its outermost layer of markup."""
+    if text[:2] == text[-2:] == "**" and len(text) > 2 * _PAIR:  # bold, whatever is inside
+        return text[2:-2].strip()
+    if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
+        return text[1:-1].strip()
+    if text[0] == "\\" and (latex := _LATEX.match(text)):
+        return latex[1].strip()
+    if text[0] == "<" or text[-1] == ">":
+        return _without_tag(text, tags=tags)
+    if text[-1] in _ENDS and (sentence or text[-2:-1] in _QUOTES):
+        return text.rstrip(_ENDS).strip()
+    return _without_sign(text)
+
+
+def _without_sign(text: str) -> str:
+    """Return a text without a sign that is at one of its ends alone."""
+    if sign := _LIST_SIGN.match(text):
+        return text[sign.end() :].strip()
+    if text[-1] in _LONE_SIGNS and text[-1] not in (rest := text.rstrip(text[-1])):
+        return rest.strip()
+    if text[0] in "`*_" and text[0] not in (rest := text.lstrip(text[0])):
+        return rest.strip()
+    if text[-1] > "\x7f" and not text[-1].isalnum() and text[-1] not in _BRACKETS.values():
+        return text[:-1].strip()
+    return text
+
+
+def _without_tag(text: str, *, tags: bool) -> str:
+    """Return a text without the HTML tag, or the pair of tags, at its ends."""
+    if text[0] == "<" and (tag := _LOOKS.match(text)):
+        return text[tag.end() :].strip()
+    if text[-1] == ">" and (tag := _LOOKS.match(text, text.rfind("<"))) and tag.end() == len(text):
+        return text[: tag.start()].strip()
+    if tags and text[0] == "<" and (pair := _TAGS.fullmatch(text)):
+        return pair[2].strip()
+    if tags and text[-1] == ">" and (tag := _CLOSING_TAG.search(text, text.rfind("<"))):
+        return text[: tag.start()].strip()
+    return text
+
+
+def _is_pair(text: str) -> bool:
+    """Return whether the first and the last character of a text are a pair of quotes or brackets."""
+    first, last = text[0], text[-1]
+    if len(text) < _PAIR:
+        return False
+    if first in _QUOTES:
+        return first == last and first not in text.strip(first)
+    if _BRACKETS.get(first) != last:
+        return False
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter == first) - (letter == last)
+        if not depth:
+            return place == len(text) - 1
+    return False
