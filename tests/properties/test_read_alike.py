@@ -121,7 +121,7 @@ def frames(action_format):
     found, name = {}, action_format.name
     for number, template in enumerate((*MARKED_FRAMES, *SEVERAL)):
         labels = LABELS[::5] if FULL and "«label»" in template else LABELS[:1]
-        around = PROSE if FULL else (PROSE[number % len(PROSE)],)
+        around = PROSE[number % 2 :: 2] if FULL else (PROSE[number % len(PROSE)],)
         for label, (before, behind) in itertools.product(labels, around):
             frame = f"{before}{template}{'' if template in OPEN else behind}".replace("«label»", label)
             found[frame] = _is_marked(template, name)
