@@ -168,19 +168,25 @@ class ActionError(AgentGymError, ValueError):
         answer: What AgentGym returns for the reply; with ``parser="agentgym"``, None for an error that only
             this library raises.
         example: A reply of the format that can be read, at the end of the message; empty for none.
+        mark: The kind of the mark whose text cannot be read, as in `ParseResult`; empty for none.
+        span: Where that text begins and ends in the reply.
     """
 
     answer: ClientAnswer | None = None
     example: str = ""
+    mark: str = ""
+    span: tuple[int, int] = (0, 0)
 
     def with_form(self, example: str) -> Self:
         """Return the error with an example of the form to use at the end of its message.
 
         Args:
-            example: A reply that can be read. An error that has one keeps it.
+            example: A reply that can be read. An error that has one, or AgentGym's answer, stays as it is.
         """
+        if self.example or self.answer is not None:
+            return self
         error = copy.copy(self)
-        error.example = self.example or example
+        error.example = example
         return error
 
     def __str__(self) -> str:

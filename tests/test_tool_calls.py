@@ -329,8 +329,8 @@ class Shouted(Format):
     def _wrap(self, action, thought):
         return str(action).upper()
 
-    def parse(self, reply, grammar):
-        return grammar.parse(reply.lower())
+    def read(self, reply, grammar):
+        return ParseResult(grammar.parse(reply.lower()))
 
 
 class Lines(Shouted):
@@ -338,7 +338,7 @@ class Lines(Shouted):
 
     def read(self, reply, grammar):
         first, *others = reply.split("\n")
-        return ParseResult(self.parse(first, grammar), "lines", 0, len(first), tuple(others))
+        return ParseResult(grammar.parse(first.lower()), "lines", 0, len(first), tuple(others))
 
 
 def test_what_a_format_ignores_in_a_text_is_listed(textcraft_url):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -98,29 +96,14 @@ def _read(env: BaseTextEnv, reply: str) -> ParseResult:
     Raises:
         ActionError: As ``step`` reports it.
     """
-    env.read(reply)
+    try:
+        env.read(reply)
+    except ActionError as error:
+        raise error.with_form(env.action_format.example(env.grammar)) from None
     try:
         return env.action_format.read(reply, env.grammar)
-    except UnknownAction as error:
-        return _forwarded(env, reply, error.text or "")
-
-
-def _forwarded(env: BaseTextEnv, reply: str, text: str) -> ParseResult:
-    """Return the reading of a reply whose action the grammar does not know.
-
-    The error has the text and not its place: the text is where an action of the grammar, put in its place, is
-    read.
-    """
-    pattern = r"\s+".join(map(re.escape, text.split()))
-    example = str(env.grammar.examples[0])
-    for match in islice(re.finditer(pattern, reply), _MOST_PLACES):
-        start, end = match.span()
-        with contextlib.suppress(ActionError):
-            reading = env.action_format.read(reply[:start] + example + reply[end:], env.grammar)
-            longer = len(example) - (end - start)
-            if reading.start <= start and end + longer <= reading.end:
-                return reading._replace(action=Verbatim(text), end=reading.end - longer)
-    return ParseResult(Verbatim(text))
+    except UnknownAction as error:  # the text goes to the server as it is
+        return ParseResult(Verbatim(error.text or ""), error.mark, *error.span)
 
 
 def _facts(reply: str, reading: ParseResult | None, note: str) -> dict[str, Any]:

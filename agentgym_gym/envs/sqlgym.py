@@ -152,7 +152,7 @@ class Sql(Text):
 
 @dataclass(frozen=True)
 class _SqlStyle(Style):
-    """A statement in a fence; without one, it ends at an empty line, a fence, or a semicolon before a line end."""
+    """A statement in a fence; without one, it ends at an empty line, a fence or a final semicolon."""
 
     def end(self, text: str, start: int, limit: int) -> int:
         """Return where a statement without a fence ends."""

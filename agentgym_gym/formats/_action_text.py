@@ -34,7 +34,7 @@ _LANGUAGE_WORD = re.compile(
     r"(?:python3?|py|json|text|plaintext|bash|sh|tool_code|sql(?:ite3?)?)[ \t]+", re.IGNORECASE
 )
 _EMPHASIS = " \t*_"
-_CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|[ \t]*[–—]")
+_CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|(?<![ \t])[ \t]*[–—]")
 _INPUT_OPENING = re.compile(r"[\s`]*(?:json\b)?\s*")
 _NO_INPUT = ("", "none", "None", "null", None)
 _PYTHON_CALL = re.compile(r"[A-Za-z_][\w.]{0,80}[ \t]?\(.*\)", re.DOTALL)
@@ -65,16 +65,16 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
         start: Where the mark ends.
         limit: Where the next mark begins, or the end.
     """
-    text = reply.text
+    text, begin = reply.text, start
     end = _line_end(text, start)
-    begin = start
-    if not text[start:end].strip(_EMPHASIS):
+    if end == start or not text[start:end].strip(_EMPHASIS):
         begin = _next_text(text, end, limit)
         if begin >= limit:
             return None
         end = _line_end(text, begin)
-    begin = _next_text(text, begin, end)
-    if text.startswith(_FENCES, begin):
+    elif text[begin] in " \t":
+        begin = _next_text(text, begin, end)
+    if text[begin] in "`~" and text.startswith(_FENCES, begin):
         return _fenced(reply, begin, len(text))
     last = end >= len(text) or text[end:].isspace()
     if not last and reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
@@ -181,7 +181,8 @@ def _of_text(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
         end: Where it ends.
         marked: Whether the text is marked as an action, and not just the whole reply.
     """
-    read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=marked)
+    own = reply.style.mark is not None and reply.style.mark.fullmatch(reply.text, start, end)
+    read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=marked and not own)
     if isinstance(read, Action) or not marked:
         return Found(read, start, end)
     if is_empty(plain):

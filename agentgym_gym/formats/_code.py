@@ -14,7 +14,7 @@ from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._dialects import MODULES
 
-__all__ = ["Block", "action_of", "blocks", "calls_in_code", "single_call"]
+__all__ = ["Block", "action_of", "blocks", "calls_in_code", "calls_known", "single_call"]
 
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
@@ -177,14 +177,20 @@ def calls_in_code(
     return calls
 
 
+def calls_known(code: str, grammar: Grammar) -> bool:
+    """Return whether a text names a function of the grammar before a bracket."""
+    return any(grammar.has_function(called[1]) for called in _CALLED.finditer(code))
+
+
 def single_call(code: str, grammar: Grammar) -> Action | ActionError | None:
     """Return the action of text that is one call and nothing else; None for other text."""
     try:
         calls = calls_in_code(code, grammar, prose=False)
-    except BadArguments as error:
-        return error
-    except ActionError:
-        return None
+    except ActionError as error:
+        called = _CALLED.match(code.strip())
+        return (
+            error if called and grammar.has_function(called[1]) and not isinstance(error, NoAction) else None
+        )
     return action_of(calls[0], grammar) if calls else None
 
 
@@ -266,7 +272,7 @@ def _check_prose(text: str, grammar: Grammar, *, prose: bool) -> None:
         raise NoAction(f"a line is not Python: {shown(text)}")
     if '"""' in text or "'''" in text:
         raise BadArguments("a string in the code has no end")
-    if any(grammar.has_function(found[1]) for found in _CALLED.finditer(text)):
+    if calls_known(text, grammar):
         raise BadArguments(f"a line of the code is not Python: {shown(text)}")
 
 

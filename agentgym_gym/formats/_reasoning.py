@@ -63,6 +63,7 @@ _LANGUAGE = re.compile(r"think(?:ing)?|thoughts?|reasoning|scratchpad", re.IGNOR
 _REASONING_FENCE = re.compile(rf"```[ \t]{{0,3}}(?:{_LANGUAGE.pattern})", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
 _QUOTES = "`'\"“”‘’「」"
+_SQUARE_MARK = re.compile(r"\[[ \t]?/?[ \t]?(?:INST|e~\[|[Tt][Hh][Ii]|[Tt][Hh][Oo]|[Rr][Ee])")
 _SIGNS = "<[]◁"  # the first characters of all marks
 _BEGINNINGS = frozenset(f"aAmMcf \n\t{UNSEEN}")  # of a role, a channel, or a character without a glyph
 
@@ -80,7 +81,9 @@ def answer_in(reply: str) -> tuple[str, str]:
     if "\r" in reply:
         reply = reply.replace("\r\n", " \n").replace("\r", "\n")
     first = -1
-    if "<" in reply or "[" in reply or "]" in reply or not reply.isascii():
+    square = reply.find("[")
+    squares = square >= 0 and (_SQUARE_MARK.search(reply, square) is not None or "]~b]" in reply)
+    if squares or "<" in reply or not reply.isascii():
         first = min([place for sign in _SIGNS if (place := reply.find(sign)) >= 0], default=-1)
     if first < 0 and reply[:1] not in _BEGINNINGS and "assistant" not in reply:  # no other mark can begin
         return _without_fences(reply) if "`" in reply and _REASONING_FENCE.search(reply) else (reply, "")

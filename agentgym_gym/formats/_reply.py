@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
+from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.formats._action_text import Found, read_all, read_from
-from agentgym_gym.formats._code import action_of, blocks, calls_in_code, single_call
+from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
 from agentgym_gym.formats._reasoning import answer_in
@@ -24,6 +24,7 @@ __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 _MOST_MARKS = 64  # of one kind, with different text, that are read
 _QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
 _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
+_CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
 _LONGEST_IGNORED = 200  # characters of a call that is not played
 
 
@@ -86,12 +87,12 @@ class Reply:
         if self._unclosed:
             return NoAction(f"the reasoning that {shown(self._unclosed)} begins is never closed")
         text = self.text.strip()
-        if not text:
-            return NoAction("the reply is empty")
-        found = None if "\n" in text else read_all(self, 0, len(self.text))
-        if found is not None and isinstance(found.read, (BadArguments, ManyActions)):
-            return NoAction(f"the reply has no {looked_for}; {found.read}")  # it begins as an action does
-        return NoAction(f"the reply has no {looked_for}: {shown(text)}")
+        return NoAction(f"the reply has no {looked_for}: {shown(text)}" if text else "the reply is empty")
+
+    def line_error(self) -> ActionError | None:
+        """Return why the grammar does not read a reply of one line; None for any other reply."""
+        found = None if "\n" in self.text.strip() else read_all(self, 0, len(self.text))
+        return found.read if found and isinstance(found.read, ActionError) else None
 
     def hide(self, start: int, end: int) -> None:
         """Put line ends in place of the text between two places, so that no mark is found there."""
@@ -140,7 +141,7 @@ class Reply:
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
         found = read_all(self, 0, end, marked=False)
-        if found is not None and isinstance(found.read, Action):
+        if found is not None and isinstance(found.read, Action) and self._is_all(found, end):
             return ParseResult(found.read, "whole reply", found.start, found.end)
         called = single_call(text.strip("`*. \n"), self.grammar) if "(" in text or "（" in text else None
         if called is None:
@@ -149,6 +150,12 @@ class Reply:
             raise called
         start = len(self.text) - len(self.text.lstrip())
         return ParseResult(called, "whole reply", start, start + len(text))
+
+    def _is_all(self, found: Found, end: int) -> bool:
+        """Return whether an action of several lines has no text behind it."""
+        if self.style.lines or self.text.lstrip().startswith(("```", "~~~")):
+            return True
+        return not self.text[self.style.end(self.text, found.start, end) : end].strip(_CLOSING)
 
     def called(self) -> ParseResult | None:
         """Return the action of a call in JSON or in a native notation; None without one."""
@@ -159,7 +166,7 @@ class Reply:
         found = [call for call in found if call.start < limit]
         read = [call for call in found if isinstance(call.read, Action)]
         if not read:
-            raise found[0].read  # type: ignore[misc]  # all of them are errors
+            return _result(Found(found[0].read, found[0].start, found[0].end), "call")
         first = read[0]
         if self.grammar.exclusive and len(found) > 1:
             raise ManyActions("the reply has more than one call")
@@ -170,13 +177,21 @@ class Reply:
             _check_one([call.read for call in read])
         return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
 
-    def coded(self) -> ParseResult | None:
-        """Return the action of the one call in fenced code; None without such a call."""
+    def coded(self, *, own: bool = False) -> ParseResult | None:
+        """Return the action of the one call in fenced code; None without such a call.
+
+        Args:
+            own: Whether it is the format's own kind of mark: then a call of an unknown function is an error.
+        """
         if "```" not in self.text and "~~~" not in self.text:
             return None
         found: list[Found] = []
         for block in blocks(self.unquoted)[: 2 * _MOST_MARKS]:
-            if block.language is None or block.is_output:
+            if (
+                block.language is None
+                or block.is_output
+                or not (own or calls_known(block.code, self.grammar))
+            ):
                 continue
             if found and block.start >= invented_turn(self.shape, found[0].end):
                 break
@@ -222,7 +237,7 @@ def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | Non
         return None
     read = [each for each in found if isinstance(each.read, Action)]
     if not read:
-        raise found[0].read  # type: ignore[misc]  # all of them are errors
+        return _result(found[0], kind)
     if exclusive and len(read) < len(found):
         raise ManyActions("the reply has more than one mark")
     if len(read) > 1:
@@ -238,6 +253,7 @@ def _result(found: Found, kind: str) -> ParseResult:
     """
     action, start, end = found
     if isinstance(action, ActionError):
+        action.mark, action.span = kind, (start, end)
         raise action
     return ParseResult(action, kind, start, end)
 

@@ -40,16 +40,17 @@ class ADaPT(Format):
         think = f"> think: {' '.join(thought.split())}\n" if thought else ""
         return f"{think}> {action.style.write(str(action))}"
 
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
-        read = Reply(reply, grammar)
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
+        """Read the line that is marked as an action, or the thoughts."""
+        whole = Reply(reply, grammar)
         thoughts: list[tuple[int, int]] = []
-        found = read.one_of(_commands(read, thoughts), "command")
+        found = whole.one_of(_commands(whole, thoughts), "command")
         if found is None and thoughts:
-            thought = "\n".join(read.piece(*span) for span in thoughts)
+            thought = "\n".join(whole.piece(*span) for span in thoughts)
             for span in thoughts:
-                read.hide(*span)
-            found = other_mark(read, "command") or ParseResult(Thought(thought), "command")
-        return found or action_in(read, "command", "line that begins with `> `")
+                whole.hide(*span)
+            found = other_mark(whole, "command") or ParseResult(Thought(thought), "command")
+        return found or action_in(whole, "command", "line that begins with `> `")
 
     def _thought_in(self, reply: str) -> str:
         return "\n".join(line.strip() for line in _THINK_LINE.findall(reply))

@@ -42,7 +42,4 @@ class AgentGymFormat(Format):
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Return the text that AgentGym's client sends, known to the grammar or not, without its place."""
-        return self._read(reply, grammar)  # with the client's own answer for an error
-
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
         return ParseResult(Verbatim(self.reader(reply)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats._reply import Reply, other_mark
 from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ class Bare(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return action.style.write(str(action))
 
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
-        read = Reply(reply, grammar)
-        return read.whole() or action_in(read, "whole reply", "single action as the whole of it")
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
+        """Read the whole reply."""
+        whole = Reply(reply, grammar)
+        found = whole.whole() or other_mark(whole, "whole reply")
+        if found is None:
+            raise whole.line_error() or whole.nothing("single action as the whole of it")
+        return found

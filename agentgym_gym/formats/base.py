@@ -98,19 +98,21 @@ class Format(ABC):
             ManyActions: It marks several different actions.
             UnknownAction: The marked text is none of the actions.
             BadArguments: It is a known action with arguments that do not fit.
-        """
-        return self.read(reply, grammar).action
 
+        The message of each ends with an example of the format.
+        """
+        try:
+            return self.read(reply, grammar).action
+        except ActionError as error:
+            raise error.with_form(self.example(grammar)) from None
+
+    @abstractmethod
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Return the action of a reply, its place, and the native calls that are ignored.
 
         Raises:
-            ActionError: As for :meth:`parse`; the message ends with an example of the format.
+            ActionError: As for :meth:`parse`.
         """
-        try:
-            return self._read(reply, grammar)
-        except ActionError as error:
-            raise error.with_form(self.example(grammar)) from None
 
     def thought_of(self, reply: str, action: Action) -> str:
         """Return the thought before the action of a reply, without white space at its ends; may be empty.
@@ -128,10 +130,6 @@ class Format(ABC):
             if self._wrap(action, thought) == reply:
                 return thought
         return self._thought_in(reply.replace("\r\n", "\n")).strip()
-
-    @abstractmethod
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Read a reply; see :meth:`read`."""
 
     def _thought_in(self, reply: str) -> str:
         """Return the thought of a reply that the format would not render so; empty by default."""

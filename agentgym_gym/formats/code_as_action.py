@@ -37,9 +37,10 @@ class CodeAsAction(Format):
         comment = "".join(f"# {line}\n" for line in thought.splitlines())
         return f"```python\n{comment}{_call(action)}\n```"
 
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
-        read = Reply(reply, grammar)
-        return read.coded() or action_in(read, "code", "code block with one call")
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
+        """Read the call in a code block, or as the whole reply."""
+        whole = Reply(reply, grammar)
+        return whole.coded(own=True) or action_in(whole, "code", "code block with one call")
 
     def _thought_in(self, reply: str) -> str:
         fence = _FENCE.search(reply)

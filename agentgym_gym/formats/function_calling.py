@@ -36,9 +36,10 @@ class FunctionCalling(Format):
         call = {"thought": thought, "function_name": action.name(), "arguments": action.to_json()}
         return json.dumps(call, ensure_ascii=False)
 
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
-        read = Reply(reply, grammar)
-        return read.called() or action_in(read, "call", "JSON object with `function_name` and `arguments`")
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
+        """Read the call in JSON or in a native notation."""
+        whole = Reply(reply, grammar)
+        return whole.called() or action_in(whole, "call", "JSON object with `function_name` and `arguments`")
 
     def _thought_in(self, reply: str) -> str:
         start = reply.find("{")

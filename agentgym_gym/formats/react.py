@@ -26,9 +26,10 @@ class ReAct(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
-        read = Reply(reply, grammar)
-        return read.labelled() or action_in(read, "label", "line that begins with `Action:`")
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
+        """Read the action behind a label."""
+        whole = Reply(reply, grammar)
+        return whole.labelled() or action_in(whole, "label", "line that begins with `Action:`")
 
     def _thought_in(self, reply: str) -> str:
         found = labels(folded(reply))

@@ -29,9 +29,10 @@ class Tags(Format):
     def _wrap(self, action: Action, thought: str) -> str:
         return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
-    def _read(self, reply: str, grammar: Grammar) -> ParseResult:
-        read = Reply(reply, grammar)
-        return read.tagged() or action_in(read, "tags", "`<action>` and `</action>`")
+    def read(self, reply: str, grammar: Grammar) -> ParseResult:
+        """Read the action between tags."""
+        whole = Reply(reply, grammar)
+        return whole.tagged() or action_in(whole, "tags", "`<action>` and `</action>`")
 
     def _thought_in(self, reply: str) -> str:
         between = "\n".join(part.strip() for part in _BETWEEN.findall(reply))
