@@ -14,6 +14,7 @@ import pytest
 
 from agentgym_gym import errors
 from agentgym_gym.testing.strategies import MARKS
+from clock import at_most
 from every_format import ENVIRONMENTS, EVERY_FORMAT, THOROUGH, each_environment, read
 from unmarked import SENTENCES
 from wrappings import BEFORE, BEHIND, INSIDE, INVENTED, filled
@@ -71,7 +72,8 @@ def check(environment, count):
         text = hostile(environment, draw)
         for action_format in EVERY_FORMAT if THOROUGH else (EVERY_FORMAT[number % len(EVERY_FORMAT)],):
             try:
-                read(action_format, text, environment.grammar)
+                with at_most(5):
+                    read(action_format, text, environment.grammar)
             except Exception as error:
                 raise AssertionError(f"{action_format.name}, text {number}: {text!r}") from error
         for reader in environment.agentgym_readers.values():

@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_gym import FORMATS, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
-from clock import cpu_seconds
+from clock import at_most, cpu_seconds
 from every_format import (
     ENVIRONMENTS,
     EVERY_FORMAT,
@@ -154,13 +154,14 @@ def growth(function, make):
     """
     smaller, larger = make(1 << 14), make(1 << 15)
     times = [float("inf"), float("inf")]
-    for _ in range(ROUNDS):
-        times[1] = min(times[1], cpu_seconds(lambda: function(larger), 0, calls=1))
-        if times[1] <= FLOOR:
-            break
-        times[0] = min(times[0], cpu_seconds(lambda: function(smaller), 0, calls=1))
-        if times[1] <= DOUBLED * times[0]:
-            break
+    with at_most(30):
+        for _ in range(ROUNDS):
+            times[1] = min(times[1], cpu_seconds(lambda: function(larger), 0, calls=1))
+            if times[1] <= FLOOR:
+                break
+            times[0] = min(times[0], cpu_seconds(lambda: function(smaller), 0, calls=1))
+            if times[1] <= DOUBLED * times[0]:
+                break
     return times
 
 
@@ -258,7 +259,8 @@ def assert_quick_between_marks(environment, count):
         for times in REPEATED:
             text = f"{opened}{family * times}{closed}"
             enough = QUICK if len(text) < 1_000 else QUICK * len(text) / 1_000
-            spent = cpu_seconds(lambda t=text, f=action_format: read(f, t, environment.grammar), enough)
+            with at_most(20):
+                spent = cpu_seconds(lambda t=text, f=action_format: read(f, t, environment.grammar), enough)
             assert spent <= enough, f"{action_format.name}: {text[:200]!r} took {spent:.3f} s"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -29,6 +31,22 @@ def cpu_seconds(function: Callable[[], Any], enough: float, *, calls: int = 4) -
         if best <= enough:
             break
     return best
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in a block that takes longer, in seconds of processor time: for the main thread."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it took more than {seconds:g} s of processor time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def wait_until(true: Callable[[], Any], seconds: float = 20.0) -> None:
