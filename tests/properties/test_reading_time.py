@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import json
 import random
@@ -150,11 +151,12 @@ DOUBLED, FLOOR, ROUNDS = 2.5, 0.004, 8
 def growth(function, make):
     """Return the processor times at 16 kB and at 32 kB: the best of some rounds, until these are enough.
 
-    The two sizes take turns, so that a machine that is busy for a while slows both.
+    The two sizes take turns, so that a machine that is busy for a while slows both. Garbage is not
+    collected meanwhile, as by `timeit`: a collection may fall to the larger size alone.
     """
     smaller, larger = make(1 << 14), make(1 << 15)
     times = [float("inf"), float("inf")]
-    with at_most(30):
+    with at_most(30), no_collection():
         for _ in range(ROUNDS):
             times[1] = min(times[1], cpu_seconds(lambda: function(larger), 0, calls=1))
             if times[1] <= FLOOR:
@@ -165,8 +167,20 @@ def growth(function, make):
     return times
 
 
+@contextlib.contextmanager
+def no_collection():
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def assert_doubled_at_most(function, make, name):
-    small, large = growth(function, make)
+    try:
+        small, large = growth(function, make)
+    except TimeoutError as error:
+        raise AssertionError(f"{name!r}: {error}") from error
     assert large <= max(FLOOR, DOUBLED * small), f"{name!r}: {large:.4f} s at 32 kB, {small:.4f} s at 16 kB"
 
 
