@@ -141,7 +141,7 @@ def json_calls(text: str, grammar: Grammar, start: int = 0, last: int = sys.maxs
         at = end
 
 
-_JOINT = re.compile(r"(?:[\s,;\]\[`]|```\w*|</?[|｜]?[\w:｜▁|-]{1,60}>)*")
+_JOINT = re.compile(r"(?:[\s,;\]\[`]|(?<=`)\w+|</?[|｜]?[\w:｜▁|-]{1,60}>)*")
 _NEXT = re.compile(r"\n\s*(?=[{<｛]|```)")
 
 

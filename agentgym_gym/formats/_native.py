@@ -21,7 +21,7 @@ __all__ = ["call_at", "calls_in"]
 _MOST = 64  # calls in Python that are looked at
 _LONGEST_OPENING = 200  # characters before the arguments of a call: its tokens, tags and name
 _OPENING = re.compile(
-    r"(?:[\s\[`]|```\w*|</?[|｜]?[\w:｜▁|-]{1,60}[|｜]?>|\[(?:TOOL_CALLS|ARGS)\])*(?:[\w.:-]{0,90}\s*)?"
+    r"(?:[\s\[`]|(?<=`)\w+|</?[|｜]?[\w:｜▁|-]{1,60}[|｜]?>|\[(?:TOOL_CALLS|ARGS)\])*(?:[\w.:-]{0,90}\s*)?"
 )
 
 

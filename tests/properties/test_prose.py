@@ -1,10 +1,8 @@
 """The prose around a marked action changes nothing: `read(P + "\\n" + taught(a) + "\\n" + Q) == a`.
 
-P and Q are lines without a mark, by the filter of `unmarked`. In `bare` the whole reply is the action, so
-prose around it leaves no mark, except where the actions themselves carry marks.
+P and Q are lines without a mark, by the filter of `unmarked`. In `bare` the whole reply is the action: with
+prose around it nothing is marked, except where the actions themselves carry marks.
 """
-
-# ruff: noqa: RUF001 - models write these characters, too
 
 from __future__ import annotations
 
@@ -57,7 +55,16 @@ def test_the_sentences_hold_no_mark():
             "<function=go>",
         ),
         *("```", "```python", "~~~", '{"name": "go"}', "[TOOL_CALLS]", "go(1)", "functions.go:0", "> go"),
-        *("  > go", "- > go", "＞ go", "<think>", "</think>", "<thinking>", "[THINK]", "<|channel|>analysis"),
+        *(
+            "  > go",
+            "- > go",
+            "\uff1e go",
+            "<think>",
+            "</think>",
+            "<thinking>",
+            "[THINK]",
+            "<|channel|>analysis",
+        ),
         *("<|im_end|>", "</s>", "Observation: a door", "**Observation**: a door", "User: go on", "### User"),
         *("user", "观察：门", "<tool_response>", "a\nAction:\nb", "a\r> b", "<｜tool▁calls▁begin｜>"),
     ],
@@ -92,13 +99,13 @@ def around(lines, seed):
 
 
 def expected(environment, action_format, before, behind):
-    """Return the verdict by the rule for an action as taught between two texts."""
+    """Return the verdict that the rule has for an action as taught between prose."""
     alone = not before and not behind
     return "read" if alone or action_format.name != "bare" or environment.name in MARKED else "NoAction"
 
 
 def check_around(environment, action_format, lines):
-    """Check the property with lines before an action, after it and, where it has one, as its thought."""
+    """Check all that the property says of lines before, after and, where there is a place, as the thought."""
     grammar, failures, count = environment.grammar, [], 0
     actions = itertools.cycle(actions_of(environment))
     for before, behind, thought in around(lines, ENVIRONMENTS.index(environment)):
@@ -140,7 +147,7 @@ def test_the_words_of_the_environment_change_nothing(environment, action_format)
 
 
 def _words(lines):
-    """Return the lines with a letter: in `bare` punctuation may be taken off with the markdown."""
+    """Leave out what is all punctuation: in `bare` it may be taken off with the markdown."""
     return [line for line in lines if any(map(str.isalpha, line))]
 
 
@@ -148,7 +155,8 @@ def _words(lines):
 def test_punctuation_changes_nothing(environment, action_format):
     if action_format.name == "bare":
         return
-    check_around(environment, action_format, [line for line in SENTENCES if not any(map(str.isalpha, line))])
+    lines = [line for line in SENTENCES if not any(map(str.isalpha, line))]
+    check_around(environment, action_format, lines[:: 1 if FULL else 4])
 
 
 _PIECES = (
@@ -228,7 +236,7 @@ _PIECES = (
 
 @st.composite
 def unmarked(draw, environment):
-    """Draw text without a mark, often of pieces that models write near marks."""
+    """Any text without a mark, more often than by chance of what stands near marks."""
     pieces = st.sampled_from([*_PIECES, *environment_texts.items(environment)])
     text = draw(st.lists(pieces, max_size=16).map("".join) | st.text(st.characters(codec=None)))
     return "" if holds_mark(text) else text
@@ -239,7 +247,6 @@ def test_random_text_changes_nothing(environment, action_format):
     bare = action_format.name == "bare"
 
     @given(environment.grammar.strategy(), unmarked(environment), unmarked(environment))
-    @settings(max_examples=2 * settings.default.max_examples)
     def check(action, before, behind):
         reply = f"{before}\n{action_format.render(action)}\n{behind}"
         found = verdict(action_format, reply, environment.grammar, action)

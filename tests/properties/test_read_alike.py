@@ -1,8 +1,8 @@
 """The same words around an action give the same verdict in all environments of a format.
 
-A frame is the text around an action. Whether a reply is read, and the kind of its error, depends on the frame
-and the format only. Frames that would run into the text of an action are left out; in the three environments
-whose actions carry marks of their own also the frames without another mark.
+A frame is the text around an action. Whether the action is read, or with which kind of error it is refused,
+depends on the frame and the format only. Left out are frames that cannot be told from the action, and frames
+without a mark in the three environments whose actions carry marks of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROSE = (
     ("", "\n\nBut I may need more."),
     ("I must not send this yet:\n", "\n\nWait, no."),
     ("If the door is locked, I would write:\n\n", "\n\nShould I?"),
-    ("1. First I look around\n", "\n\n2. Then I go on"),
+    ("1. First I look around\n", "\n\n- Then I go on"),
     ("抱歉，格式错了：\n", "\n\n🙂"),
     ("## Plan\n\nplanks, plant, plane\n---\n", "\n\n---"),
 )
@@ -69,7 +69,7 @@ SEVERAL = (
         "<|im_end|>\n«same»",
     ),
     *("«same»<|im_end|>\n«other»", "<!--\n«same»\n-->", "~~Action: «line»~~", "~~old~~\n\n«same»"),
-    *('{"action": "«line»"}', '{"thought": "I know.", "action": "«line»"}', "<tool_call>«line»</tool_call>"),
+    *('{"action": "«line»"}', '{"thought": "I know.", "action": "«line»"}'),
     *('{"name": "«name»"', '{"name": "«name»", "arguments": {', "<tool_call>\n</tool_call>", "{}", "[]"),
     *(
         "Action:",
@@ -90,9 +90,8 @@ SEVERAL = (
     *("I go on. Action: «closed»", "I go on, action: «closed»", "I take the action: «closed»"),
     *("Action: («closed»)", "Action: [«closed»]", "Action: “«closed»”", "Action:\n\n\n«closed»\n\nDone."),
 )
-# The line after an empty `>` is the action, and of this one SciWorld reads the beginning: the choice "2".
-LEFT_OUT = frozenset({"1. First I look around\n>\n\n2. Then I go on"})
-EMPTY = frozenset({"```python\n```", "<tool_call>«line»</tool_call>"})  # holds no call
+OPEN = frozenset({"Action:", "<action>", ">", "<think>\n«same»"})  # the lines behind it belong to it
+EMPTY = frozenset({"```python\n```"})  # holds no call
 UNMARKED = (
     *(
         "«line»",
@@ -118,21 +117,20 @@ CLOSED = {
 
 
 def frames(action_format):
-    """Return all frames, each with whether it holds a mark of the format."""
+    """Return the frames, each with whether the format sees a mark in it."""
     found, name = {}, action_format.name
     for number, template in enumerate((*MARKED_FRAMES, *SEVERAL)):
-        labels = LABELS if FULL and "«label»" in template else LABELS[:1]
-        around = PROSE if FULL else (PROSE[number % len(PROSE)],)
+        labels = LABELS[::5] if FULL and "«label»" in template else LABELS[:1]
+        around = PROSE[number % 2 :: 2] if FULL else (PROSE[number % len(PROSE)],)
         for label, (before, behind) in itertools.product(labels, around):
-            frame = f"{before}{template}{behind}".replace("«label»", label)
-            if frame not in LEFT_OUT:
-                found[frame] = _is_marked(template, name)
+            frame = f"{before}{template}{'' if template in OPEN else behind}".replace("«label»", label)
+            found[frame] = _is_marked(template, name)
     found.update(dict.fromkeys(UNMARKED, False))
     return found
 
 
 def _is_marked(template, name):
-    """Return whether a template holds a mark of a format, except marks that the action itself carries."""
+    """Return whether a format sees a mark in a template, but for marks that an action itself carries."""
     if name == "bare" and ("«same»" in template or "«other»" in template):
         return False
     return template not in EMPTY and (
@@ -186,7 +184,7 @@ def _pairs(environment):
     examples = environment.grammar.examples
     others = [*examples[1:], environment.grammar.sample(np.random.default_rng(3))]
     pairs = list(zip(examples, others, strict=True))
-    return pairs if FULL else pairs[:1]
+    return pairs[:2] if FULL else pairs[:1]
 
 
 def _told(failures, of):

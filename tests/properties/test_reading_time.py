@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import json
+import random
 import re
 
 import pytest
 
 from agentgym_gym import FORMATS, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
-from clock import cpu_seconds
-from every_format import ENVIRONMENTS, THOROUGH, each_environment, read
+from clock import at_most, cpu_seconds
+from every_format import (
+    ENVIRONMENTS,
+    EVERY_FORMAT,
+    THOROUGH,
+    each_environment,
+    each_pair_and_native,
+    read,
+)
 
 # The time that reading takes is looked at in two formats, but for the first environment; thorough is in all.
 each_timed_pair = pytest.mark.parametrize(
@@ -133,6 +142,164 @@ def test_reading_takes_linear_time(environment, action_format):
         # Of this length only a reply is looked through, for the marks of the environment's own actions.
         if environment is ENVIRONMENTS[0] or environment.grammar.style.mark is not None:
             assert_linear(parse, somewhere, family, sizes=large)
+
+
+# At 32 kB at most so many times the processor time at 16 kB. Below the floor the clock decides.
+DOUBLED, FLOOR, ROUNDS = 2.5, 0.004, 8
+
+
+def growth(function, make):
+    """Return the processor times at 16 kB and at 32 kB: the best of some rounds, until these are enough.
+
+    The two sizes take turns, so that a machine that is busy for a while slows both. Garbage is not
+    collected meanwhile, as by `timeit`: a collection may fall to the larger size alone.
+    """
+    smaller, larger = make(1 << 14), make(1 << 15)
+    times = [float("inf"), float("inf")]
+    with at_most(30), no_collection():
+        for _ in range(ROUNDS):
+            times[1] = min(times[1], cpu_seconds(lambda: function(larger), 0, calls=1))
+            if times[1] <= FLOOR:
+                break
+            times[0] = min(times[0], cpu_seconds(lambda: function(smaller), 0, calls=1))
+            if times[1] <= DOUBLED * times[0]:
+                break
+    return times
+
+
+@contextlib.contextmanager
+def no_collection():
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def assert_doubled_at_most(function, make, name):
+    try:
+        small, large = growth(function, make)
+    except TimeoutError as error:
+        raise AssertionError(f"{name!r}: {error}") from error
+    assert large <= max(FLOOR, DOUBLED * small), f"{name!r}: {large:.4f} s at 32 kB, {small:.4f} s at 16 kB"
+
+
+def nth_place(environment, action_format, family, number):
+    """Return what makes a text of a size: the repetition in one of the places of `placed`."""
+
+    def make(size):
+        return next(itertools.islice(placed(environment, action_format, family, size), number, None))
+
+    return make
+
+
+@each_pair_and_native
+@untraced
+def test_twice_the_text_takes_twice_the_time(environment, action_format):
+    """Some families in one place each; `test_twice_any_text_takes_twice_the_time` has all in every place."""
+
+    def parse(reply):
+        read(action_format, reply, environment.grammar)
+
+    # Each format of an environment has others of its families.
+    offset = sum(map(ord, action_format.name))
+    for number, family in enumerate(families(environment)[offset % 5 :: 5], offset):
+        make = nth_place(environment, action_format, family, number % 6)
+        assert_doubled_at_most(parse, make, (family, number % 6))
+
+
+@pytest.mark.slow
+@each_pair_and_native
+@untraced
+def test_twice_any_text_takes_twice_the_time(environment, action_format):
+    def parse(reply):
+        read(action_format, reply, environment.grammar)
+
+    for family, number in itertools.product(families(environment), range(6)):
+        make = nth_place(environment, action_format, family, number)
+        assert_doubled_at_most(parse, make, (family, number))
+
+
+@each_environment
+@untraced
+def test_twice_the_text_takes_twice_the_time_as_agentgym_reads(environment):
+    for reader in environment.agentgym_readers.values():
+
+        def parse(reply, reader=reader):
+            with contextlib.suppress(errors.ActionError):
+                reader(reply)
+
+        for family in families(environment)[:: 1 if THOROUGH else 4]:
+            assert_doubled_at_most(parse, lambda size, f=family: f * (size // len(f)), family)
+
+
+@pytest.mark.parametrize(("power", "linear"), [(1, True), (1.2, True), (1.6, False), (2, False)])
+def test_growth_is_seen(power, linear):
+    """The bound tells linear work from work that is not."""
+
+    def work(text):
+        sum(range(round(200_000 * (len(text) / (1 << 14)) ** power)))
+
+    if linear:
+        assert_doubled_at_most(work, lambda size: " " * size, power)
+    else:
+        with pytest.raises(AssertionError, match="at 32 kB"):
+            assert_doubled_at_most(work, lambda size: " " * size, power)
+
+
+# A repetition between two marks: how often it is repeated, and the seconds that 1,000 characters may take.
+# Small numbers come first, as work that grows exponentially never ends with the large ones.
+OPENED = (
+    '<tool_call>{"a": 1}',
+    "<tool_call>",
+    "<action>",
+    "Action:\n",
+    "```python\n",
+    "<think>",
+    '{"name": "',
+    "> ",
+)
+CLOSED = ("[1{", "{", "</action>", "\n```", '"}', "</tool_call>", "Action: ", "</think>", ")", "")
+REPEATED = (3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 21, 400)
+QUICK = 0.03
+
+
+def assert_quick_between_marks(environment, count):
+    """Check some combinations, drawn by a seed, each in one format; all of them for no count."""
+    combinations = list(itertools.product(OPENED, families(environment), CLOSED))
+    random.Random(environment.name).shuffle(combinations)  # noqa: S311 - no secret
+    for number, (opened, family, closed) in enumerate(combinations[:count]):
+        action_format = EVERY_FORMAT[number % len(EVERY_FORMAT)]
+        for times in REPEATED:
+            text = f"{opened}{family * times}{closed}"
+            enough = QUICK if len(text) < 1_000 else QUICK * len(text) / 1_000
+            with at_most(20):
+                spent = cpu_seconds(lambda t=text, f=action_format: read(f, t, environment.grammar), enough)
+            assert spent <= enough, f"{action_format.name}: {text[:200]!r} took {spent:.3f} s"
+
+
+@each_environment
+@untraced
+def test_some_repetitions_between_marks_are_read_quickly(environment):
+    assert_quick_between_marks(environment, 15)
+
+
+@pytest.mark.slow
+@each_environment
+@untraced
+def test_any_repetition_between_marks_is_read_quickly(environment):
+    assert_quick_between_marks(environment, None)
+
+
+@pytest.mark.parametrize("action_format", EVERY_FORMAT, ids=lambda f: f.name)
+@pytest.mark.parametrize("fence", ["```", "\n```\n", "~~~", "\n```json\n"])
+@untraced
+def test_fences_behind_a_call_are_read_quickly(action_format, fence):
+    """A reader once took three times as long for each further fence."""
+    environment = ENVIRONMENTS[0]
+    for times in REPEATED:
+        text = '<tool_call>{"a": 1}' + fence * times + "[1{"
+        assert cpu_seconds(lambda t=text: read(action_format, t, environment.grammar), QUICK) <= QUICK
 
 
 @each_environment

@@ -1,4 +1,4 @@
-"""Every action of every grammar is read inside markdown, after reasoning and before invented turns."""
+"""Every action is read with markdown, fences, labels, reasoning and invented turns around it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(environment, action_format, replies):
 def test_wrapped_as_models_write_it(environment, action_format):
     actions, replies = itertools.cycle(actions_of(environment)), []
     templates = INSIDE[action_format.name]
-    for _ in range(len(actions_of(environment)) if FULL else 1):
+    for _ in range(4 if FULL else 1):
         for template in templates:
             labels = LABELS if "«label»" in template else ("Action",)
             for label, (before, behind) in itertools.product(labels, PROSE):
@@ -55,15 +55,19 @@ def _fits(action_format, template, before, behind):
     return not (alone and (before or behind)) and not (unclosed and behind)
 
 
-def _around(environment, action_format, before, behind):
-    """Yield each action as taught, with text before and after it; a draft is another action."""
-    actions = actions_of(environment)
-    for number, action in enumerate(actions):
-        draft = action_format.render(
-            next((a for a in actions[number:] + actions[:number] if a != action), action)
-        )
-        draft = draft.replace("<think>", "").replace("</think>", "")  # of the format tags
-        yield action, (before + action_format.render(action) + behind).replace("«draft»", draft)
+def _around(environment, action_format, pairs):
+    """Return actions as taught with each pair before and behind them, in turn; drafts are of another."""
+    actions, replies = actions_of(environment), []
+    turn = itertools.cycle(range(len(actions)))
+    for before, behind in pairs:
+        for number in itertools.islice(turn, 4 if FULL else 2):
+            action = actions[number]
+            others = (a for a in actions[number:] + actions[:number] if a != action)
+            draft = action_format.render(next(others, action))
+            draft = draft.replace("<think>", "").replace("</think>", "")  # of the format tags
+            reply = before + action_format.render(action) + behind
+            replies.append((action, reply.replace("«draft»", draft)))
+    return replies
 
 
 @each_pair_and_native
@@ -72,8 +76,7 @@ def test_behind_reasoning_and_before_the_end_of_the_turn(environment, action_for
     pairs += zip(BEFORE, BEHIND, strict=False)
     if FULL:
         pairs += itertools.product(BEFORE, BEHIND)
-    replies = [reply for pair in pairs for reply in _some(_around(environment, action_format, *pair))]
-    check(environment, action_format, replies)
+    check(environment, action_format, _around(environment, action_format, pairs))
 
 
 @each_pair_and_native
@@ -81,9 +84,4 @@ def test_before_an_invented_turn(environment, action_format):
     if action_format.name == "bare" and environment.name not in MARKED:
         pytest.skip("a reply of several lines is no bare action")
     pairs = list(itertools.product(BEFORE if FULL else ("", BEFORE[1]), INVENTED))
-    replies = [reply for pair in pairs for reply in _some(_around(environment, action_format, *pair))]
-    check(environment, action_format, replies)
-
-
-def _some(replies):
-    return replies if FULL else itertools.islice(replies, 2)
+    check(environment, action_format, _around(environment, action_format, pairs))

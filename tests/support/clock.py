@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
-def cpu_seconds(function: Callable[[], Any], enough: float) -> float:
-    """Call a function up to four times, until it takes no more than enough.
+def cpu_seconds(function: Callable[[], Any], enough: float, *, calls: int = 4) -> float:
+    """Call a function up to some times, until it takes no more than enough.
 
     Once may be bad luck: the garbage collector, or a machine that does much beside. The best of some calls is
     what the code takes.
@@ -16,18 +18,35 @@ def cpu_seconds(function: Callable[[], Any], enough: float) -> float:
     Args:
         function: What is measured; it may be called again.
         enough: How long it may take, in seconds.
+        calls: The largest number of calls.
 
     Returns:
         The seconds of this thread's processor time that the quickest call took.
     """
     best = float("inf")
-    for _ in range(4):
+    for _ in range(calls):
         began = time.thread_time()
         function()
         best = min(best, time.thread_time() - began)
         if best <= enough:
             break
     return best
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in a block that takes longer, in seconds of processor time: for the main thread."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it took more than {seconds:g} s of processor time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def wait_until(true: Callable[[], Any], seconds: float = 20.0) -> None:

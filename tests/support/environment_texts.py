@@ -1,4 +1,4 @@
-"""The texts of an environment's own world: goals, items, tool names and help texts."""
+"""What an environment's own world talks about: goals, items, tool names and help texts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,23 @@ from functools import cache
 from importlib import import_module
 
 import agentgym_gym
+from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
+from agentgym_gym.servers.wordle.words import WORDS
 
-# Tasks of the environments that have no local server, in the words of their data sets.
+# Tasks of environments without a local server, as in their data sets, and of those with a single task.
 _WRITTEN_GOALS = {
+    "Maze": (
+        "The goal is at position 8, 6",
+        "Your current position is at position 1, 1. There are walls to your left, above you, below you.",
+        "Reach the goal by moving right, right and down",
+        "I move right until there is a wall",
+        "move right, move right, move down",
+    ),
+    "Wordle": (
+        "Guess the hidden word of five letters",
+        "The feedback was b y b b b",
+        "I guess a word with an s and an e",
+    ),
     "ALFWorld": (
         "Your task is to: put a clean mug in coffeemachine.",
         "Your task is to: look at alarmclock under the desklamp.",
@@ -23,14 +37,8 @@ _WRITTEN_GOALS = {
         "go to countertop 1 and take the mug",
     ),
     "SciWorld": (
-        (
-            "Your task is to boil water. For compounds without a boiling point, combusting the substance is "
-            "also acceptable."
-        ),
-        (
-            "Your task is to find a(n) non-living thing. First, focus on the thing. Then, move it to the "
-            "red box."
-        ),
+        "Your task is to boil water. For compounds without a boiling point, combust the substance.",
+        "Your task is to find a(n) non-living thing. First, focus on it. Then move it to the red box.",
         "Your task is to grow a apple plant from seed. Seeds can be found in the bedroom.",
         "Your task is to determine if unknown substance B is electrically conductive.",
         "Your task is to measure the temperature of the water, which is located around the kitchen.",
@@ -40,12 +48,6 @@ _WRITTEN_GOALS = {
         "mix the salt and the water in the metal pot",
         "connect the battery to the wire",
     ),
-    "Maze": (
-        "The goal is at position 8, 6",
-        "Your current position is at position 1, 1. There are walls to your left, above you, below you.",
-        "Reach the goal by moving right, right and down",
-    ),
-    "Wordle": ("Guess the hidden word of five letters", "The feedback was b y b b b"),
     "WebArena": (
         "What is the price range for products from ugreen?",
         "Post a notice on the forum: the park is closed on Sunday",
@@ -84,7 +86,7 @@ def sentences(name):
 
 
 def items(environment):
-    """Return the arguments of the grammar's examples and the items of the world."""
+    """Return what the examples of the grammar name, and what the world holds."""
     named = (value for example in environment.grammar.examples for value in example.to_json().values())
     return tuple(dict.fromkeys([*map(str, named), *_items(environment.name)]))
 
@@ -109,71 +111,61 @@ def helps(environment):
 
 @cache
 def goals(name):
-    """Return some dozens of goals of an environment, from its local world where it has one."""
+    """Return some dozens of goals of an environment, as its local world has them."""
     if name in _WRITTEN_GOALS:
         return _WRITTEN_GOALS[name]
     return tuple(dict.fromkeys(itertools.islice(_goals(name), _GOALS)))
 
 
 def _goals(name):
-    return _GOALS_OF[name]() if name in _GOALS_OF else _goals_of_tool_server(name)
-
-
-def _goals_of_textcraft():
-    from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
-
-    book = recipe_book()
-    return [f"Goal: craft {spoken(book.task(task).goal)}." for task in range(_GOALS)]
-
-
-def _goals_of_babyai():
-    from agentgym_gym.servers.babyai.levels import new_level
-
-    return [f"Your goal: {new_level(task)[0].mission}" for task in range(_GOALS)]
-
-
-def _goals_of_webshop():
-    from agentgym_gym.servers.webshop.world import world_of
-
-    return [world_of(0).goals[task].instruction for task in range(_GOALS)]
-
-
-def _goals_of_sqlgym():
-    from agentgym_gym.servers.sqlgym.databases import TRAIN
-    from agentgym_gym.servers.sqlgym.world import world_of
-
-    tasks = range(0, _GOALS * len(TRAIN), len(TRAIN))  # of one database: to fill each takes time
-    return [world_of(0).task(task).observation.rpartition("\n")[2] for task in tasks]
-
-
-def _goals_of_searchqa():
-    from agentgym_gym.servers.searchqa.world import world_of
-
-    return [world_of(0).question(number * 101).text for number in range(_GOALS)]
-
-
-def _goals_of_tool_server(name):
+    if name in _OWN_GOALS:
+        return _OWN_GOALS[name]()
     world = import_module(f"agentgym_gym.servers.{name.lower()}.world").world_of(0)
-    return [task.goal for task in world.tasks]
+    return (task.goal for task in world.tasks)
 
 
-_GOALS_OF = {
-    "TextCraft": _goals_of_textcraft,
-    "BabyAI": _goals_of_babyai,
-    "WebShop": _goals_of_webshop,
-    "SQLGym": _goals_of_sqlgym,
-    "SearchQA": _goals_of_searchqa,
+def _of_textcraft():
+    book = recipe_book()
+    return (f"Goal: craft {spoken(book.task(task).goal)}." for task in range(_GOALS))
+
+
+def _of_babyai():
+    new_level = import_module("agentgym_gym.servers.babyai.levels").new_level
+    return (f"Your goal: {new_level(task)[0].mission}" for task in range(_GOALS))
+
+
+def _of_webshop():
+    goals_ = import_module("agentgym_gym.servers.webshop.world").world_of(0).goals
+    return (goals_[task].instruction for task in range(_GOALS))
+
+
+def _of_sqlgym():
+    databases = import_module("agentgym_gym.servers.sqlgym.databases").TRAIN
+    world = import_module("agentgym_gym.servers.sqlgym.world").world_of(0)
+    tasks = (
+        world.task(number * len(databases)) for number in range(_GOALS)
+    )  # of one: to fill each takes time
+    return (task.observation.rpartition("\n")[2] for task in tasks)
+
+
+def _of_searchqa():
+    world = import_module("agentgym_gym.servers.searchqa.world").world_of(0)
+    return (world.question(number * 101).text for number in range(_GOALS))
+
+
+_OWN_GOALS = {
+    "TextCraft": _of_textcraft,
+    "BabyAI": _of_babyai,
+    "WebShop": _of_webshop,
+    "SQLGym": _of_sqlgym,
+    "SearchQA": _of_searchqa,
 }
 
 
 def _items(name):
     if name == "TextCraft":
-        from agentgym_gym.servers.textcraft.recipes import recipe_book, spoken
-
         return [spoken(item) for item in sorted(recipe_book().items)][::12]
     if name == "Wordle":
-        from agentgym_gym.servers.wordle.words import WORDS
-
         return [*WORDS[::100], *(" ".join(word) for word in WORDS[50::200])]
     return []
 

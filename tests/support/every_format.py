@@ -1,4 +1,4 @@
-"""All formats and environments, and checks of a single reply."""
+"""What is promised of every format over every grammar, and how it is checked of one reply."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from agentgym_gym.formats import get_format
 
 ENVIRONMENTS = agentgym_gym.environments()
 THOROUGH = settings.default.max_examples >= 100  # HYPOTHESIS_PROFILE=thorough
+EVERY_FORMAT = (*FORMATS.values(), get_format("tool_calls"))
+TEXT_FORMATS = frozenset({"react", "tags", "adapt", "bare"})
 
 each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
 each_pair = pytest.mark.parametrize(
@@ -21,18 +23,14 @@ each_pair = pytest.mark.parametrize(
 
 each_pair_and_native = pytest.mark.parametrize(
     ("environment", "action_format"),
-    [
-        pytest.param(e, f, id=f"{e.name}-{f.name}")
-        for e in ENVIRONMENTS
-        for f in (*FORMATS.values(), get_format("tool_calls"))
-    ],
+    [pytest.param(e, f, id=f"{e.name}-{f.name}") for e in ENVIRONMENTS for f in EVERY_FORMAT],
 )
 # Their actions carry marks of their own as the formats of text write them: a fence, or tags.
 MARKED = frozenset({"SearchQA", "SQLGym", "WebArena"})
 
 
 def verdict(action_format, reply, grammar, wanted):
-    """Return ``read`` for the expected action, the name of the error, or the other action that was read."""
+    """Return ``read`` for the wanted action, the name of the error, or what was read instead."""
     try:
         action = action_format.read(reply, grammar).action
     except errors.ActionError as error:
@@ -41,13 +39,13 @@ def verdict(action_format, reply, grammar, wanted):
 
 
 def failed(failures, of):
-    """Return the message of a test of many replies: how many failed, and the first of them."""
+    """Return the message of a test that looks at many replies: how many failed, and the first of them."""
     shown = "\n".join(f"{verdict}: {reply[:400]!r}" for verdict, reply in failures[:8])
     return f"{len(failures)} of {of}, among them\n{shown}"
 
 
 def read(action_format, reply, grammar):
-    """Read a reply and check the properties of every result; return None for a reply that is refused."""
+    """Read a reply, and check all that holds of any reading; None for one that is refused."""
     try:
         reading = action_format.parse(reply, grammar)
     except errors.ActionError as error:

@@ -1,17 +1,15 @@
-"""Prose without a mark, and a filter of marks by plain lists that shares no code with the formats.
+"""Prose without a mark, and a filter of marks by plain lists that shares nothing with the formats.
 
-Marks are those of the reading rule: a label, a tag, a fence, a JSON object, the notation of a call, a leading
-``>``, reasoning, a turn or an invented observation. The filter is wider than the rule: it drops every line
-that holds a mark, and some lines that hold none.
+A mark is what the reading rule calls one: a label, a tag, a fence, a JSON object, the notation of a call, a
+leading ``>``, reasoning, a turn or an invented observation. The filter is wider than the rule: it may leave
+out a line that holds no mark, and never keeps one that does.
 """
-
-# ruff: noqa: RUF001 - models write these characters, too
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 _FILE = Path(__file__).resolve().parents[1] / "replies" / "sentences.txt"
@@ -76,7 +74,16 @@ _TURNS = (
     *("observacion", "resultado", "usuario", "observação", "observacao", "usuário", "osservazione"),
     *("risultato", "utente", "observatie", "observatie", "resultaat", "gebruiker", "observation"),
     *("résultat", "utilisateur", "наблюдение", "результат", "пользователь", "obserwacja", "wynik"),
-    *("użytkownik", "pozorování", "gözlem", "sonuç", "kullanıcı", "quansát", "kếtquả", "pengamatan"),
+    *(
+        "użytkownik",
+        "pozorování",
+        "gözlem",
+        "sonuç",
+        "kullan\u0131c\u0131",
+        "quansát",
+        "kếtquả",
+        "pengamatan",
+    ),
     *(
         "observasi",
         "hasil",
@@ -90,7 +97,7 @@ _TURNS = (
         "παρατήρηση",
     ),
 )
-_QUOTES = (">", "&gt;", "»", "›", "❯", "≫")
+_QUOTES = (">", "&gt;", "»", "\u203a", "\u276f", "≫")
 _ENDS = ("", "s", "is", "sis", "are", "sare", "n", "]", ")")
 _MARKDOWN = frozenset("*_#~`\"'“”‘’0123456789.(),")
 _HTML = ("<b>", "</b>", "<i>", "</i>", "<p>", "</p>", "<u>", "</u>", "<strong>", "</strong>", "<em>", "</em>")
@@ -120,7 +127,7 @@ def _marked(line):
         or alone.endswith(_LABELS)
         or (start.startswith(_TURNS) and _is_turn(start))
         or alone in _TURNS
-        or any(c == "(" and (b.isalnum() or b in "_]") for b, c in pairwise(folded))
+        or any(c == "(" and (b.isalnum() or b in "_]") for b, c in itertools.pairwise(folded))
     )
 
 
