@@ -24,13 +24,19 @@ class Template:
     Args:
         template: The template.
         arguments: The kinds of the fields, by name.
+        defaults: The values of the fields that it leaves out.
 
     It is read without backtracking, in linear time: a field ends at the first occurrence of the text that
     follows it in the template, a greedy field at the last one.
     """
 
-    def __init__(self, template: str, arguments: Mapping[str, Argument[Any]]) -> None:
-        self.source = template
+    def __init__(
+        self,
+        template: str,
+        arguments: Mapping[str, Argument[Any]],
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.defaults = defaults or {}
         pieces = list(Formatter().parse(template))
         self.names = [name for _, name, _, _ in pieces if name is not None]
         self._arguments = {name: arguments[name] for name in self.names}

@@ -41,9 +41,6 @@ class Field:
     required: bool
 
 
-_NOTHING: Mapping[str, Any] = {}
-
-
 class TemplateText:
     """A frozen dataclass with a template: the base of :class:`Action` and of the parts of one.
 
@@ -134,7 +131,7 @@ class TemplateText:
             try:
                 values = template.read(text)
                 if values is not None:
-                    return cls(**values, **cls.accepts.get(template.source, _NOTHING))
+                    return cls(**values, **template.defaults) if template.defaults else cls(**values)
             except BadArguments as error:
                 problem = problem or error
         because = f": {problem}" if problem else ""
@@ -279,7 +276,8 @@ def _templates(cls: type[TemplateText]) -> tuple[Template, ...]:
         return known
     arguments = {field.name: field.argument for field in fields_of(cls)}
     try:
-        made = tuple(Template(template, arguments) for template in (cls.template, *cls.accepts))
+        others = [Template(template, arguments, defaults) for template, defaults in cls.accepts.items()]
+        made = (Template(cls.template, arguments), *others)
     except KeyError as name:
         raise TypeError(f"{cls.__name__}: a template names {name}, which is no field") from None
     if made[0].names != list(arguments):

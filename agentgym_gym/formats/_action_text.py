@@ -66,12 +66,16 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
         limit: Where the next mark begins, or the end.
     """
     text, begin = reply.text, start
-    end = _line_end(text, start)
+    end = text.find("\n", start)
+    end = len(text) if end < 0 else end
     if end == start or not text[start:end].strip(_EMPHASIS):
-        begin = _next_text(text, end, limit)
+        begin = end
+        while begin < limit and text[begin].isspace():
+            begin += 1
         if begin >= limit:
             return None
-        end = _line_end(text, begin)
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
     elif text[begin] in " \t":
         begin = _next_text(text, begin, end)
     if text[begin] in "`~" and text.startswith(_FENCES, begin):

@@ -133,8 +133,12 @@ def _english_labels(shape: str) -> list[Mark]:
     line = -1  # where the line of the word before begins: only the first word of a line can be its label
     for word in _IN_ENGLISH.finditer(shape):
         start, end = word.span()
-        first = start
-        if start and shape[start - 1] != "\n":
+        if not start or shape[start - 1] == "\n":
+            if shape.startswith(":\n", end):  # as prompts teach it
+                found.append(Mark(start, end + 1))
+                continue
+            first = start
+        else:
             first = shape.rfind("\n", max(0, start - _LONGEST_PREFIX), start) + 1
             if (
                 first == line
@@ -145,8 +149,8 @@ def _english_labels(shape: str) -> list[Mark]:
             line = first
         if mark := _mark(shape, first, start, end):
             found.append(mark)
-            if len(found) >= _MOST_MARKS:
-                break
+        if len(found) >= _MOST_MARKS:
+            break
     return found
 
 
@@ -159,8 +163,6 @@ def _mark(shape: str, line: int, start: int, end: int) -> Mark | None:
         start: Where the word begins.
         end: Where it ends.
     """
-    if line == start and shape.startswith(":\n", end):
-        return Mark(start, end + 1)  # as prompts teach it
     behind = _BEHIND.match(shape, end)
     if behind is None and shape[start - 1 : start] == "[":
         behind = _IN_BRACKETS.match(shape, end)
