@@ -23,14 +23,18 @@ from every_format import (
     read,
 )
 
-# The time that reading takes is looked at in two formats, but for the first environment; thorough is in all.
+# The reading time is measured in two formats, of the first environment in all of them, and for commands whose
+# actions have several lines; the thorough profile measures all pairs.
 each_timed_pair = pytest.mark.parametrize(
     ("environment", "action_format"),
     [
         pytest.param(e, f, id=f"{e.name}-{f.name}")
         for e in ENVIRONMENTS
         for f in FORMATS.values()
-        if THOROUGH or e is ENVIRONMENTS[0] or f.name in ("react", "function_calling")
+        if THOROUGH
+        or e is ENVIRONMENTS[0]
+        or f.name in ("react", "function_calling")
+        or (e.name, f.name) == ("Weather", "adapt")
     ],
 )
 untraced = pytest.mark.no_cover  # measuring coverage takes several times as long
@@ -43,6 +47,7 @@ FAMILIES = [
     *("<action>", "</action>", "<action></action>", "<tool_call>", "</tool_call>", "<tool_call>{"),
     *("</s>", "</s> ", "<think>", "</think>", "<think></think>", "</think><think>", "<|im_end|>"),
     *("<end_of_turn", "> ", "\n> ", "> think:", "\n> think: a", "think:", "\nthink:"),
+    *("> a\n", "> {\n", "> ```\n", "Action: <search>a\n", "Action: {\n"),
     *(
         "\n",
         "\r\n",
