@@ -17,7 +17,7 @@ from agentgym_gym.formats._markup import is_empty, read_peeled
 from agentgym_gym.formats._native import call_at
 
 if TYPE_CHECKING:
-    from agentgym_gym.formats._reply import Reply
+    from agentgym_gym.formats._answer import Answer
 
 __all__ = ["Found", "read_all", "read_from"]
 
@@ -54,7 +54,7 @@ class Found(NamedTuple):
     end: int
 
 
-def read_from(reply: Reply, start: int, limit: int) -> Found | None:
+def read_from(reply: Answer, start: int, limit: int) -> Found | None:
     """Read the action that begins behind a mark; None where the mark is empty.
 
     It is the rest of the line, or the next line that is not empty. Where a fence or a call begins there, it
@@ -94,7 +94,7 @@ def read_from(reply: Reply, start: int, limit: int) -> Found | None:
     return found
 
 
-def _of_section(reply: Reply, start: int, end: int, limit: int, *, below: bool) -> Found | None:
+def _of_section(reply: Answer, start: int, end: int, limit: int, *, below: bool) -> Found | None:
     """Read the action that begins at a place, by the style of the environment's actions.
 
     Args:
@@ -125,13 +125,13 @@ def _next_text(text: str, start: int, limit: int) -> int:
     return start
 
 
-def _is_label(reply: Reply, start: int) -> bool:
+def _is_label(reply: Answer, start: int) -> bool:
     """Return whether the line in which a place lies has a label of any kind."""
     line = reply.text.rfind("\n", 0, start)
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
-def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Found | None:
+def read_all(reply: Answer, start: int, end: int, *, marked: bool = True) -> Found | None:
     """Read the action that is all of the text between two places; None where they hold nothing.
 
     Args:
@@ -157,7 +157,7 @@ def read_all(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
     return _of_lines(reply, start, end) if marked else None
 
 
-def _of_lines(reply: Reply, start: int, end: int) -> Found | None:
+def _of_lines(reply: Answer, start: int, end: int) -> Found | None:
     """Read the one action in marked text of several lines; other lines are ignored."""
     text, style = reply.text, reply.style
     if (call := _as_call(reply, start, end)) is not None:
@@ -180,7 +180,7 @@ def _of_lines(reply: Reply, start: int, end: int) -> Found | None:
     return read[0]
 
 
-def _of_text(reply: Reply, start: int, end: int, *, marked: bool = True) -> Found | None:
+def _of_text(reply: Answer, start: int, end: int, *, marked: bool = True) -> Found | None:
     """Read the action that is the text between two places; None where the text says nothing.
 
     Args:
@@ -203,7 +203,7 @@ def _of_text(reply: Reply, start: int, end: int, *, marked: bool = True) -> Foun
     )
 
 
-def _shortened(reply: Reply, start: int, end: int) -> Found | None:
+def _shortened(reply: Answer, start: int, end: int) -> Found | None:
     """Return the longest beginning of a line that is an action and ends at a sign; None without one."""
     if not reply.style.lines:
         return None
@@ -215,7 +215,7 @@ def _shortened(reply: Reply, start: int, end: int) -> Found | None:
     return None
 
 
-def _of_own_mark(reply: Reply, start: int, end: int) -> Found | None:
+def _of_own_mark(reply: Answer, start: int, end: int) -> Found | None:
     """Return the action in the only mark of the environment's own in a marked text; None without one."""
     if reply.style.mark is None:
         return None
@@ -226,7 +226,7 @@ def _of_own_mark(reply: Reply, start: int, end: int) -> Found | None:
     return found if found and isinstance(found.read, Action) else None
 
 
-def _fenced(reply: Reply, start: int, limit: int, *, marked: bool = True) -> Found | None:
+def _fenced(reply: Answer, start: int, limit: int, *, marked: bool = True) -> Found | None:
     """Read the content of the fence that opens at a place; one that is never closed ends at the limit."""
     text = reply.text
     opening = _FENCE.match(text, start)
@@ -244,7 +244,7 @@ def _fenced(reply: Reply, start: int, limit: int, *, marked: bool = True) -> Fou
     return inside._replace(end=end if closing < 0 else closing + 3)
 
 
-def _with_input(reply: Reply, start: int, end: int) -> Found | None:
+def _with_input(reply: Answer, start: int, end: int) -> Found | None:
     """Return the call that a name and ``Action Input:`` on the next line make; None without one.
 
     Args:
@@ -277,7 +277,7 @@ def _with_input(reply: Reply, start: int, end: int) -> Found | None:
         return Found(error, start, end)
 
 
-def _as_call(reply: Reply, start: int, end: int) -> Found | None:
+def _as_call(reply: Answer, start: int, end: int) -> Found | None:
     """Return the call in JSON, in a native notation or in Python that begins at a place; None without one."""
     if (call := call_at(reply.text, start, end, reply.grammar)) is not None:
         return Found(call.read, call.start, call.end)

@@ -5,26 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._action_text import Found, read_all, read_from
+from agentgym_gym.formats._answer import Answer
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
-from agentgym_gym.formats._labels import Mark, folded, inline_labels, invented_turn, labels, tags
+from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
-from agentgym_gym.formats._reasoning import answer_in
 from agentgym_gym.formats.base import ParseResult
-
-if TYPE_CHECKING:
-    from agentgym_gym.actions import Grammar
 
 __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 
 _MOST_MARKS = 64  # of one kind that are read
-_QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
-_NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NEAR = 500  # characters of JSON that cannot be read in which a function's name is looked for
 _CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
@@ -49,38 +44,8 @@ class Marked(NamedTuple):
     closed: bool = False
 
 
-class Reply:
-    """A reply of a model.
-
-    Args:
-        reply: The whole reply.
-        grammar: The actions it may name.
-
-    Attributes:
-        text: Its answer; places in it are places in the reply.
-        unclosed: The mark of reasoning that is never closed; empty for none.
-        shape: The same in lower case with plain characters in place of typographic ones, to find marks in.
-    """
-
-    def __init__(self, reply: str, grammar: Grammar) -> None:
-        self.text, self.unclosed = answer_in(reply)
-        self.shape = self.text.lower() if self.text.isascii() else folded(self.text)
-        self.grammar = grammar
-        self.style = grammar.style
-        self._windows = "\r" in reply
-
-    @property
-    def unquoted(self) -> str:
-        """The text with blanks in place of the ``>`` of its lines, where all of them are quoted."""
-        text = self.text
-        if text.lstrip()[:1] != ">" or _NOT_QUOTED.search(text):
-            return text
-        return _QUOTED.sub(lambda sign: " " * len(sign[0]), text)
-
-    def piece(self, start: int, end: int) -> str:
-        """Return the text between two places without white space at its ends."""
-        piece = self.text[start:end].strip()
-        return piece.replace(" \n", "\n") if self._windows else piece
+class Reply(Answer):
+    """The marks in a reply, and the action that they mark."""
 
     def nothing(self, looked_for: str) -> NoAction:
         """Return the error of a reply without a mark.
@@ -97,12 +62,6 @@ class Reply:
         if line is not None and isinstance(line.read, (BadArguments, ManyActions)):
             return NoAction(f"the reply has no {looked_for}; {line.read}")  # it begins as an action does
         return NoAction(f"the reply has no {looked_for}: {shown(text)}")
-
-    def hide(self, start: int, end: int) -> None:
-        """Put line ends in place of the text between two places, so that no mark is found there."""
-        blank = "\n" * (end - start)
-        self.text = f"{self.text[:start]}{blank}{self.text[end:]}"
-        self.shape = f"{self.shape[:start]}{blank}{self.shape[end:]}"
 
     def labelled(self) -> ParseResult | None:
         """Return the action behind a label; None without one."""

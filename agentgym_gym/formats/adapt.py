@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.formats._action_text import read_from
+from agentgym_gym.formats._answer import Answer
 from agentgym_gym.formats._labels import labels
 from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
 from agentgym_gym.formats.base import Format, ParseResult
@@ -90,7 +91,7 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
             break
         part = text[start : _end_of_paragraph(reply, start, end)]
         part, places = _unquoted(part) if _LINE.match(text, end + 1) else (part, int)
-        found = read_from(Reply(part, reply.grammar), 0, len(part))
+        found = read_from(Answer(part, reply.grammar), 0, len(part))
         if found is not None:
             found = found._replace(start=start + places(found.start), end=start + places(found.end))
             behind = found.end
