@@ -14,7 +14,7 @@ from agentgym_gym.formats._code import single_call
 from agentgym_gym.formats._json_calls import arguments_of
 from agentgym_gym.formats._labels import INPUT, invented_turn, next_label
 from agentgym_gym.formats._markup import is_empty, read_peeled
-from agentgym_gym.formats._native import call_at
+from agentgym_gym.formats._native import call_at, calls_behind
 
 if TYPE_CHECKING:
     from agentgym_gym.formats._answer import Answer
@@ -33,11 +33,12 @@ _LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\n", re.ASCII)
 _LANGUAGE_WORD = re.compile(
     r"(?:python3?|py|json|text|plaintext|bash|sh|tool_code|sql(?:ite3?)?)[ \t]+", re.IGNORECASE
 )
-_EMPHASIS = " \t*_"
+_RULE = " \t*_-="
+_BREAK = re.compile(r"</?(?:br|hr|p)[ \t]?/?>", re.IGNORECASE)
 _CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|(?<![ \t])[ \t]*[–—]")
 _INPUT_OPENING = re.compile(r"[\s`]*(?:json\b)?\s*")
 _NO_INPUT = ("", "none", "None", "null", None)
-_PYTHON_CALL = re.compile(r"[A-Za-z_][\w.]{0,80}[ \t]?\(.*\)", re.DOTALL)
+_PYTHON_CALL = re.compile(r"\[?[A-Za-z_][\w.]{0,80}[ \t]?\(.*\)\]?", re.DOTALL)
 
 
 class Found(NamedTuple):
@@ -47,11 +48,13 @@ class Found(NamedTuple):
         read: The action, or why the text is none.
         start: Where the text begins in the reply.
         end: Where it ends.
+        ignored: Further native calls behind it, which are not played, as text.
     """
 
     read: Action | ActionError
     start: int
     end: int
+    ignored: tuple[str, ...] = ()
 
 
 def read_from(reply: Answer, start: int, limit: int) -> Found | None:
@@ -68,14 +71,10 @@ def read_from(reply: Answer, start: int, limit: int) -> Found | None:
     text, begin = reply.text, start
     end = text.find("\n", start)
     end = len(text) if end < 0 else end
-    if end == start or not text[start:end].strip(_EMPHASIS):
-        begin = end
-        while begin < limit and text[begin].isspace():
-            begin += 1
+    if end == start or _is_blank(text[start:end]):
+        begin, end = _next_line(text, end, limit)
         if begin >= limit:
             return None
-        end = text.find("\n", begin)
-        end = len(text) if end < 0 else end
     elif text[begin] in " \t":
         begin = _next_text(text, begin, end)
     if text[begin] in "`~" and text.startswith(_FENCES, begin):
@@ -88,10 +87,24 @@ def read_from(reply: Answer, start: int, limit: int) -> Found | None:
             return Found(reply.grammar.parse(text[begin:end].strip()), begin, end)
         except ActionError:
             pass
-    found = _of_section(reply, begin, end, limit, below=begin > _line_end(text, start))
-    if found is None and begin == start and end < limit:
-        return read_from(reply, end, limit)  # the line of the mark has markup only
-    return found
+    return _of_section(reply, begin, end, limit, below=begin > _line_end(text, start))
+
+
+def _is_blank(line: str) -> bool:
+    """Return whether a line has markup only: emphasis, a rule, a line break of HTML."""
+    line = line.strip(_RULE)
+    return not line or (line[0] == "<" and not _BREAK.sub("", line).strip(_RULE))
+
+
+def _next_line(text: str, start: int, limit: int) -> tuple[int, int]:
+    """Return where the next line begins and ends that is not blank; the limit if there is none."""
+    while start < limit:
+        begin = _next_text(text, start, limit)
+        end = _line_end(text, begin)
+        if not _is_blank(text[begin:end]):
+            return begin, end
+        start = end
+    return limit, limit
 
 
 def _of_section(reply: Answer, start: int, end: int, limit: int, *, below: bool) -> Found | None:
@@ -160,7 +173,8 @@ def read_all(reply: Answer, start: int, end: int, *, marked: bool = True) -> Fou
 def _of_lines(reply: Answer, start: int, end: int) -> Found | None:
     """Read the one action in marked text of several lines; other lines are ignored."""
     text, style = reply.text, reply.style
-    if (call := _as_call(reply, start, end)) is not None:
+    call = _as_call(reply, start, end) or _with_input(reply, start, _line_end(text, start))
+    if call is not None:
         return call
     found: list[Found] = []
     place = start
@@ -280,9 +294,10 @@ def _with_input(reply: Answer, start: int, end: int) -> Found | None:
 def _as_call(reply: Answer, start: int, end: int) -> Found | None:
     """Return the call in JSON, in a native notation or in Python that begins at a place; None without one."""
     if (call := call_at(reply.text, start, end, reply.grammar)) is not None:
-        return Found(call.read, call.start, call.end)
+        others = calls_behind(call, reply.text, reply.grammar, invented_turn(reply.shape, call.end))
+        return Found(call.read, call.start, call.end, others)
     piece = reply.piece(start, end).strip("*_` \t.;")
-    if piece.endswith(")") and _PYTHON_CALL.fullmatch(piece):
+    if piece.endswith((")", ")]")) and _PYTHON_CALL.fullmatch(piece):
         called = single_call(piece, reply.grammar)
         return None if called is None else Found(called, start, end)
     return None

@@ -81,7 +81,7 @@ _MARKUP = (
 
 
 _BEFORE = (
-    r"[^\w\n]{0,24}(?:(?:</?[a-z]{1,10}>|\d{1,3}[.)]|_)[^\w\n]{0,12}){0,3}"
+    r"[^\w\n]{0,24}(?:(?:</?[a-z][a-z0-9]{0,9}(?: [^<>\n]{0,60})?>|\d{1,3}[.)]|_)[^\w\n]{0,12}){0,3}"
     rf"(?:(?:{_alternatives('before')})[ _]*){{0,3}}"
 )
 _IN_ENGLISH = re.compile(r"act(?:ion)?(?![a-z])")
@@ -91,13 +91,16 @@ _OTHER_LINE = re.compile(rf"\n{_BEFORE}(?P<label>{_ACTION})")
 _BEHIND = re.compile(
     r"(?:s|\(s\))?(?:[ \t]*[#(\[]?\d{1,3}[)\]]?)?"
     rf"(?: (?:{_alternatives('after')}))?"
-    r"[ \t*_`\"')\]]{0,8}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
+    r"[ \t*_`\"')\]]{0,8}(?:</[a-z][a-z0-9]{0,9}>)?[ \t*_]{0,4}"
     r"(?:[:=]+>?|-{1,2}>|→|⇒|➡|[-–—](?=[ \t]))(?:[ \t]*</[a-z]{1,10}>)?"
     # a heading
     r"|(?:s|\(s\))?[ \t]{0,3}\d{0,3}[ \t*_#=`\])]{0,12}(?:</[a-z0-9]{1,10}>)?[ \t]{0,4}(?=\n|\Z)",
 )
 _IN_BRACKETS = re.compile(r"s?\][ \t]*(?=\S)")  # "[Action] move up"
-_INLINE = re.compile(r"(?:(?<=[.!?)])|(?<=[.!?)][ \t])|(?<=[.!?)][ \t]{2}))[*_]*action[*_]*[ \t]?:[*_]*")
+_INLINE = re.compile(
+    rf"[.!?)][ \t]{{0,2}}(?P<label>[*_]{{0,3}}(?:(?:{_alternatives('before')})[ _]+){{0,3}}"
+    rf"(?:{_ACTION})s?[*_]{{0,3}}[ \t]?:[*_]{{0,3}})"
+)
 
 INPUT = re.compile(r"[ \t>*_`#-]*(?:action|tool|function)[ _]?input(?:s|\(s\))?[*_`]*[ \t]*[:=][*_]*[ \t]*")
 """The label of the arguments on a line of their own, from the beginning of the line."""
@@ -108,9 +111,9 @@ _NEXT = re.compile(
     rf"(?:{_ACTION}|{_OTHER})s?{_COLON}(?::|(?=\n|\Z))"
 )
 _INVENTED = re.compile(
-    rf"\n{_MARKUP}(?:{_alternatives('observation')}){_COLON}(?::|(?=\n|\Z))"
-    r"|<(?:observation|information|tool_response|tool_result|results?|response|output|environment|env|user"
-    r"|function_results?)\b|\[(?:observation|environment|user|result|tool_results)\]|✿result✿"
+    rf"\n{_MARKUP}(?:{_alternatives('observation')}){_COLON}(?:[:=]|->|→|[-–—](?=[ \t])|(?=\n|\Z))"
+    r"|<(?:obs|observation|information|tool[_-](?:response|result|output)|results?|response|output|environment"
+    r"|env|user|function_results?)\b|\[(?:observation|environment|user|result|tool_results)\]|✿result✿",
 )
 
 
@@ -164,7 +167,7 @@ def _mark(shape: str, line: int, start: int, end: int) -> Mark | None:
         end: Where it ends.
     """
     behind = _BEHIND.match(shape, end)
-    if behind is None and shape[start - 1 : start] == "[":
+    if behind is None and shape[start - 1 : start] == "[" and "[/action]" not in shape:
         behind = _IN_BRACKETS.match(shape, end)
     if behind is None or (start and shape[start - 1] == '"' == shape[end : end + 1]):
         return None  # no label, or a key of JSON
@@ -197,7 +200,7 @@ def _within_emphasis(shape: str, line: int, start: int, end: int) -> Mark:
 
 def inline_labels(shape: str) -> list[Mark]:
     """Return the labels inside lines, each right after the end of a sentence."""
-    return [Mark(*match.span()) for match in _INLINE.finditer(shape)] if "action" in shape else []
+    return [Mark(*match.span("label")) for match in islice(_INLINE.finditer(shape), _MOST_MARKS)]
 
 
 _TAG = re.compile(
@@ -237,6 +240,7 @@ def tags(shape: str) -> list[tuple[Mark, int]]:
         if len(found) >= _MOST_MARKS:
             break
     if opened is not None:
+        shape = shape[: invented_turn(shape, opened.end)]
         cut = _CUT_TAG.search(shape, max(opened.end, len(shape) - _LONGEST_TAG))
         found.append((opened, cut.start() if cut else len(shape)))
     return found

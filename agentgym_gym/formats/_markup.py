@@ -112,6 +112,8 @@ def _without_tag(text: str, *, tags: bool) -> str:
         return text[tag.end() :].strip()
     if text[-1] == ">" and (tag := _LOOKS.match(text, text.rfind("<"))) and tag.end() == len(text):
         return text[: tag.start()].strip()
+    if text.endswith("-->"):
+        return text[:-3].strip()
     if tags and text[0] == "<" and (pair := _TAGS.fullmatch(text)):
         return pair[2].strip()
     if tags and text[-1] == ">" and (tag := _CLOSING_TAG.search(text, text.rfind("<"))):

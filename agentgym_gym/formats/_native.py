@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from agentgym_gym.errors import ActionError, ManyActions
@@ -16,7 +16,10 @@ from agentgym_gym.formats._json_calls import WrittenCall, json_calls
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
 
-__all__ = ["call_at", "calls_in"]
+__all__ = ["LONGEST_IGNORED", "call_at", "calls_behind", "calls_in"]
+
+LONGEST_IGNORED = 200
+"""Characters of a call that is not played."""
 
 _MOST = 64  # calls in Python that are looked at
 _LONGEST_OPENING = 200  # characters before the arguments of a call: its tokens, tags and name
@@ -57,6 +60,16 @@ def call_at(text: str, start: int, end: int, grammar: Grammar) -> WrittenCall | 
         if call is not None and call.start <= last and _OPENING.fullmatch(text, start, call.start):
             return call if call.native else _only(call, json_calls(text, grammar, call.end, end), end)
     return None
+
+
+def calls_behind(call: WrittenCall, text: str, grammar: Grammar, limit: int) -> tuple[str, ...]:
+    """Return the native calls behind a native call, up to a limit, as text."""
+    if not call.native:
+        return ()
+    found = takewhile(
+        lambda other: other.native and other.start < limit, json_calls(text, grammar, call.end, limit)
+    )
+    return tuple(str(other)[:LONGEST_IGNORED] for other in found)
 
 
 def _only(call: WrittenCall, others: Iterator[WrittenCall], end: int) -> WrittenCall:

@@ -14,7 +14,7 @@ from agentgym_gym.formats._action_text import Found, read_all, read_from
 from agentgym_gym.formats._answer import Answer
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
-from agentgym_gym.formats._native import calls_in
+from agentgym_gym.formats._native import LONGEST_IGNORED, calls_in
 from agentgym_gym.formats.base import ParseResult
 
 __all__ = ["Marked", "Reply", "action_in", "other_mark"]
@@ -23,7 +23,6 @@ _MOST_MARKS = 64  # of one kind that are read
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NEAR = 500  # characters of JSON that cannot be read in which a function's name is looked for
 _CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
-_LONGEST_IGNORED = 200  # characters of a call that is not played
 
 
 class Marked(NamedTuple):
@@ -47,17 +46,22 @@ class Marked(NamedTuple):
 class Reply(Answer):
     """The marks in a reply, and the action that they mark."""
 
-    def nothing(self, looked_for: str) -> NoAction:
+    empty = False  # whether the last kind of mark that was looked for has no text
+
+    def nothing(self, looked_for: str, *, empty: bool = False) -> NoAction:
         """Return the error of a reply without a mark.
 
         Args:
             looked_for: The mark of the format.
+            empty: Whether the reply has that mark, with no text.
         """
         if self.unclosed:
             return NoAction(f"the reasoning that {shown(self.unclosed)} begins is never closed")
         text = self.text.strip()
         if not text:
             return NoAction("the reply is empty")
+        if empty:
+            return NoAction(f"no action is in the {looked_for}: {shown(text)}")
         line = None if "\n" in text else read_all(self, 0, len(self.text))
         if line is not None and isinstance(line.read, (BadArguments, ManyActions)):
             return NoAction(f"the reply has no {looked_for}; {line.read}")  # it begins as an action does
@@ -70,7 +74,8 @@ class Reply(Answer):
             return None
         if len(found) == 1:  # as in nearly all replies
             _, start, limit = found[0]
-            marked = read_from(self, start, min(len(self.text), limit))
+            marked = read_from(self, start, limit if limit < len(self.text) else len(self.text))
+            self.empty = marked is None
             return marked and _result(marked, "label")
         ends = [mark.start for mark in found[1:]]
         ends.append(len(self.text))
@@ -140,7 +145,7 @@ class Reply(Answer):
         if self.grammar.exclusive and len(found) > 1:
             raise ManyActions("the reply has more than one call")
         if any(call.native for call in found):
-            ignored = tuple(str(call)[:_LONGEST_IGNORED] for call in found if call is not first)
+            ignored = tuple(str(call)[:LONGEST_IGNORED] for call in found if call is not first)
         else:
             ignored = ()
             _check_one([call.read for call in read])
@@ -193,6 +198,7 @@ class Reply(Answer):
             inside = mark.found or (read_all if mark.closed else read_from)(self, mark.start, mark.end)
             if inside is not None:
                 found.setdefault(self.text[inside.start : inside.end], inside)
+            self.empty = not found
         return _one([*found.values()], kind, exclusive=self.grammar.exclusive)
 
 
@@ -225,11 +231,11 @@ def _result(found: Found, kind: str) -> ParseResult:
     Raises:
         ActionError: The grammar does not read it.
     """
-    action, start, end = found
+    action, start, end, ignored = found
     if isinstance(action, ActionError):
         action.mark, action.span = kind, (start, end)
         raise action
-    return ParseResult(action, kind, start, end)
+    return ParseResult(action, kind, start, end, ignored)
 
 
 def _check_one(actions: list[Action | ActionError]) -> None:
@@ -276,7 +282,8 @@ def action_in(reply: Reply, own: str, looked_for: str) -> ParseResult:
     Raises:
         ActionError: There is none, or more than one, or the grammar does not read it.
     """
+    empty = reply.empty
     found = other_mark(reply, own) or reply.whole()
     if found is None:
-        raise reply.nothing(looked_for)
+        raise reply.nothing(looked_for, empty=empty)
     return found
