@@ -222,7 +222,9 @@ class Grammar:
             )
         text = text.strip() if self.style.verbatim else " ".join(text.split())
         problems: dict[type[Action], BadArguments] = {}
-        possible = self._by_opening.get(self.style.first_word(text), self._of_any)
+        possible = self._by_opening.get(text.partition(" ")[0].lower())
+        if possible is None:  # the first word does not end with a blank
+            possible = self._by_opening.get(self.style.first_word(text), self._of_any)
         several = len(possible) > 1
         for action in possible:
             if several and action.head() and not action.begins(text):

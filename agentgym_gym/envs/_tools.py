@@ -133,18 +133,21 @@ class Tool(Action):
         Raises:
             BadArguments: The text does not fit, or a field does not allow what it says.
         """
-        head = _HEAD.match(text)
-        if head is None or head["name"].lower() != cls.function.lower():
-            raise cls._unfit(text)
-        if text[head.end() : head.end() + 1] not in _BRACES:
-            if any(f.required for f in fields_of(cls)) or not _NOTHING.fullmatch(text, head.end()):
+        start = len(cls.template)
+        if not text.startswith(cls.template) or text[start : start + 1] != "{":  # as prompts teach it
+            head = _HEAD.match(text)
+            if head is None or head["name"].lower() != cls.function.lower():
+                raise cls._unfit(text)
+            start = head.end()
+        if text[start : start + 1] not in _BRACES:
+            if any(f.required for f in fields_of(cls)) or not _NOTHING.fullmatch(text, start):
                 raise cls._unfit(text)
             return cls()
         try:
-            found, end = decode(text, head.end())
+            found, end = decode(text, start)
         except NotJson as error:
             raise BadArguments(
-                f"the Action Input is not a JSON object ({error}): {shown(text[head.end() :])}"
+                f"the Action Input is not a JSON object ({error}): {shown(text[start:])}"
             ) from None
         if rest := text[end:].strip(_MARKUP):
             raise BadArguments(f"{cls.function}: the Action Input ends before {shown(rest)}")

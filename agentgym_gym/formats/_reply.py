@@ -74,7 +74,7 @@ class Reply(Answer):
             return None
         if len(found) == 1:  # as in nearly all replies
             _, start, limit = found[0]
-            marked = read_from(self, start, limit if limit < len(self.text) else len(self.text))
+            marked = read_from(self, start, min(len(self.text), limit))
             self.empty = marked is None
             return marked and _result(marked, "label")
         ends = [mark.start for mark in found[1:]]
