@@ -177,11 +177,13 @@ def _of_lines(reply: Answer, start: int, end: int) -> Found | None:
     if call is not None:
         return call
     found: list[Found] = []
-    place = start
-    while place < end and len(found) < _MOST_LINES:
+    place, tried = start, 0
+    while place < end and tried < _MOST_LINES:
         stop = min(end, _line_end(text, place)) if style.lines else style.end(text, place, end)
-        if text[place:stop].strip() and (line := _of_text(reply, place, stop)):
-            found.append(line)
+        if text[place:stop].strip():
+            tried += 1
+            line = _of_text(reply, place, stop)
+            found += [line] if line else []
         place = stop + 1
     read = [line for line in found if isinstance(line.read, Action)]
     if not read:
@@ -203,8 +205,9 @@ def _of_text(reply: Answer, start: int, end: int, *, marked: bool = True) -> Fou
         end: Where it ends.
         marked: Whether the text is marked as an action, and not just the whole reply.
     """
-    own = reply.style.mark is not None and reply.style.mark.fullmatch(reply.text, start, end)
-    read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=marked and not own)
+    own = reply.style.mark.match(reply.text, start, end) if reply.style.mark else None
+    tags = marked and (own is None or own.end() < end)  # else they belong to the action
+    read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=tags)
     if isinstance(read, Action) or not marked:
         return Found(read, start, end)
     if is_empty(plain):

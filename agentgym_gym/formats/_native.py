@@ -103,7 +103,7 @@ def _python_calls(
         place = opening.start(), begin + len(code)
         calls: list[CodeCall] = []
         try:
-            calls = calls_in_code(code, grammar, several=True)
+            calls = calls_in_code(code, grammar, several=not listed)
         except ActionError as error:
             if calls_known(code, grammar):
                 yield WrittenCall(error, "", code, *place, native=True)

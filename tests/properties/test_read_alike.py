@@ -91,7 +91,9 @@ SEVERAL = (
     *("Action: («closed»)", "Action: [«closed»]", "Action: “«closed»”", "Action:\n\n\n«closed»\n\nDone."),
 )
 OPEN = frozenset({"Action:", "<action>", ">", "<think>\n«same»"})  # the lines behind it belong to it
-EMPTY = frozenset({"```python\n```"})  # holds no call
+EMPTY = frozenset(
+    {"```python\n```", "```python\nfrobnicate()\n```"}
+)  # fences without a call of the environment
 UNMARKED = (
     *(
         "«line»",
