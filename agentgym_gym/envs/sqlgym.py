@@ -81,13 +81,15 @@ def _says_nothing(sql: str) -> bool:
 
 def _reads(tokens: Sequence[str]) -> bool:
     """Return whether a text begins as a statement that reads does, and not as a sentence with "with"."""
-    words = [token.lower() for token in tokens[:4]]
-    if words[:1] != ["with"]:
-        return words[:1] in (["select"], ["values"])
-    table = words[1:]
+    first = tokens[0].lower() if tokens else ""
+    if first != "with":
+        return first in {"select", "values"}
+    table = [token.lower() for token in tokens[1:]]
     if table[:1] == ["recursive"]:
         del table[0]
-    return table[1:2] in (["as"], ["("])
+    if table[1:2] == ["("] and ")" in table:  # the names of its columns
+        del table[1 : table.index(")") + 1]
+    return table[1:2] == ["as"]
 
 
 def _without_opening(text: str) -> str:
