@@ -16,7 +16,6 @@ __all__ = ["is_empty", "read_peeled"]
 _LAYERS = 8  # '- **`"get 1 stick"`**.' has five
 
 _BRACKETS = dict(zip("[(<{「『【«《“‘", "])>}」』】»》”’", strict=True))
-_TWICE = frozenset({"[[", "((", "{{", "<<"})  # no brackets that are just put around an action
 _QUOTES = frozenset("\"'`*_~$")
 _ENDS = ".!。！…．"
 _LIST_SIGN = re.compile(
@@ -49,7 +48,7 @@ def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Act
     Args:
         piece: The text.
         grammar: The actions.
-        tags: Whether tags of any name and several brackets are markup, and not just quotes and HTML.
+        tags: Whether a pair of tags of any name is markup, and not just those of HTML.
     """
     style = grammar.style
     escaped = style.lines and "&" in piece and _ENTITY.search(piece) is not None
@@ -65,8 +64,6 @@ def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Act
                 return inner_read, plain
             if not isinstance(inner_read, UnknownAction) or isinstance(read, UnknownAction):
                 read = inner_read  # else it begins as an action does, and its markup belongs to it
-        if plain[:2] in _TWICE and not tags:
-            break
         inner = _without_layer(plain, tags=tags, sentence=style.lines) if plain else plain
         if inner == plain or not inner:
             break

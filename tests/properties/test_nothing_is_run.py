@@ -135,6 +135,8 @@ def evil_codes(environment):
 @pytest.mark.filterwarnings("default:invalid escape sequence")
 def test_code_is_one_call_with_plain_values(environment):
     for code in evil_codes(environment):
+        if environment.grammar.knows(code):
+            continue  # such as [[finish()]]: as the whole reply it is the text of an action
 
         def look(code=code):
             for reply in (code, f"```python\n{code}\n```"):
