@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._labels import folded
-from agentgym_gym.formats._reasoning import answer_in
+from agentgym_gym.formats._reasoning import answer_in, masked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentgym_gym.actions import Grammar
 
 __all__ = ["Answer"]
@@ -52,8 +54,6 @@ class Answer:
         piece = self.text[start:end].strip()
         return piece.replace(" \n", "\n") if self._windows else piece
 
-    def hide(self, start: int, end: int) -> None:
-        """Put line ends in place of the text between two places, so that no mark is found there."""
-        blank = "\n" * (end - start)
-        self.text = f"{self.text[:start]}{blank}{self.text[end:]}"
-        self.shape = f"{self.shape[:start]}{blank}{self.shape[end:]}"
+    def hide(self, spans: Sequence[tuple[int, int]]) -> None:
+        """Put line ends in place of the text of some spans, which are in order: no mark is found there."""
+        self.text, self.shape = masked(self.text, spans), masked(self.shape, spans)

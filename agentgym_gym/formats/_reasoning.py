@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["UNSEEN", "answer_in"]
+__all__ = ["UNSEEN", "answer_in", "masked"]
 
 UNSEEN = (
     "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u00ad\u180e\u202a-\u202e\u2066-\u2069"
@@ -93,18 +94,18 @@ def answer_in(reply: str) -> tuple[str, str]:
     if "```" in reply and _REASONING_FENCE.search(reply):
         reply, unclosed = _without_fences(reply)
     if head := _HEAD.match(reply):
-        reply = _masked(reply, [(0, head.end())])
+        reply = masked(reply, [(0, head.end())])
     if first >= 0:
         end = _END_OF_TURN.search(reply, first)
         reply = _before_end_of_sequence(reply[: end.start()] if end else reply, first)
         if _MARK.search(reply, first):
             reply, unclosed = _without_blocks(reply, first)
             if head := _HEAD.match(reply):
-                reply = _masked(reply, [(0, head.end())])
+                reply = masked(reply, [(0, head.end())])
     return reply, unclosed
 
 
-def _masked(text: str, spans: list[tuple[int, int]]) -> str:
+def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """Return a text with line ends in place of all the characters of some spans, which are in order."""
     kept, position = [], 0
     for start, end in spans:
@@ -131,13 +132,13 @@ def _without_channels(reply: str) -> tuple[str, str]:
         message = _MESSAGE.match(reply, channel.end())
         if "to=" in channel[0] + reply[channel.end() : min(end, channel.end() + _RECIPIENT)]:
             call_end = _CALL_ENDS.search(reply, message.end() if message else channel.end())
-            return _masked(reply[: call_end.start() if call_end else end], spans), ""
+            return masked(reply[: call_end.start() if call_end else end], spans), ""
         if name == "final":
             start = message.end() if message else channel.end()
-            return _masked(reply, [*spans, (channel.start(), start)]), ""
+            return masked(reply, [*spans, (channel.start(), start)]), ""
         spans.append((channel.start(), end))
         answered = name == "commentary"
-    return _masked(reply, spans), "" if answered else channels[-1][0].strip()
+    return masked(reply, spans), "" if answered else channels[-1][0].strip()
 
 
 def _without_blocks(reply: str, first: int) -> tuple[str, str]:
@@ -163,8 +164,8 @@ def _without_blocks(reply: str, first: int) -> tuple[str, str]:
         else:
             spans = [(0, mark.end())]
     if depth:
-        return _masked(reply, [*spans, (opened, len(reply))]), unclosed
-    return _masked(reply, spans), ""
+        return masked(reply, [*spans, (opened, len(reply))]), unclosed
+    return masked(reply, spans), ""
 
 
 def _without_fences(reply: str) -> tuple[str, str]:
@@ -180,8 +181,8 @@ def _without_fences(reply: str) -> tuple[str, str]:
         if not depth:
             spans.append((opened, fence.end()))
     if depth:
-        return _masked(reply, [*spans, (opened, len(reply))]), unclosed
-    return _masked(reply, spans), ""
+        return masked(reply, [*spans, (opened, len(reply))]), unclosed
+    return masked(reply, spans), ""
 
 
 def _closes(mark: re.Match[str]) -> bool:

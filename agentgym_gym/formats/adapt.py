@@ -49,8 +49,7 @@ class ADaPT(Format):
         found = whole.one_of(_commands(whole, thoughts), "command")
         if found is None and thoughts:
             thought = "\n".join(whole.piece(*span) for span in thoughts)
-            for span in thoughts:
-                whole.hide(*span)
+            whole.hide(thoughts)
             found = other_mark(whole, "command")
             if found is None and whole.unclosed:
                 raise whole.nothing("line that begins with `> `")

@@ -150,7 +150,7 @@ def test_reading_takes_linear_time(environment, action_format):
 
 
 # At 32 kB at most so many times the processor time at 16 kB. Below the floor the clock decides.
-DOUBLED, FLOOR, ROUNDS = 2.5, 0.004, 8
+DOUBLED, FLOOR, ROUNDS = 2.5, 0.01, 8
 
 
 def growth(function, make):
