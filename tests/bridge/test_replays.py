@@ -73,7 +73,7 @@ def _fast(monkeypatch):
     close_all()
 
 
-async def played(task, budget):
+async def played(task, budget, reply="1"):
     """Play one turn, as often as it takes; return the last episode and the number of tries."""
     again = Replays(task, budget)
     seen = []
@@ -81,7 +81,7 @@ async def played(task, budget):
         episode = await Episode.begin(task, replays=again.count)
         seen.append(episode.observation)
         if episode.fault is None:
-            await episode.step("1")
+            await episode.step(reply)
         await episode.end()
         if not await again.wait(episode):
             return episode, seen
@@ -181,7 +181,7 @@ def test_a_server_that_answers_by_errors_for_a_while_is_waited_for(counted, path
 
     async def work():
         asyncio.get_running_loop().call_later(0.3, server.broken.clear)
-        return await played(task, budget=20)
+        return await played(task, budget=20, reply="inventory")
 
     episode, seen = asyncio.run(work())
     assert episode.fault is None
