@@ -48,6 +48,7 @@ _CHANNELS = ("analysis", "commentary", "final")
 _RECIPIENT = 80  # characters after the name of a channel in which its recipient is found
 
 _WORDS = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
+_STEM = re.compile(rf"{_WORDS}|inner_|analysis|plan|draft|cot|unused9|channel")  # one is in each mark
 _MARK = re.compile(
     r"(?=<[ \t/]{0,7}[|｜]?[\w /]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
     rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_WORDS})[\w:-]{{0,20}}|analysis"
@@ -89,16 +90,17 @@ def answer_in(reply: str) -> tuple[str, str]:
     if first < 0 and reply[:1] not in _BEGINNINGS and "assistant" not in reply:  # no other mark can begin
         return _without_fences(reply) if "`" in reply and _REASONING_FENCE.search(reply) else (reply, "")
     unclosed = ""
-    if "assistant" in reply or "<|channel|>" in reply or reply[:_RECIPIENT].lstrip().startswith(_CHANNELS):
+    stripped = "assistant" in reply or reply[:_RECIPIENT].lstrip().startswith(_CHANNELS)
+    if stripped or (first >= 0 and reply.find("<|channel|>", first) >= 0):
         reply, unclosed = _without_channels(reply)
     if "```" in reply and _REASONING_FENCE.search(reply):
         reply, unclosed = _without_fences(reply)
-    if head := _HEAD.match(reply):
+    if (reply[:1] in _BEGINNINGS or reply[:1] in _SIGNS) and (head := _HEAD.match(reply)):
         reply = masked(reply, [(0, head.end())])
     if first >= 0:
         end = _END_OF_TURN.search(reply, first)
         reply = _before_end_of_sequence(reply[: end.start()] if end else reply, first)
-        if _MARK.search(reply, first):
+        if _STEM.search(reply[first:].lower()) and _MARK.search(reply, first):
             reply, unclosed = _without_blocks(reply, first)
             if head := _HEAD.match(reply):
                 reply = masked(reply, [(0, head.end())])
