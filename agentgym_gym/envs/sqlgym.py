@@ -34,6 +34,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _QUOTES = {"'": "'", '"': '"', "`": "`", "[": "]"}
+_OPENING_CHARS = 1_000  # of a text in which the beginning of a statement is looked for
 _OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re.ASCII)
 
 # What ends a reply or an action in one format or another, wherever it stands.
@@ -120,9 +121,9 @@ class Sql(Text):
         several = "\n" in value or "`" in value or "<" in value or value.lower().count("select") > 1
         if several and (mark := _MARKS.search(value)):
             raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
-        tokens = _tokens(value)
-        if not _reads(tokens):
+        if not _reads(_tokens(value[:_OPENING_CHARS])):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+        tokens = _tokens(value)
         end = tokens.index(";") if ";" in tokens else len(tokens)
         if any(part != ";" for part in tokens[end:]):
             raise ManyActions("there is more than one SQL statement; only one can be executed")
@@ -187,7 +188,7 @@ class Query(Action):
     @classmethod
     def begins(cls, text: str) -> bool:
         """Return whether the text begins as a statement that reads does."""
-        return _reads(_tokens(_without_opening(text.lstrip())))
+        return _reads(_tokens(_without_opening(text[:_OPENING_CHARS].lstrip())))
 
 
 _GRAMMAR = Grammar([Query("SELECT count(*) FROM singer")])

@@ -165,6 +165,7 @@ class Reply(Answer):
         if "```" not in self.text and "~~~" not in self.text:
             return None
         found: list[Found] = []
+        limit: int | None = None
         for block in blocks(self.unquoted)[:_MOST_MARKS]:
             if (
                 block.language is None
@@ -172,7 +173,9 @@ class Reply(Answer):
                 or not (own or calls_known(block.code, self.grammar))
             ):
                 continue
-            if found and block.start >= invented_turn(self.shape, found[0].end):
+            if found and limit is None:
+                limit = invented_turn(self.shape, found[0].end)
+            if limit is not None and block.start >= limit:
                 break
             try:
                 calls = calls_in_code(block.code, self.grammar)

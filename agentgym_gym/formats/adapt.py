@@ -78,12 +78,8 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
             end = another.start() if another else len(text)
             if not shape[start:end].strip():
                 continue
-        if (
-            shape.find("nput", end) < 0
-            and reply.grammar.style.lines
-            and shape[start : start + 1] not in _OPENINGS
-        ):
-            yield Marked(line.start(), start, end, None)
+        if _is_line(reply, start, end):
+            yield Marked(line.start(), start, end)
             continue
         several += 1
         if several > _MOST_UNITS:
@@ -95,6 +91,14 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
             found = found._replace(start=start + places(found.start), end=start + places(found.end))
             behind = found.end
             yield Marked(line.start(), start, found.end, found)
+
+
+def _is_line(reply: Reply, start: int, end: int) -> bool:
+    """Return whether the action that begins on a marked line ends with it."""
+    line = reply.shape[start:end]
+    if line[:1] in _OPENINGS or reply.shape.find("nput", end) >= 0:
+        return False
+    return reply.style.lines or (reply.style.fence is None and "{" not in line and "<" not in line)
 
 
 def _end_of_line(text: str, start: int) -> int:
