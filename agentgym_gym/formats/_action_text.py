@@ -118,7 +118,7 @@ def _of_section(reply: Answer, start: int, end: int, limit: int, *, below: bool)
         below: Whether the line is below that of the mark: then a label in it makes the mark an empty one.
     """
     if not reply.style.lines:
-        limit = min(next_label(reply.shape, start, limit), invented_turn(reply.shape, start))
+        limit = invented_turn(reply.shape, start, next_label(reply.shape, start, limit))
         end = reply.style.end(reply.text, start, limit)
     found = _of_text(reply, start, min(end, limit))
     if below and found is not None and not isinstance(found.read, Action) and _is_label(reply, start):

@@ -252,10 +252,11 @@ def next_label(shape: str, start: int, end: int) -> int:
     return found.start() if found else end
 
 
-def invented_turn(shape: str, start: int) -> int:
+def invented_turn(shape: str, start: int, end: int | None = None) -> int:
     """Return where a turn of somebody else begins; the end if there is none."""
-    found = _INVENTED.search(shape, start)
-    return found.start() if found else len(shape)
+    end = len(shape) if end is None else end
+    found = _INVENTED.search(shape, start, end)
+    return found.start() if found else end
 
 
 _THOUGHT = re.compile(r"\s*[*_#]{0,4}thoughts?[*_]{0,4}[ \t]?:[*_]{0,4}", re.IGNORECASE)

@@ -98,7 +98,8 @@ def _is_line(reply: Reply, start: int, end: int) -> bool:
     line = reply.shape[start:end]
     if line[:1] in _OPENINGS or reply.shape.find("nput", end) >= 0:
         return False
-    return reply.style.lines or (reply.style.fence is None and "{" not in line and "<" not in line)
+    tagged = reply.style.mark is not None and reply.style.fence is None
+    return reply.style.lines or (tagged and "<" not in line)
 
 
 def _end_of_line(text: str, start: int) -> int:
