@@ -24,7 +24,7 @@ from agentgym_gym import FORMATS, Action, Grammar, environments, errors
 
 CHARACTERS = 1_024
 TIMES = usually(500, quick=5)
-BAR_US, WORST_BAR_US = 10.1, 15.2
+BAR_US, WORST_BAR_US = 13, 18.2
 LONG, LONG_BAR_MS = 16_384, 20
 HOSTILE = (
     *(

@@ -20,6 +20,7 @@ from agentgym_gym.formats.base import ParseResult
 __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 
 _MOST_MARKS = 64  # of one kind that are read
+_CALL = re.compile(r"[A-Za-z_][\w.]*[ \t]*[(（]")
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NEAR = 500  # characters of JSON that cannot be read in which a function's name is looked for
 _CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
@@ -111,7 +112,10 @@ class Reply(Answer):
         found = read_all(self, 0, end, marked=False)
         if found is not None and isinstance(found.read, Action) and self._is_all(found, end):
             return ParseResult(found.read, "whole reply", found.start, found.end)
-        called = single_call(text.strip("`*. \n"), self.grammar) if "(" in text or "（" in text else None
+        called = None
+        code = text.strip("`*. \n")
+        if _CALL.match(code) or calls_known(code.replace("（", "("), self.grammar):
+            called = single_call(code, self.grammar)
         if called is None:
             return None
         if isinstance(called, ActionError):

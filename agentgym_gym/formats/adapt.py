@@ -22,7 +22,7 @@ _THINK = re.compile(
 )
 _THINK_LINE = re.compile(r"^[ \t>]{0,8}think(?:ing)?[ \t]?:(.*)$", re.IGNORECASE | re.MULTILINE)
 _OPENINGS = frozenset("`~{[<")  # of a fence, an object or a tag
-_MOST_UNITS = 16  # actions that may go on over several lines
+_MOST_UNITS = 8  # actions that may go on over several lines
 _LONGEST_HEAD = 80  # characters of a line in which the first words of an action are looked for
 
 
