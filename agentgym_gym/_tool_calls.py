@@ -10,7 +10,7 @@ from agentgym_gym._json import unique_keys
 from agentgym_gym._text import no_constant, scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, ToolCall, Verbatim
 from agentgym_gym.errors import ActionError, BadArguments, BadOption, NoAction
-from agentgym_gym.formats.base import ParseResult
+from agentgym_gym.formats.base import MAX_IGNORED_CHARS, ParseResult
 
 __all__ = ["NOT_CARRIED_OUT", "Given", "called_action", "given", "played_call", "shown_reply", "takes"]
 
@@ -19,8 +19,6 @@ Given: TypeAlias = str | Action | Verbatim | tuple[ToolCall, ...]
 
 NOT_CARRIED_OUT = "Not carried out: one call per turn; this one was ignored."
 """The answer to an ignored call, where the protocol of a model requires an answer to each."""
-
-MAX_IGNORED_CHARS = 200
 
 _BESIDE = {"id", "type", "index"}  # keys of a call that do not matter
 _ENCODINGS = 3  # how often arguments may be encoded as JSON: once, and twice more by careless templates

@@ -19,7 +19,7 @@ from agentgym_gym.formats._native import call_at, calls_behind
 if TYPE_CHECKING:
     from agentgym_gym.formats._answer import Answer
 
-__all__ = ["Found", "read_all", "read_from"]
+__all__ = ["Found", "line_end", "read_all", "read_from"]
 
 _MOST_LINES = 64  # between two tags that are read
 _MOST_CUTS = 12  # places where the action of a line may end that are tried
@@ -87,7 +87,7 @@ def read_from(reply: Answer, start: int, limit: int) -> Found | None:
             return Found(reply.grammar.parse(text[begin:end].strip()), begin, end)
         except ActionError:
             pass
-    return _of_section(reply, begin, end, limit, below=begin > _line_end(text, start))
+    return _of_section(reply, begin, end, limit, below=begin > line_end(text, start))
 
 
 def _is_blank(line: str) -> bool:
@@ -100,7 +100,7 @@ def _next_line(text: str, start: int, limit: int) -> tuple[int, int]:
     """Return where the next line begins and ends that is not blank; the limit if there is none."""
     while start < limit:
         begin = _next_text(text, start, limit)
-        end = _line_end(text, begin)
+        end = line_end(text, begin)
         if not _is_blank(text[begin:end]):
             return begin, end
         start = end
@@ -126,7 +126,8 @@ def _of_section(reply: Answer, start: int, end: int, limit: int, *, below: bool)
     return found
 
 
-def _line_end(text: str, start: int) -> int:
+def line_end(text: str, start: int) -> int:
+    """Return where the line ends that ``start`` lies in."""
     end = text.find("\n", start)
     return len(text) if end < 0 else end
 
@@ -173,13 +174,13 @@ def read_all(reply: Answer, start: int, end: int, *, marked: bool = True) -> Fou
 def _of_lines(reply: Answer, start: int, end: int) -> Found | None:
     """Read the one action in marked text of several lines; other lines are ignored."""
     text, style = reply.text, reply.style
-    call = _as_call(reply, start, end) or _with_input(reply, start, _line_end(text, start))
+    call = _as_call(reply, start, end) or _with_input(reply, start, line_end(text, start))
     if call is not None:
         return call
     found: list[Found] = []
     place, tried = start, 0
     while place < end and tried < _MOST_LINES:
-        stop = min(end, _line_end(text, place)) if style.lines else style.end(text, place, end)
+        stop = min(end, line_end(text, place)) if style.lines else style.end(text, place, end)
         if text[place:stop].strip():
             tried += 1
             line = _of_text(reply, place, stop)
@@ -276,7 +277,7 @@ def _with_input(reply: Answer, start: int, end: int) -> Found | None:
     name = read_peeled(reply.piece(start, end), grammar)[1].removesuffix("()").strip()
     if not grammar.has_function(name):
         return None
-    line = _line_end(text, label.end())
+    line = line_end(text, label.end())
     opening = _INPUT_OPENING.match(text, label.end())
     place = opening.end() if opening else label.end()
     try:

@@ -36,7 +36,7 @@ class Answer:
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
         self.text, self.unclosed = answer_in(reply)
-        self.shape = self.text.lower() if self.text.isascii() else folded(self.text)
+        self.shape = folded(self.text)
         self.grammar = grammar
         self.style = grammar.style
         self._windows = "\r" in reply

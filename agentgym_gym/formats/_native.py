@@ -12,14 +12,12 @@ from agentgym_gym.errors import ActionError, ManyActions
 from agentgym_gym.formats._code import CodeCall, action_of, calls_in_code, calls_known
 from agentgym_gym.formats._dialects import PYTHON, PYTHON_END
 from agentgym_gym.formats._json_calls import WrittenCall, json_calls
+from agentgym_gym.formats.base import MAX_IGNORED_CHARS
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
 
-__all__ = ["LONGEST_IGNORED", "call_at", "calls_behind", "calls_in"]
-
-LONGEST_IGNORED = 200
-"""Characters of a call that is not played."""
+__all__ = ["call_at", "calls_behind", "calls_in"]
 
 _MOST = 64  # calls in Python that are looked at
 _LONGEST_OPENING = 200  # characters before the arguments of a call: its tokens, tags and name
@@ -69,7 +67,7 @@ def calls_behind(call: WrittenCall, text: str, grammar: Grammar, limit: int) -> 
     found = takewhile(
         lambda other: other.native and other.start < limit, json_calls(text, grammar, call.end, limit)
     )
-    return tuple(str(other)[:LONGEST_IGNORED] for other in found)
+    return tuple(str(other)[:MAX_IGNORED_CHARS] for other in found)
 
 
 def _only(call: WrittenCall, others: Iterator[WrittenCall], end: int) -> WrittenCall:

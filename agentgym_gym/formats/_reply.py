@@ -14,8 +14,8 @@ from agentgym_gym.formats._action_text import Found, read_all, read_from
 from agentgym_gym.formats._answer import Answer
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
-from agentgym_gym.formats._native import LONGEST_IGNORED, calls_in
-from agentgym_gym.formats.base import ParseResult
+from agentgym_gym.formats._native import calls_in
+from agentgym_gym.formats.base import MAX_IGNORED_CHARS, ParseResult
 
 __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 
@@ -149,11 +149,11 @@ class Reply(Answer):
         if self.grammar.exclusive and len(found) > 1:
             raise ManyActions("the reply has more than one call")
         if any(call.native for call in found):
-            ignored = tuple(str(call)[:LONGEST_IGNORED] for call in found if call is not first)
+            ignored = tuple(str(call)[:MAX_IGNORED_CHARS] for call in found if call is not first)
         else:
             ignored = ()
             _check_one([call.read for call in read])
-        return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]  # likewise
+        return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]
 
     def _names_function(self, start: int) -> bool:
         """Return whether a function of the grammar is named behind a place, near it."""

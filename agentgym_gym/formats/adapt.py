@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from agentgym_gym.actions import Action, Grammar, Thought
-from agentgym_gym.formats._action_text import read_from
+from agentgym_gym.formats._action_text import line_end, read_from
 from agentgym_gym.formats._answer import Answer
 from agentgym_gym.formats._labels import labels
 from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
@@ -67,7 +67,7 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
     for line in _LINE.finditer(shape):
         if line.start() < behind:
             continue  # it goes on with what a line before began
-        start, end = line.end(), _end_of_line(text, line.end())
+        start, end = line.end(), line_end(text, line.end())
         if think := _THINK.match(shape, start):
             thoughts.append((think.end(), end))
             continue
@@ -102,17 +102,12 @@ def _is_line(reply: Reply, start: int, end: int) -> bool:
     return reply.style.lines or (tagged and "<" not in line)
 
 
-def _end_of_line(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
-
-
 def _end_of_paragraph(reply: Reply, start: int, end: int) -> int:
     """Return where the text that begins on a marked line ends at the latest.
 
     A statement without a fence goes on up to a marked line that is a thought or begins another action.
     """
-    text, style = reply.text, reply.grammar.style
+    text, style = reply.text, reply.style
     if style.fence is None or style.lines or text[start : start + 1] in _OPENINGS:
         return len(text)
     for line in _LINE.finditer(text, end):

@@ -9,10 +9,13 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Thought, Verbatim
 from agentgym_gym.errors import ActionError, BadOption
 
-__all__ = ["Format", "ParseResult", "ParsedReply"]
+__all__ = ["MAX_IGNORED_CHARS", "Format", "ParseResult", "ParsedReply"]
 
 ParsedReply: TypeAlias = Action | Verbatim | Thought
 """An action, an action in the agent's own words, or a reply that only thinks."""
+
+MAX_IGNORED_CHARS = 200
+"""Characters that are kept of a call that is not played."""
 
 
 class ParseResult(NamedTuple):
