@@ -214,7 +214,7 @@ class Episode:
         except UnknownAction as error:
             if self.on_unknown == "refuse" or error.text is None:
                 raise
-            reading = ParseResult(Verbatim(error.text))
+            reading = ParseResult(Verbatim(error.text), error.mark, *error.span)
         action = reading.action
         if isinstance(action, Verbatim) and self.on_unknown == "refuse":
             action = self.environment.grammar.parse(action.text)

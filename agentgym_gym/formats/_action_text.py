@@ -19,16 +19,15 @@ from agentgym_gym.formats._native import call_at, calls_behind
 if TYPE_CHECKING:
     from agentgym_gym.formats._answer import Answer
 
-__all__ = ["Found", "line_end", "read_all", "read_from"]
+__all__ = ["FENCES", "Found", "different", "line_end", "read_all", "read_from"]
 
 _MOST_LINES = 64  # between two tags that are read
 _MOST_CUTS = 12  # places where the action of a line may end that are tried
 _LONGEST_LABEL = 80  # characters of a line in which a label is looked for
 
-_FENCES = ("```", "~~~")
-_FENCE = re.compile(
-    r"(?:`{3,}|~{3,})(?:\s*(?:`{3,}|~{3,}))*"
-)  # of those with nothing between, the last opens
+FENCES = ("```", "~~~")
+# Of fences with nothing between them, the last one opens.
+_FENCE = re.compile(r"(?:`{3,}|~{3,})(?:\s*(?:`{3,}|~{3,}))*")
 _LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\n", re.ASCII)
 _LANGUAGE_WORD = re.compile(
     r"(?:python3?|py|json|text|plaintext|bash|sh|tool_code|sql(?:ite3?)?)[ \t]+", re.IGNORECASE
@@ -77,7 +76,7 @@ def read_from(reply: Answer, start: int, limit: int) -> Found | None:
             return None
     elif text[begin] in " \t":
         begin = _next_text(text, begin, end)
-    if text[begin] in "`~" and text.startswith(_FENCES, begin):
+    if text[begin] in "`~" and text.startswith(FENCES, begin):
         return _fenced(reply, begin, len(text))
     last = end >= len(text) or text[end:].isspace()
     if not last and reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
@@ -160,7 +159,7 @@ def read_all(reply: Answer, start: int, end: int, *, marked: bool = True) -> Fou
     end = start + len(inside.strip())
     if start >= end:
         return None
-    if text.startswith(_FENCES, start):
+    if text.startswith(FENCES, start):
         fenced = _fenced(reply, start, end, marked=marked)
         if fenced is not None and not text[fenced.end : end].strip("`~ \t\n"):
             return fenced
@@ -190,11 +189,22 @@ def _of_lines(reply: Answer, start: int, end: int) -> Found | None:
     if not read:
         whole, _ = read_peeled(reply.piece(start, end), reply.grammar)
         return Found(whole, start, end) if found else None
-    for line in read:
-        if line.read != read[0].read:
-            first, other = shown(str(read[0].read)), shown(str(line.read))
-            return Found(ManyActions(f"the mark holds more than one action: {first} and {other}"), start, end)
-    return read[0]
+    error = different([line.read for line in read], "the mark holds")
+    return Found(error, start, end) if error else read[0]
+
+
+def different(actions: list[Action | ActionError], where: str) -> ManyActions | None:
+    """Return the error of several actions that differ; None where all are the same.
+
+    Args:
+        actions: At least one action.
+        where: What holds them, with its verb, for the error.
+    """
+    for action in actions:
+        if action != actions[0]:
+            first, other = shown(str(actions[0])), shown(str(action))
+            return ManyActions(f"{where} more than one action: {first} and {other}")
+    return None
 
 
 def _of_text(reply: Answer, start: int, end: int, *, marked: bool = True) -> Found | None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
-from agentgym_gym.formats._action_text import Found, read_all, read_from
+from agentgym_gym.formats._action_text import FENCES, Found, different, read_all, read_from
 from agentgym_gym.formats._answer import Answer
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
 from agentgym_gym.formats.base import MAX_IGNORED_CHARS, ParseResult
+
+if TYPE_CHECKING:
+    from agentgym_gym.formats._json_calls import WrittenCall
 
 __all__ = ["Marked", "Reply", "action_in", "other_mark"]
 
@@ -125,7 +128,7 @@ class Reply(Answer):
 
     def _is_all(self, found: Found, end: int) -> bool:
         """Return whether an action of several lines has no text behind it."""
-        if self.style.lines or self.text.lstrip().startswith(("```", "~~~")):
+        if self.style.lines or self.text.lstrip().startswith(FENCES):
             return True
         return not self.text[self.style.end(self.text, found.start, end) : end].strip(_CLOSING)
 
@@ -152,7 +155,7 @@ class Reply(Answer):
             ignored = tuple(str(call)[:MAX_IGNORED_CHARS] for call in found if call is not first)
         else:
             ignored = ()
-            _check_one([call.read for call in read])
+            _check_one(read)
         return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]
 
     def _names_function(self, start: int) -> bool:
@@ -166,7 +169,7 @@ class Reply(Answer):
         Args:
             own: Whether it is the format's own kind of mark: then a call of an unknown function is an error.
         """
-        if "```" not in self.text and "~~~" not in self.text:
+        if not any(fence in self.text for fence in FENCES):
             return None
         found: list[Found] = []
         limit: int | None = None
@@ -227,9 +230,18 @@ def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | Non
         return _result(found[0], kind)
     if exclusive and len(read) < len(found):
         raise ManyActions("the reply has more than one mark")
-    if len(read) > 1:
-        _check_one([each.read for each in read])
+    _check_one(read)
     return _result(read[0], kind)
+
+
+def _check_one(read: Sequence[Found | WrittenCall]) -> None:
+    """Check that several marks hold the same action.
+
+    Raises:
+        ManyActions: Two of them differ.
+    """
+    if len(read) > 1 and (error := different([each.read for each in read], "the reply marks")):
+        raise error
 
 
 def _result(found: Found, kind: str) -> ParseResult:
@@ -243,18 +255,6 @@ def _result(found: Found, kind: str) -> ParseResult:
         action.mark, action.span = kind, (start, end)
         raise action
     return ParseResult(action, kind, start, end, ignored)
-
-
-def _check_one(actions: list[Action | ActionError]) -> None:
-    """Check that several marks hold the same action.
-
-    Raises:
-        ManyActions: Two of them differ.
-    """
-    for action in actions:
-        if action != actions[0]:
-            first, other = shown(str(actions[0])), shown(str(action))
-            raise ManyActions(f"the reply marks more than one action: {first} and {other}")
 
 
 _KINDS: tuple[tuple[str, Callable[[Reply], ParseResult | None]], ...] = (

@@ -67,7 +67,7 @@ def test_some_hostile_text_is_read_or_refused(environment):
 
 
 def check(environment, count):
-    draw = random.Random(f"{environment.name} 0")  # noqa: S311 - drawn anew alike, and no secret
+    draw = random.Random(f"{environment.name} 0")  # noqa: S311 - the same in each run, and no secret
     for number in range(count):
         text = hostile(environment, draw)
         for action_format in EVERY_FORMAT if THOROUGH else (EVERY_FORMAT[number % len(EVERY_FORMAT)],):

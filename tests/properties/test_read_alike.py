@@ -1,7 +1,7 @@
 """The same words around an action give the same verdict in all environments of a format.
 
 A frame is the text around an action. Whether the action is read, or with which kind of error it is refused,
-depends on the frame and the format only. Left out are frames that cannot be told from the action, and frames
+depends on the frame and the format only. Left out are frames that look like the action, and frames
 without a mark in the three environments whose actions carry marks of their own.
 """
 
