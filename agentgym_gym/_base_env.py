@@ -63,7 +63,11 @@ class Channel:
 class BaseTextEnv:
     """The base of `AgentGymEnv`, which documents the arguments, and of `AsyncAgentGymEnv`."""
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - as gymnasium has it
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+        "task_option": "task_id",
+    }
 
     _asynchronous: ClassVar[bool]
 
@@ -180,6 +184,11 @@ class BaseTextEnv:
         """The text for an agent before the first observation: the rules, the actions, how to reply."""
         instructions = self._episode.action_format.instructions(self.environment.grammar)
         return f"{self.environment.rules}\n\n{instructions}"
+
+    @property
+    def env_id(self) -> str:
+        """Gymnasium's id of the environment, also where it was made by its class."""
+        return self.environment.id
 
     @property
     def grammar(self) -> Grammar:

@@ -1,7 +1,7 @@
 """Whether the episodes of one worker hold each other up: a step among 64 beside a step alone, in one run.
 
 A server of TextCraft's wire that takes 50 ms for each step runs in a process of its own. Episodes of
-`verl_bridge.episodes` play it: first one by itself, then 64 at once in one event loop, as verl's agent loop
+`verl_bridge.tasks` play it: first one by itself, then 64 at once in one event loop, as verl's agent loop
 worker has them, each "generating" for a while between its steps. Prints JSON: the medians in milliseconds,
 their ratio, and the longest time for which the event loop did not come round.
 
@@ -17,7 +17,8 @@ import time
 
 from _common import report, slow_server, usually
 
-from verl_bridge.episodes import Episode, Task, close_all
+from agentgym_gym.rollout import close_all
+from verl_bridge.tasks import Task
 
 DELAY = 0.05  # seconds the server takes for a step
 GENERATING = 0.2  # mean seconds a model takes for a reply, which is little
@@ -27,9 +28,8 @@ STEPS = usually(30, quick=2)
 
 async def play(task: Task, draw: random.Random) -> list[float]:
     """Play an episode; return the seconds that each step took."""
-    episode = await Episode.begin(task)
     took = []
-    try:
+    async with task.episode() as episode:
         await asyncio.sleep(draw.uniform(0, GENERATING))
         for _ in range(STEPS):
             began = time.perf_counter()
@@ -38,8 +38,6 @@ async def play(task: Task, draw: random.Random) -> list[float]:
             await asyncio.sleep(draw.expovariate(1 / GENERATING))
         if episode.fault:
             raise RuntimeError(episode.fault)
-    finally:
-        await episode.end()
     return took
 
 

@@ -14,7 +14,8 @@ import gymnasium
 from gymnasium.spaces import Text
 
 from agentgym_gym.evaluate import RandomAgent, evaluate, summarise
-from verl_bridge.episodes import Episode, Task
+from verl_bridge.numbers import numbers_of
+from verl_bridge.tasks import Task
 
 
 class Guess(gymnasium.Env[str, str]):
@@ -65,15 +66,12 @@ class Halving:
 
 async def play(number: int) -> dict[str, float]:
     """Play an episode as the agent loop of verl does; return the numbers that it hands to verl."""
-    episode = await Episode.begin(Task("example/Guess-v0", options={"number": number}))
-    try:
+    async with Task("example/Guess-v0", options={"number": number}).episode() as episode:
         agent, observation = Halving(), episode.observation
         agent.reset(None, observation, {})
         while not episode.over:
             observation = (await episode.step(agent.act(observation, {}))).observation
-        return episode.record()
-    finally:
-        await episode.end()
+        return numbers_of(episode)
 
 
 async def main() -> None:

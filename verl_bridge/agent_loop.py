@@ -50,21 +50,18 @@ from uuid import uuid4
 from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
-from verl_bridge.episodes import Episode, Task
+from agentgym_gym.rollout import Episode, EpisodeWriter, StepRecord, writer_at
+from verl_bridge.episode_log import opening_of, record_of, task_id_of
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.observations import LEAST, CutEpisodes, default_limit
 from verl_bridge.played import Played
 from verl_bridge.replays import FAULT_BUDGET, Replays, budget_of
+from verl_bridge.tasks import ENV_TIMEOUT, Task
 from verl_bridge.tokens import Conversation, conversation_of
-from verl_bridge.transcript import opening_of, task_id_of
-from verl_bridge.written import EpisodeFolder, folder_at
 
 __all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
 
 T = TypeVar("T")
-
-ENV_TIMEOUT = 900.0
-"""Seconds after which an environment that does not answer counts as failed."""
 
 LONG = 2_000
 """Characters from which on a text is encoded in a thread."""
@@ -94,7 +91,11 @@ class GymAgentLoop(AgentLoopBase):
             the reset and with new replies, before it is left out; 0 for no replay.
         env_timeout: Seconds allowed for each reset and step; None waits for good.
         episodes_dir: Folder to which each episode is written as it ends, for ``agentgym report``; a relative
-            one begins where the yaml is. See :mod:`verl_bridge.written`.
+            one begins where the yaml is. See :mod:`agentgym_gym.rollout.writer`.
+        isolate: Where each environment runs: ``loop``, ``thread`` or ``process``, see
+            :mod:`agentgym_gym.rollout.workers`; by default the event loop for coroutines, else a thread.
+        success_at: The return from which on a task counts as solved, where the environment does not state its
+            success; by default the registered ``reward_threshold``.
         **kwargs: What else verl gives its agent loops, by version.
 
     Raises:
@@ -116,6 +117,8 @@ class GymAgentLoop(AgentLoopBase):
         fault_budget: float = FAULT_BUDGET,
         env_timeout: float | None = ENV_TIMEOUT,
         episodes_dir: str | None = None,
+        isolate: str | None = None,
+        success_at: float | None = None,
         **kwargs: Any,
     ) -> None:
         try:
@@ -130,7 +133,10 @@ class GymAgentLoop(AgentLoopBase):
             "env_id": env_id,
             "env_kwargs": env_kwargs,
             "reset_options": reset_options,
+            "isolate": isolate,
+            "success_at": success_at,
         }
+        Task.of({}, **{"env_id": "unnamed", **{k: v for k, v in self._defaults.items() if k != "env_id"}})
         self._max_turns = _at_least(1, "max_turns", max_turns)
         self._horizon = Horizon.of(horizon)
         if max_turns is not None and horizon is not None:
@@ -140,7 +146,7 @@ class GymAgentLoop(AgentLoopBase):
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
-        self._episodes = None if episodes_dir is None else folder_at(self._beside_yaml(episodes_dir))
+        self._episodes = None if episodes_dir is None else writer_at(self._beside_yaml(episodes_dir))
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Play the episode of a row.
@@ -169,15 +175,16 @@ class GymAgentLoop(AgentLoopBase):
                 break
         _cut_episodes.count(played.cut_by)
         if self._episodes is not None:
-            await self._write(self._episodes, episode, played, messages, kwargs)
+            await self._write(self._episodes, episode, task, played, messages, kwargs)
         # verl 0.9.1 wants to know whose weights were sampled, also where nothing was.
         played.said_by_server = {**_steps_of(kwargs), **played.said_by_server}
         return played.output(conversation)
 
     async def _write(
         self,
-        folder: EpisodeFolder,
+        writer: EpisodeWriter,
         episode: Episode,
+        task: Task,
         played: Played,
         messages: Sequence[Mapping[str, Any]],
         row: Mapping[str, Any],
@@ -191,17 +198,16 @@ class GymAgentLoop(AgentLoopBase):
             "system_prompt": opening_of(messages),
         }
         record = functools.partial(
-            played.transcript.record,
+            record_of,
             episode,
             agent=agent,
-            task_id=task_id_of(episode.task, row),
+            task_id=task_id_of(task, row),
             fault=played.fault,
             cut=played.cut_by is not None,
-            limited=played.replies == played.most,
-            seconds=(played.generate_seconds, played.environment_seconds),
+            agent_seconds=played.generate_seconds,
             moment=moment,
         )
-        await folder.add(record, lambda: facts)
+        await writer.write(record, facts)
 
     async def _play(
         self,
@@ -212,13 +218,9 @@ class GymAgentLoop(AgentLoopBase):
         sampling_params: Mapping[str, Any],
         replays: int,
     ) -> Episode:
-        started = time.monotonic()
-        episode = await Episode.begin(task, timeout=self._env_timeout, replays=replays)
-        try:
-            played.environment_seconds += time.monotonic() - started
+        episode = task.episode(timeout=self._env_timeout, max_turns=played.most)
+        async with episode:
             first = episode.observation  # empty after a fault
-            if episode.fault is None:
-                played.transcript.observe(first)
             limit, name = self._prompt_limit()
             prompt, shown = await _aside(first, lambda: conversation.begin(messages, first, limit))
             played.prompt = prompt[-limit:]
@@ -231,11 +233,8 @@ class GymAgentLoop(AgentLoopBase):
                 _log.warning("%s: %s", task.env_id, played.fault)
             elif episode.fault is None:
                 await self._turns(episode, played, conversation, sampling_params)
-        finally:
-            started = time.monotonic()
-            await episode.end()
-            played.environment_seconds += time.monotonic() - started
-        played.take(episode)
+        played.environment_seconds = episode.env_seconds
+        played.take(episode, task, replays)
         return episode
 
     async def _turns(
@@ -252,18 +251,14 @@ class GymAgentLoop(AgentLoopBase):
             if reply is None:
                 return
             text = conversation.text(reply)
-            played.transcript.reply(
-                text,
-                prompt_tokens=len(played.prompt) + len(played.response) - len(reply),
-                tokens=len(reply),
-                seconds=played.generate_seconds - before,
-            )
-            started = time.monotonic()
+            step: StepRecord = {
+                "agent_seconds": played.generate_seconds - before,
+                "prompt_tokens": len(played.prompt) + len(played.response) - len(reply),
+                "completion_tokens": len(reply),
+            }
+            episode.add_reply(text, step)
             turn = await episode.step(conversation.answer(reply) if self._hide_reasoning else text)
-            waited = time.monotonic() - started
-            played.environment_seconds += waited
-            played.transcript.answer(turn, waited)
-            if episode.over or played.replies == played.most:
+            if episode.over:
                 return
             between = await self._after(reply, turn.observation, played, conversation)
             if between is None:

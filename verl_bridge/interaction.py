@@ -38,14 +38,17 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from verl_bridge.episodes import Episode, Task
 from verl_bridge.fitting import Fitting
+from verl_bridge.labels import labels_of
+from verl_bridge.numbers import numbers_of
 from verl_bridge.observations import CutEpisodes
 from verl_bridge.replays import Replays, budget_of, log_left_out
 from verl_bridge.reward import TurnScore
+from verl_bridge.tasks import Task
 
 _missing: ModuleNotFoundError | None = None
 if TYPE_CHECKING:
+    from agentgym_gym.rollout import Episode
 
     class BaseInteraction:
         """verl's, of which types are not known."""
@@ -65,9 +68,10 @@ _log = logging.getLogger(__name__)
 _OPTIONS = frozenset(
     {
         *("name", "env_id", "env_kwargs", "reset_options", "max_turns", "idle_seconds"),
-        *("max_observation_tokens", "hide_reasoning", "fault_budget"),
+        *("max_observation_tokens", "hide_reasoning", "fault_budget", "isolate", "success_at"),
     }
 )
+_OF_TASKS = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
 _cut_episodes = CutEpisodes()
 
 
@@ -112,7 +116,7 @@ class GymInteraction(BaseInteraction):
         unknown = sorted(set(config) - _OPTIONS)
         if unknown:
             raise ValueError(f"the config of GymInteraction has {unknown}; it takes {sorted(_OPTIONS)}")
-        self._defaults = {key: config.get(key) for key in ("env_id", "env_kwargs", "reset_options")}
+        self._defaults = {key: config.get(key) for key in _OF_TASKS}
         self._max_turns = _positive("max_turns", config.get("max_turns"), float("inf"))
         most = _positive("max_observation_tokens", config.get("max_observation_tokens"), 0.0)
         self._most = math.ceil(most) or None
@@ -144,11 +148,11 @@ class GymInteraction(BaseInteraction):
             )
         task = Task.of({"interaction_kwargs": kwargs}, **self._defaults)
         replays = Replays(task, self._fault_budget)
-        episode = await Episode.begin(task)
+        episode = await _begun(task)
         while await replays.wait(episode):
             await episode.end()
-            episode = await Episode.begin(task, replays=replays.count)
-        self._played[instance_id] = played = _Played(episode, limit)
+            episode = await _begun(task)
+        self._played[instance_id] = played = _Played(task, episode, limit, replays.count)
         self._keep(instance_id, played)
         player = asyncio.current_task()
         if player is not None:
@@ -189,7 +193,7 @@ class GymInteraction(BaseInteraction):
             reply = loop.fitting.reply(_reply_in(messages), messages, hide_reasoning=self._hide_reasoning)
             turn = await episode.step(reply)
             reward, info = turn.reward, dict(turn.info)
-            log_left_out(episode)
+            log_left_out(played.task, episode)
         if episode.fault is not None:
             loop.mask()
             info = {"fault": episode.fault}
@@ -198,7 +202,7 @@ class GymInteraction(BaseInteraction):
             played.cut_by, shown = used_up, ""
         if played.over:
             await episode.end()
-        return played.over, shown, TurnScore(reward, {**played.record(), **episode.labels()}), info
+        return played.over, shown, TurnScore(reward, played.record()), info
 
     async def calculate_score(self, instance_id: str, **kwargs: Any) -> float:
         """Return the return of an episode so far; 0 after a fault.
@@ -206,7 +210,7 @@ class GymInteraction(BaseInteraction):
         Raises:
             KeyError: There is no such episode, or it was given up.
         """
-        return self._of(instance_id).episode.record()["return"]
+        return float(self._of(instance_id).record()["return"])
 
     async def finalize_interaction(self, instance_id: str, **kwargs: Any) -> None:
         """Release the environment of an episode. May be called again."""
@@ -241,15 +245,23 @@ class GymInteraction(BaseInteraction):
             ending.add_done_callback(_ending.discard)
 
 
+async def _begun(task: Task) -> Episode:
+    episode = task.episode()
+    await episode.__aenter__()
+    return episode
+
+
 _ending: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it is done
 
 
 class _Played:
     """An episode, its limit of turns, and the timer that gives it up."""
 
-    def __init__(self, episode: Episode, limit: float) -> None:
+    def __init__(self, task: Task, episode: Episode, limit: float, replays: int) -> None:
+        self.task = task
         self.episode = episode
         self.limit = limit
+        self.replays = replays
         self.timer: asyncio.TimerHandle | None = None
         self.cut_by: str | None = None
 
@@ -258,13 +270,17 @@ class _Played:
         ended = self.episode.over or len(self.episode.rewards) >= self.limit
         return ended or self.cut_by is not None
 
-    def record(self) -> dict[str, float]:
-        """Return the numbers of the episode, as they are if this turn is the last.
+    def record(self) -> dict[str, Any]:
+        """Return the numbers and labels of the episode, as they are if this turn is the last.
 
         verl's loop does not say that the response is full. So an episode that could go on was cut off, if no
         other turn follows.
         """
-        return {**self.episode.record(), "cut": float(self.cut_by is not None or not self.over)}
+        return {
+            **numbers_of(self.episode, self.replays),
+            "cut": float(self.cut_by is not None or not self.over),
+            **labels_of(self.task, self.episode.fault),
+        }
 
     def forget(self) -> None:
         if self.timer is not None:

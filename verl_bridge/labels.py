@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from agentgym_gym.rollout import split_id
+
 if TYPE_CHECKING:
     from verl_bridge.tasks import Task
 
@@ -28,7 +30,7 @@ def labels_of(task: Task, fault: Mapping[str, str] | None) -> dict[str, str]:
     """
     kind, message = (fault["kind"], fault["message"]) if fault else ("", "")
     return {
-        "env_id": task.env_id.rpartition(":")[2],
+        "env_id": split_id(task.env_id)[1],
         "env_task": name_of(task),
         "env_server": server_of(task),
         "fault_kind": kind,

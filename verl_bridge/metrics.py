@@ -1,7 +1,7 @@
 """What happened in the episodes of a step, as numbers for a training log. Needs nothing of verl.
 
-A *record* is what an episode left behind: the numbers of :meth:`verl_bridge.episodes.Episode.record` and
-the texts of :meth:`verl_bridge.episodes.Episode.labels`. verl carries it as ``reward_extra_info``.
+A *record* is what an episode left behind: the numbers of :func:`verl_bridge.numbers.numbers_of` and the texts
+of :func:`verl_bridge.labels.labels_of`. verl carries it as ``reward_extra_info``.
 :mod:`verl_bridge.trainer` hands what is computed here to verl.
 """
 

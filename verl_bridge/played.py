@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
 from verl_bridge.labels import labels_of
-from verl_bridge.transcript import Transcript
+from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
-    from verl_bridge.episodes import Episode
+    from agentgym_gym.rollout import Episode
+    from verl_bridge.tasks import Task
     from verl_bridge.tokens import Conversation
 
 __all__ = ["Played"]
@@ -39,7 +40,6 @@ class Played:
     record: dict[str, Any] = field(default_factory=dict)
     fault: dict[str, str] | None = None
     cut_by: str | None = None
-    transcript: Transcript = field(default_factory=Transcript)
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
         """Add a reply as the server gave it, of `limit` tokens at most."""
@@ -90,18 +90,24 @@ class Played:
         """Let the episode count as faulted though its environment did nothing wrong."""
         self.fault = {"kind": "PromptTooLong", "message": message}
 
-    def take(self, episode: Episode) -> None:
-        """Take over what the environment said of the episode."""
+    def take(self, episode: Episode, task: Task, replays: int) -> None:
+        """Take over the rewards, the fault and the numbers of the episode.
+
+        Args:
+            episode: The episode, when it is over.
+            task: What was played.
+            replays: How often it was played before.
+        """
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
         self.cut_by = None if self.fault else self.cut_by
         numbers = {
-            **episode.record(),
+            **numbers_of(episode, replays),
             "fault": float(self.fault is not None),
             "cut": float(self.cut_by is not None),
             "turn_limit": float(self.most or 0),
         }
-        self.record = {**numbers, **labels_of(episode.task, self.fault)}
+        self.record = {**numbers, **labels_of(task, self.fault)}
 
     def output(self, conversation: Conversation) -> AgentLoopOutput:
         """Return it as verl wants it."""

@@ -24,7 +24,7 @@ from verl_bridge.labels import name_of, server_of, without_passwords
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_bridge.episodes import Episode
+    from agentgym_gym.rollout import Episode
     from verl_bridge.tasks import Task
 
 __all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of", "log_left_out"]
@@ -101,11 +101,11 @@ class Replays:
         return True
 
 
-def log_left_out(episode: Episode) -> None:
+def log_left_out(task: Task, episode: Episode) -> None:
     """Log the fault of an episode that cannot be played anew, since it was begun by somebody else."""
     if episode.fault is not None:
         kind, what = episode.fault["kind"], _told_of(episode.fault)
-        _replay_log.tell(episode.task, f"{kind}, left out", f"{what}. The episode is left out")
+        _replay_log.tell(task, f"{kind}, left out", f"{what}. The episode is left out")
 
 
 def _told_of(fault: Mapping[str, str]) -> str:

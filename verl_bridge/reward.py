@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge.episodes import Episode, Task
+from verl_bridge.labels import labels_of
+from verl_bridge.numbers import numbers_of_unplayed
+from verl_bridge.tasks import Task
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,7 +29,8 @@ class TurnScore(float):
     verl carries the scores of the turns to the reward manager, and nothing else that an interaction says.
 
     Attributes:
-        record: What :meth:`verl_bridge.episodes.Episode.record` and its ``labels`` return, in one.
+        record: The numbers of :func:`verl_bridge.numbers.numbers_of` and the labels of
+            :func:`verl_bridge.labels.labels_of`, in one.
     """
 
     record: dict[str, Any]
@@ -86,5 +89,4 @@ def _unplayed(row: Mapping[str, Any], data_source: str) -> dict[str, Any]:
         task = Task.of(row)
     except ValueError:  # the row leaves the environment to the yaml, which is not known here
         task = Task(data_source)
-    episode = Episode(task)
-    return {**episode.record(), "cut": 1.0, **episode.labels()}
+    return {**numbers_of_unplayed(), "cut": 1.0, **labels_of(task, None)}

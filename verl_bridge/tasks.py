@@ -1,4 +1,4 @@
-"""Which environment a row of data asks for, and from which start."""
+"""The task of a row of data: which environment is played, and from which start."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
-__all__ = ["Task"]
+from agentgym_gym.rollout import Isolation, shared_pool
+
+if TYPE_CHECKING:
+    from agentgym_gym.rollout import Episode
+
+__all__ = ["ENV_TIMEOUT", "Task"]
+
+ENV_TIMEOUT = 900.0
+"""Seconds after which an environment that does not answer counts as failed."""
+
+_KEYS = {"name", "env_id", "env_kwargs", "reset_options", "seed", "isolate", "success_at"}
 
 
 @dataclass(frozen=True)
@@ -20,12 +30,30 @@ class Task:
         env_kwargs: Arguments of ``gymnasium.make``.
         options: Options of ``reset``.
         seed: Seed of ``reset``; None lets the environment go on drawing.
+        isolate: Where the environment runs, as `agentgym_gym.rollout.Pool` takes it.
+        success_at: The return from which on the task counts as solved, where the environment does not state
+            its success; by default the registered ``reward_threshold``.
     """
 
     env_id: str
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
+    isolate: Isolation | None = None
+    success_at: float | None = None
+
+    def episode(self, *, timeout: float | None = ENV_TIMEOUT, max_turns: int | None = None) -> Episode:
+        """Return an episode of the task, which begins and ends as an ``async with`` block does.
+
+        Args:
+            timeout: Seconds allowed for making the environment and for each reset and step; None waits for
+                good.
+            max_turns: Turns after which the episode is cut short.
+        """
+        pool = shared_pool(self.env_id, self.env_kwargs, isolate=self.isolate, timeout=timeout)
+        return pool.episode(
+            seed=self.seed, options=self.options, success_at=self.success_at, max_turns=max_turns
+        )
 
     @classmethod
     def of(
@@ -36,6 +64,8 @@ class Task:
         env_kwargs: Mapping[str, Any] | str | None = None,
         reset_options: Mapping[str, Any] | str | None = None,
         seed: int | None = None,
+        isolate: str | None = None,
+        success_at: float | None = None,
     ) -> Task:
         """Read the task of a row of data: its ``interaction_kwargs``, which may stand in ``extra_info``.
 
@@ -49,13 +79,15 @@ class Task:
                 names another environment than `env_id`.
             reset_options: Options for it, likewise.
             seed: Seed of rows that have none.
+            isolate: Where the environment runs, as `env_kwargs`.
+            success_at: The return that solves a task, likewise.
 
         Raises:
             ValueError: A key of the row has a value it cannot have, or there is no ``env_id``.
         """
         holder = row if row.get("interaction_kwargs") is not None else _mapping(row, "extra_info")
         own = _without_none(_mapping(holder, "interaction_kwargs"))
-        unknown = sorted(set(own) - {"name", "env_id", "env_kwargs", "reset_options", "seed"})
+        unknown = sorted(set(own) - _KEYS)
         if unknown:
             raise ValueError(
                 f"interaction_kwargs has {unknown}, which the bridge does not know: arguments of the "
@@ -69,9 +101,16 @@ class Task:
             )
         given = {"env_kwargs": env_kwargs, "reset_options": reset_options}
         if env_id is not None and name != env_id:
-            given = {}
+            given, isolate, success_at = {}, None, None
         merged = {key: _mapping(given, key) | _of_row(own, key) for key in ("env_kwargs", "reset_options")}
-        return cls(name, merged["env_kwargs"], merged["reset_options"], _seed(own.get("seed", seed)))
+        return cls(
+            name,
+            merged["env_kwargs"],
+            merged["reset_options"],
+            _seed(own.get("seed", seed)),
+            _isolation(own.get("isolate", isolate)),
+            _threshold(own.get("success_at", success_at)),
+        )
 
 
 def _seed(value: Any) -> int | None:
@@ -81,6 +120,21 @@ def _seed(value: Any) -> int | None:
     if value is None or (type(value) is int and value >= 0):
         return value
     raise ValueError(f"seed={value!r} should be an integer from 0, or null")
+
+
+def _isolation(value: Any) -> Isolation | None:
+    if value is None or value in get_args(Isolation):
+        return value  # type: ignore[no-any-return]
+    raise ValueError(f"isolate={value!r} should be one of {', '.join(get_args(Isolation))}, or null")
+
+
+def _threshold(value: Any) -> float | None:
+    value = _plain(value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if type(value) in {int, float} and math.isfinite(value):
+        return float(value)
+    raise ValueError(f"success_at={value!r} should be a number, or null")
 
 
 def _mapping(holder: Mapping[str, Any], key: str) -> dict[str, Any]:

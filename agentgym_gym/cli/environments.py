@@ -13,10 +13,11 @@ from agentgym_gym._text import redact
 from agentgym_gym.cli.names import Chosen, resolve
 from agentgym_gym.cli.sources import require_server
 from agentgym_gym.evaluate.slots import Places
+from agentgym_gym.rollout import describe_env
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.plans import EnvironmentPlan
-    from agentgym_gym.evaluate.records import TextEnv
+    from agentgym_gym.evaluate.text_env import TextEnv
 
 __all__ = ["PlannedEnvironment"]
 
@@ -82,7 +83,7 @@ class PlannedEnvironment:
         """
         served_by = self.servers.get("served_by", ())
         if not all(served_by) or not served_by:
-            return Places.of(self._look(tools=False))
+            return Places(describe_env(self._look(tools=False)).capacity)
         # The number of places is that of AgentGym's server; this project's own have no fixed one.
         most = self.plan.env_kwargs.get("max_envs_per_server")
         return Places(None if most is None else most * len(served_by))

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -16,15 +15,14 @@ import gymnasium
 import typer
 from gymnasium.envs.registration import find_highest_version, parse_env_id
 
-from agentgym_gym._base_env import public_spec
-from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.data.items import Seeds, items_of
 from agentgym_gym.errors import AgentGymError, BadOption, UnknownEnvironment
+from agentgym_gym.rollout import EnvMaker
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.evaluate.records import TextEnv
+    from agentgym_gym.evaluate.text_env import TextEnv
 
 __all__ = [
     "OURS",
@@ -129,17 +127,7 @@ class Chosen:
         Raises:
             BadOption: It cannot be made with these.
         """
-        if self.environment is None:
-            return partial(self.make, env_kwargs, own, max_turns)
-        spec = gymnasium.spec(self.id)
-        arguments = {**spec.kwargs, **self._arguments(env_kwargs, own, max_turns)}
-
-        def make() -> TextEnv:
-            env = AsyncAgentGymEnv(**arguments)
-            env.spec = public_spec(spec)
-            return env
-
-        return make
+        return EnvMaker(self.name, self._arguments(env_kwargs, own, max_turns))
 
     def _arguments(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None

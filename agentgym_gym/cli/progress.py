@@ -14,7 +14,7 @@ from agentgym_gym.cli.console import err
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from agentgym_gym.evaluate.records import EpisodeRecord
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["Progress"]
 

@@ -29,7 +29,7 @@ from agentgym_gym.evaluate.slots import Part
 if TYPE_CHECKING:
     from agentgym_gym.cli.plans import RunPlan
     from agentgym_gym.evaluate.on_ray import RayCluster
-    from agentgym_gym.evaluate.records import EpisodeRecord
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["play"]
 

@@ -246,7 +246,7 @@ def _print(finding: Finding) -> None:
 def _probed(view: View) -> Iterator[Finding]:
     """Ask every server of AgentGym's environments who it is; an episode is begun on but one of several."""
     finding = importlib.import_module("verl_bridge.recipes.finding")
-    task = importlib.import_module("verl_bridge.episodes").Task
+    task = importlib.import_module("verl_bridge.tasks").Task
     given = view.arguments()
     defaults = {name: given.get(name) for name in ("env_id", "env_kwargs")}
     asked: set[tuple[str, str]] = set()

@@ -14,15 +14,24 @@ import numpy as np
 
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord, TextEnv, env_id_of, goal_of, read_records
 from agentgym_gym.evaluate.reference_agent import ReferenceAgent, holds_references
 from agentgym_gym.evaluate.runs import EPISODES, find_runs
+from agentgym_gym.rollout import EpisodeRecord, StepRecord, env_id_of, goal_of, read_records
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import StepAction
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.evaluate.text_env import TextEnv
 
-__all__ = ["Agent", "AgentReply", "RandomAgent", "ReplayAgent", "agent_from", "load_oracle", "maker_from"]
+__all__ = [
+    "Agent",
+    "AgentReply",
+    "RandomAgent",
+    "ReplayAgent",
+    "agent_from",
+    "load_oracle",
+    "maker_from",
+]
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from filelock import FileLock, Timeout
 from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate.facts import git_state, versions
 from agentgym_gym.evaluate.figures.metrics import Summary, counted, summarise
-from agentgym_gym.evaluate.records import EpisodeRecord, read_records
 from agentgym_gym.evaluate.runs import EPISODES, SUMMARY, counting
+from agentgym_gym.rollout.records import EpisodeRecord, read_records
 
 if TYPE_CHECKING:
     from typing import TextIO

@@ -15,8 +15,8 @@ from agentgym_gym.errors import BadOption, MissingExtra, SetupError
 from agentgym_gym.evaluate.figures.metrics import Summary, summarise
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.records import EpisodeRecord
     from agentgym_gym.evaluate.runs import Run
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["MOST_EPISODES", "export_to_inspect"]
 

@@ -33,7 +33,7 @@ from agentgym_gym._text import no_constant, scrub
 from agentgym_gym._tool_calls import played_call
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord
+    from agentgym_gym.rollout.records import EpisodeRecord, StepRecord
 
 __all__ = ["plain_json", "sample_of", "usage_of"]
 

@@ -24,7 +24,7 @@ from agentgym_gym.evaluate.slots import LocalSlot, Part
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from agentgym_gym.evaluate.records import EpisodeRecord
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["RayCluster", "RaySlot"]
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._text import shown
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.records import TextEnv, env_id_of
 from agentgym_gym.evaluate.runs import EPISODES
+from agentgym_gym.rollout import env_id_of
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
+    from agentgym_gym.evaluate.text_env import TextEnv
 
 __all__ = ["ReferenceAgent", "holds_references"]
 

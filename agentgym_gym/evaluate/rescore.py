@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from agentgym_gym.catalogue import find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import ActionError, BadOption, UnknownEnvironment
-from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord
+from agentgym_gym.rollout.records import EpisodeRecord, StepRecord
 
 if TYPE_CHECKING:
     from agentgym_gym._options import FormatName

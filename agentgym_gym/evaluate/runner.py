@@ -10,24 +10,26 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentgym_gym.errors import AgentFault, BadOption
-from agentgym_gym.evaluate.episode import EpisodeInPlay
-from agentgym_gym.evaluate.sessions import OwnThread, Session, call_here
+from agentgym_gym.evaluate.episode import AgentEpisode, call_here
 from agentgym_gym.evaluate.slots import LocalSlot, Part, Places
+from agentgym_gym.rollout import CallerPool, Isolation, Pool
 
 if TYPE_CHECKING:
     import gymnasium
 
     from agentgym_gym.evaluate.agents import Agent
-    from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
     from agentgym_gym.evaluate.slots import Slot
+    from agentgym_gym.evaluate.text_env import TextEnv
+    from agentgym_gym.rollout import EpisodeRecord
+    from agentgym_gym.rollout.workers import Worker
 
 __all__ = [
     "episodes_of",
     "evaluate",
     "evaluate_async",
-    "looked_at",
     "play_episode",
     "play_parts",
+    "probe_env",
 ]
 
 T = TypeVar("T")
@@ -52,9 +54,9 @@ def play_episode(
 
     Raises:
         SetupError: It cannot be played without a change of set-up.
-        BadOption: The environment says something that is not text.
     """
-    return _completed(EpisodeInPlay(Session(env, call_here), agent, call_here).play(task_id, sample), agent)
+    play = AgentEpisode(_called_here(env), agent, call_here).play(task_id, sample)
+    return _completed(play, agent)
 
 
 def evaluate(
@@ -83,11 +85,12 @@ def evaluate(
         SetupError: Nothing can be played without a change of set-up.
         AgentFault: The agent failed in 20 episodes in a row.
     """
+    pool = _called_here(env)
 
     async def play() -> list[EpisodeRecord]:
-        session, records, watch = Session(env, call_here), [], _FaultsInARow(_FAULTS_IN_A_ROW)
+        records, watch = [], _FaultsInARow(_FAULTS_IN_A_ROW)
         for task_id, sample in episodes_of(tasks, samples):
-            record = await EpisodeInPlay(session, agent, call_here).play(task_id, sample)
+            record = await AgentEpisode(pool, agent, call_here).play(task_id, sample)
             records.append(record)
             if on_episode is not None:
                 on_episode(record)
@@ -95,6 +98,18 @@ def evaluate(
         return records
 
     return _completed(play(), agent)
+
+
+def _called_here(env: gymnasium.Env[str, Any]) -> CallerPool:
+    """Return an environment as one that is called in this thread.
+
+    Raises:
+        BadOption: It has to be awaited.
+    """
+    pool = CallerPool(env)
+    if pool.facts.awaited:
+        raise BadOption(f"{pool.env_id} has coroutines for methods: use evaluate_async()")
+    return pool
 
 
 def episodes_of(tasks: Iterable[int], samples: int) -> list[tuple[int, int]]:
@@ -142,17 +157,22 @@ async def evaluate_async(
     samples: int = 1,
     concurrency: int = 16,
     on_episode: Callable[[EpisodeRecord], object] | None = None,
+    isolate: Isolation | None = None,
+    timeout: float | None = None,
 ) -> list[EpisodeRecord]:
     """Play tasks, many at once.
 
     Args:
-        make_env: Makes an environment. `AsyncAgentGymEnv` is awaited; any other works in a thread. The first
-            is asked how many its servers hold, and closed.
+        make_env: Makes an environment. The attribute ``capacity`` of the first, an integer, limits how many
+            are open at once.
         make_agent: Makes an agent. As many are made as play at once.
         tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
         samples: Episodes of each task, from 1.
         concurrency: Episodes at once, from 1; fewer where the environment's servers hold no more.
         on_episode: Called with each record as soon as its episode is over.
+        isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`: by default, coroutines are
+            awaited and any other environment has a thread of its own.
+        timeout: Seconds allowed for making an environment and for each reset and step; None for any number.
 
     Returns:
         A record for each episode, by sample and then in the order of the tasks.
@@ -169,29 +189,29 @@ async def evaluate_async(
         if on_episode is not None:
             on_episode(record)
 
-    async with looked_at(make_env) as env:
-        places = Places.of(env)
-    part = Part(make_env, make_agent, episodes, take, places)
+    async with probe_env(make_env, isolate=isolate) as probe:
+        places = Places(probe.facts.capacity)
+    part = Part(make_env, make_agent, episodes, take, places, isolate=isolate, timeout=timeout)
     await play_parts([part], concurrency=concurrency)
     return [found[episode] for episode in episodes]
 
 
 @contextlib.asynccontextmanager
-async def looked_at(make_env: Callable[[], TextEnv]) -> AsyncIterator[TextEnv]:
-    """Make an environment that is asked and not played, and close it.
+async def probe_env(
+    make_env: Callable[[], TextEnv], *, isolate: Isolation | None = None
+) -> AsyncIterator[Worker]:
+    """Make an environment that is not played, and close it at the end of the block.
 
     Args:
         make_env: Makes it.
+        isolate: Where it is made.
     """
-    thread = OwnThread()
-    try:
-        env = await thread(make_env)
+    async with Pool(make_env, isolate=isolate) as pool:
+        worker = await pool.acquire()
         try:
-            yield env
+            yield worker
         finally:
-            await thread(env.close)
-    finally:
-        thread.stop()
+            pool.release(worker)
 
 
 async def play_parts(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.records import EpisodeRecord, read_records
+from agentgym_gym.rollout.records import EpisodeRecord, read_records
 
 __all__ = ["EPISODES", "PARTS", "SUMMARY", "Run", "counting", "find_runs", "is_training", "read_run"]
 

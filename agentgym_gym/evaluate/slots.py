@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._logging import logger
-from agentgym_gym.evaluate.episode import EpisodeInPlay
-from agentgym_gym.evaluate.sessions import OwnThread, Session, call_here
+from agentgym_gym.evaluate.episode import AgentEpisode, call_here
+from agentgym_gym.rollout import CallThread, Isolation, Pool
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.agents import Agent
-    from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv
-    from agentgym_gym.evaluate.sessions import Caller
+    from agentgym_gym.evaluate.episode import Caller
+    from agentgym_gym.evaluate.text_env import TextEnv
+    from agentgym_gym.rollout import EpisodeRecord
 
 __all__ = ["LocalSlot", "Part", "Places", "Slot"]
 
@@ -31,24 +31,19 @@ class Places:
 
     most: int | None = None
 
-    @classmethod
-    def of(cls, env: TextEnv) -> Places:
-        """Return those of an environment, which need not be played."""
-        own = env.unwrapped
-        return cls(own.capacity if isinstance(own, BaseTextEnv) else None)
-
 
 @dataclass(frozen=True)
 class Part:
     """One agent in one environment, as part of what `play_parts` plays.
 
     Attributes:
-        make_env: Makes the environment, for one episode after another. `AsyncAgentGymEnv` is awaited; any
-            other works in a thread of its own.
-        make_agent: Makes the agent, likewise.
+        make_env: Makes the environment, for one episode after another.
+        make_agent: Makes the agent, for one episode after another.
         episodes: Task and sample of each episode.
         on_episode: Called with each record as soon as its episode is over.
         places: Where it is played: the same object for all parts on the same servers.
+        isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
+        timeout: Seconds allowed for each call of the environment; None for any number.
     """
 
     make_env: Callable[[], TextEnv]
@@ -56,6 +51,8 @@ class Part:
     episodes: Sequence[tuple[int, int]]
     on_episode: Callable[[EpisodeRecord], object]
     places: Places = field(default_factory=Places)
+    isolate: Isolation | None = None
+    timeout: float | None = None
 
 
 class Slot(Protocol):
@@ -87,8 +84,8 @@ class LocalSlot:
 
     def __init__(self, part: Part) -> None:
         self.part = part
-        self._thread = OwnThread()
-        self._session: Session | None = None
+        self._pool = Pool(part.make_env, isolate=part.isolate, timeout=part.timeout)
+        self._thread = CallThread("agentgym-agent")
         self._agent: Agent | None = None
 
     async def play(self, task_id: int, sample: int) -> EpisodeRecord:
@@ -97,25 +94,22 @@ class LocalSlot:
         Raises:
             SetupError: It cannot be played without a change of set-up.
         """
-        if self._session is None or self._agent is None:
-            self._session = Session(await self._thread(self.part.make_env), self._thread)
+        if self._agent is None:
             self._agent = await self._thread(self.part.make_agent)
-            self._thread.stop()  # it may not be needed any more, and starts again where it is
+            self._thread.stop()  # it starts again if the agent blocks
         call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
-        return await EpisodeInPlay(self._session, self._agent, call).play(task_id, sample)
+        return await AgentEpisode(self._pool, self._agent, call).play(task_id, sample)
 
     async def close(self) -> None:
         """Close environment and agent; an error of theirs is logged, as the episodes are over."""
         import asyncio  # noqa: PLC0415 - importing the library must be cheap
 
-        closes = [getattr(self._agent, "close", None), None if self._session is None else self._session.close]
+        close_agent = getattr(self._agent, "close", None)
         try:
-            for close in closes:
-                if close is None:
-                    continue
-                try:
-                    await asyncio.wait_for(self._thread(close), _CLOSE_SECONDS)
-                except Exception as error:  # noqa: BLE001 - another's code may raise anything
-                    logger.warning("closing failed after evaluation: %s: %s", type(error).__name__, error)
+            if close_agent is not None:
+                await asyncio.wait_for(self._thread(close_agent), _CLOSE_SECONDS)
+        except Exception as error:  # noqa: BLE001 - another's code may raise anything
+            logger.warning("closing failed after evaluation: %s: %s", type(error).__name__, error)
         finally:
             self._thread.stop()
+            await self._pool.close()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.records import EpisodeRecord, read_records
 from agentgym_gym.evaluate.runs import PARTS, Run, is_training
+from agentgym_gym.rollout.records import EpisodeRecord, read_records
 
 __all__ = ["current", "find_trainings", "read_training"]
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.evaluate.folder import RunFolder
-from agentgym_gym.evaluate.records import EpisodeRecord, TextEnv, env_id_of
-from agentgym_gym.evaluate.runner import episodes_of, looked_at, play_parts
+from agentgym_gym.evaluate.runner import episodes_of, play_parts, probe_env
 from agentgym_gym.evaluate.runs import counting
 from agentgym_gym.evaluate.slots import Part, Places
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.agents import Agent
+    from agentgym_gym.evaluate.text_env import TextEnv
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["NullAgent", "Validation", "validate"]
 
@@ -166,8 +167,9 @@ async def validate(
     """
     tasks = list(tasks)
     gold = None if make_gold is None else make_gold()
-    async with looked_at(make_env) as env:
-        env_id, places, refused = env_id_of(env), Places.of(env), _refused(env, gold, tasks)
+    async with probe_env(make_env) as probe:
+        env_id, places = probe.facts.env_id, Places(probe.facts.capacity)
+        refused = _refused(probe.env, gold, tasks)
     chosen = {"gold": [task for task in tasks if task not in refused], "null": tasks}
     makers: dict[str, Callable[[], Agent]] = {"null": NullAgent}
     if make_gold is not None and gold is not None:

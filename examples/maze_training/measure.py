@@ -15,7 +15,8 @@ from recipe import REPLY_TOKENS, SYSTEM
 
 from verl_bridge.cpu.generator import Generator, Request
 from verl_bridge.cpu.sampling import Sampling
-from verl_bridge.episodes import Episode, Task
+from verl_bridge.numbers import numbers_of
+from verl_bridge.tasks import Task
 from verl_bridge.tokens import Conversation
 
 ENV_ID = "agentgym_gym:agentgym/Maze-v0"
@@ -46,7 +47,9 @@ async def measure(model: str, url: str, seed: int, often: int, turns: int) -> di
     conversation = Conversation(AutoTokenizer.from_pretrained(model))
     made = env_kwargs(url, turns)
     episodes = [
-        await Episode.begin(Task(ENV_ID, made, {"task_id": start})) for start in STARTS for _ in range(often)
+        await Task(ENV_ID, made, {"task_id": start}).episode().__aenter__()
+        for start in STARTS
+        for _ in range(often)
     ]
     said = [
         conversation.prompt(
@@ -67,7 +70,7 @@ async def measure(model: str, url: str, seed: int, often: int, turns: int) -> di
                 played = await episodes[place].step(conversation.text(reply.token_ids))
                 said[place] += reply.token_ids
                 said[place] += conversation.after(reply.token_ids, played.observation)
-    records = [episode.record() for episode in episodes]
+    records = [numbers_of(episode) for episode in episodes]
     for episode in episodes:
         await episode.end()
     if any(record["fault"] for record in records):

@@ -15,11 +15,14 @@ from types import ModuleType
 import pytest
 
 import counting_env
+from agentgym_gym.rollout import close_all
 from agentgym_gym.servers.local import LocalServer
 from agentgym_gym.testing import FaultyProxy
+from task_play import begin
 from verl_bridge import trainer
-from verl_bridge.episodes import Episode, Task, close_all
+from verl_bridge.labels import labels_of
 from verl_bridge.metrics import by_environment, of_columns, what_failed, without_faulted
+from verl_bridge.tasks import Task
 
 MAZE, CRAFT = "agentgym/Maze-v0", "my/Craft-v1"
 
@@ -229,9 +232,9 @@ def test_the_labels_of_an_episode():
 
     async def work():
         task = Task("counting_env:bridge/Count-v0", {"server": "http://a:b@c:1"}, {"start": 1}, 7)
-        episode = await Episode.begin(task)  # which takes no such argument
+        episode = await begin(task)  # which takes no such argument
         await episode.end()
-        return episode.labels()
+        return labels_of(task, episode.fault)
 
     found = asyncio.run(work())
     assert "server" in found.pop("fault_message")
@@ -249,10 +252,10 @@ def test_retries_are_those_of_the_episode():
     close_all()
 
     async def retries(kwargs):
-        episode = await Episode.begin(Task("agentgym_gym:agentgym/Maze-v0", kwargs, {"task_id": 3}))
+        episode = await begin(Task("agentgym_gym:agentgym/Maze-v0", kwargs, {"task_id": 3}))
         await episode.end()
         assert episode.fault is None
-        return episode.record()["retries"]
+        return episode.retries
 
     async def all_of_them(url):
         return [await retries({"server": url}) for _ in range(5)]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from verl_bridge.episodes import Task
+from verl_bridge.tasks import Task
 
 COUNT = "counting_env:bridge/Count-v0"
 

@@ -180,7 +180,7 @@ def test_parts_on_the_same_servers_share_their_places(counted, monkeypatch):
     def make_env():
         return AsyncAgentGymEnv("TextCraft", server=server.url)
 
-    found, places = [], Places.of(make_env())
+    found, places = [], Places(make_env().capacity)
     parts = [
         Part(
             make_env,

@@ -47,7 +47,9 @@ def test_what_an_evaluation_writes_says_nothing_of_steps():
 
 @pytest.mark.parametrize(("key", "value"), [("step", "1"), ("step", True), ("validation", 1), ("session", 2)])
 def test_what_a_training_cannot_say(tmp_path, key, value):
-    write_training(tmp_path, [{**line(1), key: value}] if key != "session" else [line(1)], session=value)
+    write_training(tmp_path, [line(1)])
+    (file,) = tmp_path.glob("episodes-*.jsonl")
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: value}) + "\n")
     with pytest.raises(BadOption, match=rf"line 1: '{key}' cannot be"):
         read_training(tmp_path)
 

@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from agentgym_gym.rollout import EpisodeRecord, EpisodeWriter
 from report_runs import episode
-from verl_bridge import written
-from verl_bridge.written import EpisodeFolder
 
 PROMPT = "You craft."
 
@@ -25,16 +24,11 @@ def write_training(folder: Path, lines: Iterable[Mapping[str, Any]], session: st
     """Write episodes as one process of a training does."""
 
     async def work() -> None:
-        process = EpisodeFolder(folder)
-        for each in lines:
-            facts = {"env_id": each["env_id"], "agent": each["agent"], "system_prompt": PROMPT}
-            await process.add(lambda each=each: each, lambda facts=facts: facts)
+        async with EpisodeWriter(folder) as writer:
+            for each in lines:
+                facts = {"env_id": each["env_id"], "agent": each["agent"], "system_prompt": PROMPT}
+                await writer.write(EpisodeRecord.from_json({**each, "session": session}), facts)
 
-    before = written.session
-    written.session = lambda: session  # type: ignore[assignment]
-    try:
-        with ThreadPoolExecutor(1) as thread:  # playwright has an event loop in the test's own
-            thread.submit(asyncio.run, work()).result()
-    finally:
-        written.session = before
+    with ThreadPoolExecutor(1) as thread:  # playwright has an event loop in the test's own
+        thread.submit(asyncio.run, work()).result()
     return folder

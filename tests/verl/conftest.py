@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import verl_bridge.episodes
+import agentgym_gym.rollout
 import verl_bridge.replays
 
 if importlib.util.find_spec("verl") is not None:
@@ -55,4 +55,4 @@ def _by_itself(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give each test a log in which nothing was said yet, and no environment of another."""
     monkeypatch.setattr(verl_bridge.replays, "_replay_log", verl_bridge.replays._ReplayLog())
     yield
-    verl_bridge.episodes.close_all()
+    agentgym_gym.rollout.close_all()

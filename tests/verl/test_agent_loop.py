@@ -12,8 +12,8 @@ import time
 import pytest
 
 import counting_env
+from agentgym_gym.rollout import close_all
 from verl_bridge import replays
-from verl_bridge.episodes import close_all
 from verl_bridge.observations import CutEpisodes
 from verl_bridge.tokens import Conversation
 from verl_worker import CHATML, KEYS, TEMPLATES, ScriptedModel

@@ -14,8 +14,8 @@ pytest.importorskip(
 )
 
 from verl_bridge.agent_loop import GymAgentLoop
-from verl_bridge.episodes import Task
 from verl_bridge.interaction import GymInteraction, _missing
+from verl_bridge.tasks import Task
 from verl_worker import compose, initialize_config_module
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training" / "bridge.md").read_text("utf-8")

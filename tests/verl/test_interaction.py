@@ -70,7 +70,7 @@ KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault", "cut"
 
 def counting_left():
     """Return the environments that are open and not in the pool."""
-    from verl_bridge.episodes import close_all
+    from agentgym_gym.rollout import close_all
 
     close_all()
     return counting_env.opened

@@ -16,7 +16,6 @@ from verl_run import compose_all
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
-from verl_bridge.episodes import Task
 from verl_bridge.recipes import (
     ALGORITHMS,
     ENGINES,
@@ -29,6 +28,7 @@ from verl_bridge.recipes import (
     write,
 )
 from verl_bridge.recipes.rows import seeded, write_rows
+from verl_bridge.tasks import Task
 
 INSTALLED = metadata.version("verl")
 MINOR = ".".join(INSTALLED.split(".")[:2])

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from agentgym_gym.evaluate import load_oracle
+from agentgym_gym.rollout import close_all
 from agentgym_gym.testing import FaultyProxy
 from clock import wait_until
-from verl_bridge.episodes import close_all
 from verl_worker import ScriptedModel
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"

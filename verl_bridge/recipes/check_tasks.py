@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge.episodes import Episode, Task, close_all
+from agentgym_gym.rollout import Unregistered, close_all
 from verl_bridge.recipes.finding import Finding, ok, problem, unseen, warning
+from verl_bridge.tasks import Task
 
 if TYPE_CHECKING:
     from verl_bridge.recipes.view import View
@@ -248,9 +249,10 @@ async def _play(starts: list[Start], timeout: float) -> list[Finding]:
 
 async def _begin(start: Start, timeout: float) -> Finding:
     env_id = start.task.env_id
+    episode = start.task.episode(timeout=timeout)
     try:
-        episode = await Episode.begin(start.task, timeout=timeout)
-    except ValueError as error:  # nothing is registered by the id
+        await episode.__aenter__()
+    except Unregistered as error:
         return problem(
             "environment",
             f"{start.place}: {error}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentgym_gym.evaluate.chat.agent import ChatAgent
-from agentgym_gym.evaluate.chat.history import History
 from agentgym_gym.evaluate.chat.prompt import ChatPrompt
+from agentgym_gym.rollout.messages import History
 
 __all__ = ["ChatAgent", "ChatPrompt", "History"]

@@ -17,11 +17,12 @@ from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.agents import AgentReply
 from agentgym_gym.evaluate.chat.client import ChatClient, Outcome
-from agentgym_gym.evaluate.chat.history import Conversation, History, Message, estimate
 from agentgym_gym.evaluate.chat.prompt import ChatPrompt
 from agentgym_gym.evaluate.chat.server import ModelServer
 from agentgym_gym.evaluate.chat.thinking import without_thinking
-from agentgym_gym.evaluate.records import StepRecord, env_id_of
+from agentgym_gym.rollout import env_id_of
+from agentgym_gym.rollout.messages import Conversation, History, Message, estimate
+from agentgym_gym.rollout.records import StepRecord
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.chat.reply import Call, Completion

@@ -11,7 +11,7 @@ from typing import Any
 from agentgym_gym._text import scrub, shown
 from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadCompletion, ModelBusy, ModelError
-from agentgym_gym.evaluate.records import StepRecord
+from agentgym_gym.rollout.records import StepRecord
 
 __all__ = ["Call", "Completion", "is_filtered", "is_overflow", "parsed", "read_completion", "said", "window"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.evaluate.figures.by_task import mean
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.records import EpisodeRecord
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["by_step"]
 

@@ -8,7 +8,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.records import EpisodeRecord
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["TaskResult", "by_task", "mean"]
 

@@ -16,7 +16,7 @@ from agentgym_gym.evaluate.figures.tokens import Tokens, count_tokens
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.figures.prices import Price
-    from agentgym_gym.evaluate.records import EpisodeRecord
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["Solved", "Summary", "counted", "summarise"]
 

@@ -8,7 +8,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.records import EpisodeRecord, StepRecord
+    from agentgym_gym.rollout.records import EpisodeRecord, StepRecord
 
 __all__ = ["Tokens", "count_tokens"]
 

@@ -20,8 +20,8 @@ from agentgym_gym.evaluate.runs import find_runs, is_training, read_run
 from agentgym_gym.evaluate.trainings import find_trainings, read_training
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate.records import EpisodeRecord
     from agentgym_gym.evaluate.runs import Run
+    from agentgym_gym.rollout.records import EpisodeRecord
 
 __all__ = ["Contents", "collect", "packed"]
 

@@ -21,11 +21,11 @@ from clock import wait_until
 
 PLAYS = """
     import asyncio, sys
-    from verl_bridge.episodes import Episode, Task
+    from verl_bridge.tasks import Task
 
     async def main():
         task = Task("agentgym_gym:agentgym/TextCraft-v0", {"server": sys.argv[1]}, {"task_id": 0})
-        episodes = await asyncio.gather(*(Episode.begin(task) for _ in range(3)))
+        episodes = await asyncio.gather(*(task.episode().__aenter__() for _ in range(3)))
         assert not any(episode.fault for episode in episodes), episodes[0].fault
         await episodes[0].end()  # and waits in the pool
         print("plays", flush=True)
@@ -101,7 +101,7 @@ def test_a_server_that_is_gone_too_is_not_waited_for(counted, tmp_path):
 OWN = """
     import asyncio, json, os, sys, time
     import gymnasium
-    from verl_bridge.episodes import Episode, Task
+    from verl_bridge.tasks import Task
 
     class Own(gymnasium.Env):
         metadata = {"release_entry_point": "own_environment_of_test:release"}
@@ -117,7 +117,7 @@ OWN = """
 
     async def main():
         for arguments in ({"key": "one"}, {"key": "one"}, {"place": 2}, {"place": object()}):
-            await Episode.begin(Task("test/Own-v0", arguments))
+            await Task("test/Own-v0", arguments).episode().__aenter__()
 
     asyncio.run(main())
     child = os.fork()

@@ -1,4 +1,8 @@
-"""What of a conversation is sent to a model: all of it, its last turns, or what a budget holds."""
+"""The messages that a model is given: system prompt, observations and replies, cut to a history.
+
+Evaluation, recipes and training data take the system prompt from here, so that a model is measured with the
+messages that it was trained on.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Any, TypeAlias
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["Conversation", "History", "Message", "estimate"]
+__all__ = ["Conversation", "History", "Message", "estimate", "system_message"]
 
 Message: TypeAlias = Mapping[str, Any]
 """A message of OpenAI's chat protocol, as it is sent."""
@@ -130,6 +134,11 @@ class Conversation:
 
     def _head_size(self) -> int:
         return estimate(self.head) + self.overhead if self._head_tokens is None else self._head_tokens
+
+
+def system_message(prompt: str | None) -> list[dict[str, str]]:
+    """Return the message that holds a system prompt; none if there is no prompt."""
+    return [{"role": "system", "content": prompt}] if prompt and prompt.strip() else []
 
 
 def estimate(messages: Sequence[Message]) -> int:

@@ -12,15 +12,17 @@ import time
 from pathlib import Path
 
 import gymnasium
+import numpy as np
 import pytest
 
 import counting_env
 import programs
 import verl_bridge
-from bridge_play import play
+from agentgym_gym.rollout import close_all, pool
 from clock import wait_until
-from verl_bridge import environments
-from verl_bridge.episodes import Episode, Task, close_all
+from task_play import begin, play
+from verl_bridge.numbers import numbers_of
+from verl_bridge.tasks import Task
 
 COUNT = "counting_env:bridge/Count-v0"
 
@@ -41,12 +43,14 @@ def test_an_episode():
     assert episode.fault is None
     counted = {"parse_errors": 0, "invalid_actions": 1, "ignored_actions": 0}
     counted |= {"retries": 0, "fault": 0, "replays": 0}
-    assert episode.record() == {"return": 2, "success": 1, "turns": 3, **counted}
+    numbers = numbers_of(episode)
+    assert math.isnan(numbers.pop("success"))  # the environment does not state it
+    assert numbers == {"return": 2, "turns": 3, **counted}
 
 
 def test_the_first_observation_is_that_of_this_reset():
     async def work():
-        episode = await Episode.begin(Task(COUNT, {}, {"start": 7}))
+        episode = await begin(Task(COUNT, {}, {"start": 7}))
         await episode.end()
         return episode.observation
 
@@ -55,13 +59,13 @@ def test_the_first_observation_is_that_of_this_reset():
 
 def test_an_environment_is_used_again_and_by_one_at_a_time():
     async def work():
-        first = await Episode.begin(Task(COUNT))
-        second = await Episode.begin(Task(COUNT))
+        first = await begin(Task(COUNT))
+        second = await begin(Task(COUNT))
         assert len(counting_env.opened) == 2
         await first.end()
         await first.end()
-        third = await Episode.begin(Task(COUNT, {}, {"start": 9}))
-        other = await Episode.begin(Task(COUNT, {"goal": 1}))
+        third = await begin(Task(COUNT, {}, {"start": 9}))
+        other = await begin(Task(COUNT, {"goal": 1}))
         assert len(counting_env.opened) == 3
         assert third.observation == "Count from 9 to 12."
         assert third.rewards == []
@@ -74,10 +78,10 @@ def test_an_environment_is_used_again_and_by_one_at_a_time():
 
 
 def test_a_surplus_of_idle_environments_is_closed(monkeypatch):
-    monkeypatch.setattr(environments, "MAX_IDLE", 2)
+    monkeypatch.setattr(pool, "MAX_IDLE", 2)
 
     async def work():
-        episodes = [await Episode.begin(Task(COUNT, {"goal": goal})) for goal in range(1, 6)]
+        episodes = [await begin(Task(COUNT, {"goal": goal})) for goal in range(1, 6)]
         for episode in episodes:
             await episode.end()
 
@@ -92,7 +96,7 @@ def test_what_an_environment_raises_is_the_fault(where, turns):
     assert episode.over
     counted = {"parse_errors": 0, "invalid_actions": 0, "ignored_actions": 0}
     counted |= {"retries": 0, "fault": 1, "replays": 0}
-    assert episode.record() == {"return": 0, "success": 0, "turns": turns, **counted}
+    assert numbers_of(episode) == {"return": 0, "success": 0, "turns": turns, **counted}
     if played:
         assert played[-1].truncated
         assert played[-1].info["fault"] == episode.fault
@@ -152,30 +156,44 @@ def test_an_answer_that_cannot_be_is_a_fault(step, kind, message):
 def test_a_reset_can_be_a_fault_too(reset, kind):
     episode, _ = play(Task(ODD, {"reset": reset}))
     assert episode.fault["kind"] == kind
-    assert episode.record()["turns"] == 0
+    assert episode.record(agent="a").turns == 0
 
 
 @pytest.mark.parametrize(
-    ("reward", "terminated", "info", "success"),
+    ("reward", "info", "success_at", "success"),
     [
-        (1.0, True, {}, 1),
-        (0.0, True, {}, 0),
-        (1.0, False, {}, 0),
-        (1.0, True, {"success": False}, 0),
-        (0.0, False, {"success": True}, 1),
+        (1.0, {}, None, None),
+        (0.0, {}, None, None),
+        (1.0, {}, 1.0, True),
+        (0.9, {}, 1.0, False),
+        (1.0, {"success": False}, 1.0, False),
+        (0.0, {"success": np.True_}, 1.0, True),
+        (0.0, {"success": None}, None, None),
+        (1.0, {"success": "yes"}, None, None),
     ],
 )
-def test_success(reward, terminated, info, success):
-    episode, _ = play(Task(ODD, {"step": ("o", reward, terminated, True, info)}), "a")
-    assert episode.record()["success"] == success
+@pytest.mark.parametrize("terminated", [True, False])
+def test_success(reward, terminated, info, success_at, success):
+    """What the info states, else the threshold, else unknown: nothing is inferred from ``terminated``."""
+    task = Task(ODD, {"step": ("o", reward, terminated, True, info)}, success_at=success_at)
+    episode, _ = play(task, "a")
+    assert episode.success is success
+    assert episode.record(agent="a").success is success
+
+
+def test_the_registered_reward_threshold_is_the_default():
+    gymnasium.register("bridge/Threshold-v0", Odd, reward_threshold=0.5)
+    turn = ("o", 0.5, True, False, {})
+    episode, _ = play(Task("bridge/Threshold-v0", {"step": turn}), "a")
+    assert episode.success is True
 
 
 @pytest.mark.parametrize("key", ["parse_error", "invalid_action"])
 def test_invalid_actions(key):
     turn = ("o", 0.0, False, False, {key: "unknown_action"})
     episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
-    assert episode.record()["invalid_actions"] == 2
-    assert episode.record()["parse_errors"] == (2 if key == "parse_error" else 0)
+    assert episode.invalid_actions == 2
+    assert episode.parse_errors.total() == (2 if key == "parse_error" else 0)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +202,7 @@ def test_invalid_actions(key):
 def test_ignored_actions(ignored, counted):
     turn = ("o", 0.0, False, False, {"action": "inventory", "ignored_actions": ignored})
     episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
-    assert episode.record()["ignored_actions"] == counted
+    assert episode.ignored_actions == counted
 
 
 def test_an_episode_that_is_over_cannot_be_played_on():
@@ -194,7 +212,7 @@ def test_an_episode_that_is_over_cannot_be_played_on():
 
 def test_one_step_at_a_time():
     async def work():
-        episode = await Episode.begin(Task(ODD, {"step": ("o", 0.0, False, False, {}), "delay": 0.2}))
+        episode = await begin(Task(ODD, {"step": ("o", 0.0, False, False, {}), "delay": 0.2}))
         first = asyncio.create_task(episode.step("a"))
         await asyncio.sleep(0.05)
         with pytest.raises(RuntimeError, match="await it first"):
@@ -210,7 +228,7 @@ def test_many_blocking_steps_run_at_once_and_leave_the_executor_of_asyncio_alone
 
     async def work():
         task = Task(ODD, {"step": ("o", 0.0, True, False, {}), "delay": 0.5})
-        episodes = [await Episode.begin(task) for _ in range(64)]
+        episodes = [await begin(task) for _ in range(64)]
         started = time.monotonic()
         await asyncio.gather(*(episode.step("a") for episode in episodes))
         took = time.monotonic() - started
@@ -228,8 +246,8 @@ def test_an_environment_that_does_not_answer_is_a_fault_and_closed_when_it_has()
     held = threading.Event()
 
     async def work():
-        episode = await Episode.begin(task, timeout=0.2)
-        env = episode._held._env.unwrapped
+        episode = await begin(task, timeout=0.2)
+        env = episode.env.unwrapped
         answer, env.step = env.step, lambda action: (held.wait(10), answer(action))[1]
         turn = await episode.step("1")
         await episode.end()
@@ -249,8 +267,8 @@ def test_a_cancelled_step_never_leads_to_reuse():
     held = threading.Event()
 
     async def work():
-        episode = await Episode.begin(Task(COUNT))
-        env = episode._held._env.unwrapped
+        episode = await begin(Task(COUNT))
+        env = episode.env.unwrapped
         answer, env.step = env.step, lambda action: (held.wait(10), answer(action))[1]
 
         async def playing():
@@ -264,8 +282,8 @@ def test_a_cancelled_step_never_leads_to_reuse():
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        other = await Episode.begin(Task(COUNT))
-        assert other._held._env.unwrapped is not env
+        other = await begin(Task(COUNT))
+        assert other.env.unwrapped is not env
         await other.end()
         assert env.number in counting_env.opened
         held.set()
@@ -285,7 +303,7 @@ def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
     monkeypatch.setattr(counting_env.Count, "__init__", slowly)
 
     async def work():
-        task = asyncio.create_task(Episode.begin(Task(COUNT)))
+        task = asyncio.create_task(begin(Task(COUNT)))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -311,14 +329,14 @@ def test_an_environment_that_nobody_registered_is_an_error(env_id):
 def test_no_environment_is_left_open_after_many_episodes_with_faults():
     async def one(number):
         task = Task(COUNT, {"goal": 1 + number % 3, "rate": 0.05, "seed": number % 7})
-        episode = await Episode.begin(task)
+        episode = await begin(task)
         try:
             while not episode.over:
                 at = len(episode.rewards)
                 await episode.step(str(at + 1))
         finally:
             await episode.end()
-        return episode.record()
+        return numbers_of(episode)
 
     async def all_of_them():
         return await asyncio.gather(*map(one, range(200)))
@@ -334,7 +352,7 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
         import asyncio, threading, time
         import gymnasium
         import counting_env
-        from verl_bridge.episodes import Episode, Task
+        from verl_bridge.tasks import Task
 
         class Loud(counting_env.Count):
             def close(self):
@@ -348,9 +366,9 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
         gymnasium.register("Hangs-v0", Hangs)
 
         async def work():
-            idle = await Episode.begin(Task("Loud-v0"))
+            idle = await Task("Loud-v0").episode().__aenter__()
             await idle.end()
-            hangs = await Episode.begin(Task("Hangs-v0"), timeout=0.1)
+            hangs = await Task("Hangs-v0").episode(timeout=0.1).__aenter__()
             await hangs.step("1")
             await hangs.end()
             print(hangs.fault["kind"])
@@ -368,18 +386,20 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
     assert ended.stdout.split() == ["TimeoutError", "closed"]
 
 
-def test_the_episodes_need_gymnasium_alone():
-    program = "import sys, verl_bridge.episodes; print(*{name.partition('.')[0] for name in sys.modules})"
+def test_the_runtime_needs_gymnasium_only():
+    program = "import sys, agentgym_gym.rollout; print(*{name.partition('.')[0] for name in sys.modules})"
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
-    heavy = {"torch", "verl", "ray", "transformers", "agentgym_gym", "httpx", "pandas", "pyarrow"}
+    heavy = {"torch", "verl", "ray", "transformers", "httpx", "pandas", "pyarrow", "openai", "typer", "rich"}
     assert heavy.isdisjoint(ended.stdout.split())
     assert "gymnasium" in ended.stdout.split()
 
 
-def test_no_file_of_the_bridge_imports_agentgym_gym():
+def test_the_bridge_imports_the_runtime_and_nothing_else_of_the_library():
     folder = Path(verl_bridge.__file__).parent
     for file in folder.rglob("*.py"):
         for line in file.read_text().splitlines():
-            assert not line.strip().startswith(("import agentgym_gym", "from agentgym_gym")), file
+            words = line.split()
+            if len(words) > 1 and words[0] in {"from", "import"} and words[1].startswith("agentgym_gym"):
+                assert words[1] == "agentgym_gym.rollout", file

@@ -9,9 +9,9 @@ import time
 import gymnasium
 import pytest
 
-from verl_bridge import environments
-from verl_bridge.episodes import Episode, Task, close_all
-from verl_bridge.threads import Threads
+from agentgym_gym.rollout import close_all
+from task_play import begin
+from verl_bridge.tasks import Task
 
 MAY_RETURN = threading.Event()
 
@@ -45,39 +45,13 @@ def _released():
 
 
 async def a_turn(task, action, timeout):
-    episode = await Episode.begin(task, timeout=timeout)
+    episode = await begin(task, timeout=timeout)
     try:
         if episode.fault is None:
             await episode.step(action)
         return episode.fault
     finally:
         await episode.end()
-
-
-async def hung_and_healthy(hung, healthy, timeout):
-    hanging = [asyncio.create_task(a_turn(HANGS, "hang", timeout)) for _ in range(hung)]
-    await asyncio.sleep(0.05)
-    faults = await asyncio.gather(*(a_turn(HEALTHY, "go", timeout) for _ in range(healthy)))
-    return await asyncio.gather(*hanging), faults
-
-
-@pytest.mark.slow
-def test_calls_that_hang_in_every_thread_fail_alone(monkeypatch):
-    threads = Threads(4, "hung", 32)
-    monkeypatch.setattr(environments, "_threads", threads)
-    for _ in range(2):
-        hung, healthy = asyncio.run(hung_and_healthy(6, 8, timeout=1.5))
-        assert healthy == [None] * 8
-        assert {fault["kind"] for fault in hung} == {"TimeoutError"}
-    MAY_RETURN.set()
-    deadline = time.monotonic() + 5
-    while threads.running() or threads._abandoned:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    hung, healthy = asyncio.run(hung_and_healthy(6, 8, timeout=5))
-    assert (hung, healthy) == ([None] * 6, [None] * 8)
-    own = [each for each in threading.enumerate() if each.name.startswith("hung-")]
-    assert len(own) <= threads.limit
 
 
 def test_hundreds_of_hung_calls_do_not_make_others_wait():
@@ -95,17 +69,6 @@ def test_hundreds_of_hung_calls_do_not_make_others_wait():
     assert healthy == [None] * 20
     assert still == 300
     assert hung == [None] * 300
-
-
-@pytest.mark.slow
-def test_where_no_place_can_be_given_up_the_fault_names_who_holds_them(monkeypatch):
-    monkeypatch.setattr(environments, "_threads", Threads(3, "full", 2))
-    asyncio.run(hung_and_healthy(3, 0, timeout=0.1))
-    asyncio.run(hung_and_healthy(2, 0, timeout=0.1))
-    _, faults = asyncio.run(hung_and_healthy(0, 1, timeout=0.1))
-    (fault,) = faults
-    assert "no thread was free for a call of the environment in time: 3 may run at once" in fault["message"]
-    assert "bridge/Hangs-v0 (5)" in fault["message"]
 
 
 def test_a_call_that_was_given_up_closes_its_environment_when_it_returns():

@@ -25,12 +25,12 @@ import threading
 from collections.abc import Mapping
 from typing import IO, Any
 
+from agentgym_gym._logging import logger
+
 __all__ = ["ENTRY_POINT", "release_at_end", "wait_and_release"]
 
 ENTRY_POINT = "release_entry_point"
 """The key of an environment's ``metadata``."""
-
-_log = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _pipe: IO[bytes] | None = None
@@ -38,14 +38,14 @@ _told: set[bytes] = set()
 _warned: set[str] = set()
 
 
-def release_at_end(made_by: Any, arguments: Mapping[str, Any]) -> None:
+def release_at_end(metadata: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Have what an environment holds elsewhere released when this process has ended.
 
     Args:
-        made_by: The class of the environment, or what else makes it.
+        metadata: The metadata of the environment's class.
         arguments: What it is made with. They go through a pipe, since there may be credentials among them.
     """
-    named = getattr(made_by, "metadata", {}).get(ENTRY_POINT)
+    named = metadata.get(ENTRY_POINT)
     if named is None or not hasattr(os, "fork"):
         return
     try:
@@ -54,7 +54,7 @@ def release_at_end(made_by: Any, arguments: Mapping[str, Any]) -> None:
         why = f"{type(error).__name__}: {error}"
         if why not in _warned:
             _warned.add(why)
-            _log.warning("what this process leaves open if it is killed will not be released: %s", why)
+            logger.warning("what this process leaves open if it is killed will not be released: %s", why)
 
 
 def _tell(line: bytes) -> None:
@@ -104,7 +104,7 @@ def wait_and_release() -> None:
             module, _, function = named.partition(":")
             getattr(importlib.import_module(module), function)(pid, **arguments)
         except Exception as error:  # noqa: BLE001 - the next may have more luck
-            _log.warning("%s failed for process %d: %s: %s", named, pid, type(error).__name__, error)
+            logger.warning("%s failed for process %d: %s: %s", named, pid, type(error).__name__, error)
 
 
 def _forget() -> None:

@@ -11,10 +11,10 @@ from typing import ClassVar
 import gymnasium
 import pytest
 
-from bridge_play import play
+from agentgym_gym.rollout import close_all, workers
 from clock import wait_until
-from verl_bridge import environments
-from verl_bridge.episodes import Episode, Task, close_all
+from task_play import begin, play
+from verl_bridge.tasks import Task
 
 
 @pytest.fixture(autouse=True)
@@ -95,15 +95,15 @@ def test_a_class_to_be_awaited_need_not_be_gymnasiums(monkeypatch, kwargs, size,
 
 def test_coroutines_are_awaited_in_the_event_loop():
     async def work():
-        episode = await Episode.begin(Task(AWAITED, seed=5))
+        episode = await begin(Task(AWAITED, seed=5))
         assert episode.observation == "seed 5"
-        env = episode._held._env
+        env = episode.env
         await episode.step("a")
         assert (await episode.step("end")).terminated
         await episode.end()
         assert env.loops == {id(asyncio.get_running_loop())}
-        again = await Episode.begin(Task(AWAITED))
-        assert again._held._env is env
+        again = await begin(Task(AWAITED))
+        assert again.env is env
         await again.end()
 
     asyncio.run(work())
@@ -112,7 +112,7 @@ def test_coroutines_are_awaited_in_the_event_loop():
 
 
 def test_an_environment_is_closed_although_its_event_loop_is_busy(monkeypatch, caplog):
-    monkeypatch.setattr(environments, "CLOSE_SECONDS", 0.2)
+    monkeypatch.setattr(workers, "CLOSE_SECONDS", 0.2)
     seen = []
 
     async def close(env):
@@ -124,8 +124,8 @@ def test_an_environment_is_closed_although_its_event_loop_is_busy(monkeypatch, c
     monkeypatch.setattr(Awaited, "close", close)
 
     async def work():
-        episode = await Episode.begin(Task(AWAITED))
-        episode.fault = {"kind": "Fault", "message": "so that it is not reused"}
+        episode = await begin(Task(AWAITED))
+        episode._worker.broken = True  # so that it is not reused
         ending = asyncio.ensure_future(episode.end())
         while not seen:  # noqa: ASYNC110 - of no event that could be awaited
             await asyncio.sleep(0)
@@ -140,7 +140,7 @@ def test_an_environment_is_closed_although_its_event_loop_is_busy(monkeypatch, c
 
 def test_an_environment_of_another_event_loop_is_not_reused():
     async def work():
-        episode = await Episode.begin(Task(AWAITED))
+        episode = await begin(Task(AWAITED))
         await episode.end()
         return episode
 
@@ -165,7 +165,7 @@ def test_a_coroutine_that_cancels_itself_is_a_fault():
 
 def test_a_cancelled_coroutine_is_closed():
     async def work():
-        episode = await Episode.begin(Task(AWAITED))
+        episode = await begin(Task(AWAITED))
 
         async def playing():
             try:

@@ -10,11 +10,11 @@ import textwrap
 def test_a_program_ends_in_silence_with_environments_in_the_pool():
     code = """
         import asyncio
-        from verl_bridge.episodes import Episode, Task
+        from verl_bridge.tasks import Task
 
         async def main():
             task = Task("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 0})
-            episodes = await asyncio.gather(*(Episode.begin(task) for _ in range(3)))
+            episodes = await asyncio.gather(*(task.episode().__aenter__() for _ in range(3)))
             for episode in episodes:
                 await episode.step("move up")
             for episode in episodes[1:]:

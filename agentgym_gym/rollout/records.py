@@ -7,24 +7,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
+from typing import Any, TypeAlias, TypedDict
 
-from agentgym_gym._http.limits import Stats
 from agentgym_gym._text import shown
-from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadOption
 
-if TYPE_CHECKING:
-    import gymnasium
-
-    from agentgym_gym.aio import AsyncAgentGymEnv
-
-TextEnv: TypeAlias = "gymnasium.Env[str, Any] | AsyncAgentGymEnv"
-"""An environment of text, awaited or not, as agents and records are shown it."""
-
-__all__ = ["EpisodeRecord", "StepRecord", "TextEnv", "env_id_of", "goal_of", "read_records"]
-
-T = TypeVar("T")
+__all__ = ["EpisodeRecord", "StepRecord", "goal_of", "read_records"]
 
 _Check: TypeAlias = Callable[[Any], bool]
 
@@ -184,18 +172,8 @@ class EpisodeRecord:
         return cls(**fields)
 
 
-def env_id_of(env: TextEnv) -> str:
-    """Return the id of an environment, made by ``gymnasium.make`` or not."""
-    if env.spec is not None:
-        return env.spec.id
-    made_without = getattr(env.unwrapped, "environment", None)
-    if isinstance(made_without, Environment):
-        return made_without.id
-    return f"{type(env.unwrapped).__module__}:{type(env.unwrapped).__qualname__}"
-
-
 def goal_of(info: Mapping[str, Any]) -> str | None:
-    """Return the task in a few words, where the environment states one."""
+    """Return the task in a few words, where the info of a reset or step has it as ``goal``."""
     goal = info.get("goal")
     return goal if isinstance(goal, str) else None
 
@@ -265,8 +243,7 @@ def _message(value: Any) -> bool:
 def _counted(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    whole = Stats().as_dict()
-    numbers = [each for key, each in value.items() if key in whole and key != "faults"]
+    numbers = [number for key, number in value.items() if key in _COUNTERS]
     return all(map(_number, numbers)) and _values(_is(int))(value.get("faults", {}))
 
 
@@ -279,6 +256,10 @@ def _step(value: Any) -> bool:
 def _call(value: Any) -> bool:
     return _values(_is(str))(value) and {"name", "arguments"} <= set(value)
 
+
+_COUNTERS = frozenset(
+    {"requests", "retries", "connections", "reconnects", "looks", "queued", "seconds"}
+)  # of `agentgym_gym._http.limits.Stats`
 
 _STEP_CHECKS: dict[str, _Check] = {
     "action": _or_none(_is(str)),

@@ -1,0 +1,15 @@
+"""The type of environment that agents get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from agentgym_gym.aio import AsyncAgentGymEnv
+
+__all__ = ["TextEnv"]
+
+TextEnv: TypeAlias = "gymnasium.Env[str, Any] | AsyncAgentGymEnv"
+"""An environment of text, awaited or not."""

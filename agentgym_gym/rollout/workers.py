@@ -1,0 +1,448 @@
+"""Workers: each holds one environment and makes one call to it at a time.
+
+============  ==================================================================================
+isolation     where the environment is made, played and closed
+============  ==================================================================================
+``loop``      in the event loop; for environments whose ``reset`` and ``step`` are coroutines
+``thread``    in a thread of its own
+``process``   in a spawned process of its own
+============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from agentgym_gym._logging import logger
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout._threads import CallThread, Outcome, as_exception
+
+__all__ = [
+    "CLOSE_SECONDS",
+    "BlockingEnv",
+    "CallerWorker",
+    "EnvFacts",
+    "Isolation",
+    "LoopWorker",
+    "ThreadWorker",
+    "Worker",
+    "attribute_of",
+    "check_isolation",
+    "describe_env",
+    "env_id_of",
+]
+
+Isolation: TypeAlias = Literal["loop", "thread", "process"]
+
+CLOSE_SECONDS = 10.0
+"""Seconds allowed for an environment to close."""
+
+
+@dataclass(frozen=True)
+class EnvFacts:
+    """Properties of an environment, read once when it is made.
+
+    Attributes:
+        env_id: Its gymnasium id; ``module:class`` for one made without ``gymnasium.make``.
+        awaited: Whether its ``reset`` and ``step`` are coroutine functions.
+        system_prompt: Its attribute ``system_prompt``, of a wrapper or of the environment; None without one.
+        capacity: Its attribute ``capacity``: how many such environments may be open at once; None for any
+            number.
+        max_turns: The registered step limit, for an environment that is awaited: gymnasium's wrapper, which
+            enforces it, cannot be awaited.
+        success_at: The registered ``reward_threshold``.
+        task_option: The key of its reset options that selects a task by number
+            (``metadata["task_option"]``); None where the seed does.
+    """
+
+    env_id: str
+    awaited: bool = False
+    system_prompt: str | None = None
+    capacity: int | None = None
+    max_turns: int | None = None
+    success_at: float | None = None
+    task_option: str | None = None
+
+
+def attribute_of(env: Any, name: str) -> Any:
+    """Return an attribute of a wrapper or of the environment within; None if it has none or it fails."""
+    try:
+        found = getattr(env, "get_wrapper_attr", None)
+        return getattr(env, name) if found is None else found(name)
+    except Exception:  # noqa: BLE001 - a property of any library
+        return None
+
+
+def env_id_of(env: Any) -> str:
+    """Return the gymnasium id of an environment; ``module:class`` if it has none."""
+    spec = getattr(env, "spec", None)
+    made = getattr(env, "unwrapped", env)
+    env_id = spec.id if spec is not None else getattr(made, "env_id", None)
+    return env_id if isinstance(env_id, str) else f"{type(made).__module__}:{type(made).__qualname__}"
+
+
+def describe_env(env: Any) -> EnvFacts:
+    """Return the properties of an environment of any library."""
+    spec = getattr(env, "spec", None)
+    awaited = inspect.iscoroutinefunction(getattr(env, "step", None))
+    prompt, capacity = attribute_of(env, "system_prompt"), attribute_of(env, "capacity")
+    metadata = attribute_of(env, "metadata")
+    option = metadata.get("task_option") if isinstance(metadata, dict) else None
+    threshold = getattr(spec, "reward_threshold", None)
+    return EnvFacts(
+        env_id=env_id_of(env),
+        awaited=awaited,
+        system_prompt=prompt if isinstance(prompt, str) and prompt.strip() else None,
+        capacity=capacity if type(capacity) is int and capacity > 0 else None,
+        max_turns=getattr(spec, "max_episode_steps", None) if awaited else None,
+        success_at=None if threshold is None else float(threshold),
+        task_option=option if isinstance(option, str) else None,
+    )
+
+
+class Worker(ABC):
+    """One environment and the one call that may run in it.
+
+    Attributes:
+        env: The environment, or what stands for it here; None before it is made.
+        facts: Its properties.
+        timeout: Seconds allowed for each call; None for any number.
+        broken: Whether a call was interrupted, so that the state of the environment is unknown.
+    """
+
+    env: Any = None
+    facts: EnvFacts
+    broken = False
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self.timeout = timeout
+
+    @abstractmethod
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Return what the environment's ``reset`` returns, or raise what it raises.
+
+        Raises:
+            TimeoutError: There was no answer in time.
+        """
+
+    @abstractmethod
+    async def step(self, action: Any) -> Any:
+        """Return what the environment's ``step`` returns, or raise what it raises.
+
+        Raises:
+            TimeoutError: There was no answer in time.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the environment, in `CLOSE_SECONDS` at most; an error is logged.
+
+        A call that still runs is not awaited: the environment is closed when it returns.
+        """
+
+    @abstractmethod
+    def close_soon(self) -> Future[Any] | None:
+        """Close the environment from any thread, without waiting; return what can be waited for."""
+
+    def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Return whether the environment can be used in an event loop."""
+        return True
+
+
+class CallerWorker(Worker):
+    """An environment of the caller, called in the caller's thread and never closed."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__()
+        self.env, self.facts = env, describe_env(env)
+
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Call ``reset`` of the environment, with the arguments that are given."""
+        return self.env.reset(**_reset_arguments(seed, options))
+
+    async def step(self, action: Any) -> Any:
+        """Call ``step`` of the environment."""
+        return self.env.step(action)
+
+    async def close(self) -> None:
+        """Leave the environment open: it is the caller's."""
+
+    def close_soon(self) -> None:
+        """Leave the environment open: it is the caller's."""
+
+
+class ThreadWorker(Worker):
+    """An environment that is made, played and closed in one thread.
+
+    Args:
+        make_env: Makes the environment.
+        timeout: Seconds allowed for each call, the making included; None for any number.
+    """
+
+    def __init__(self, make_env: Callable[[], Any], timeout: float | None = None) -> None:
+        super().__init__(timeout)
+        self._make_env = make_env
+        self._thread = CallThread("agentgym-env")
+        self._running: Future[Outcome] | None = None
+
+    async def make(self) -> None:
+        """Make the environment.
+
+        Raises:
+            Exception: The error of its constructor.
+            TimeoutError: It took too long.
+        """
+        await self._call(self._make)
+
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Call ``reset`` in the thread."""
+        return await self._call(self.env.reset, **_reset_arguments(seed, options))
+
+    async def step(self, action: Any) -> Any:
+        """Call ``step`` in the thread."""
+        return await self._call(self.env.step, action)
+
+    async def close(self) -> None:
+        """Close the environment in its thread."""
+        busy = self._busy
+        closing = self.close_soon()
+        if closing is not None and not busy:
+            await asyncio.wait({asyncio.wrap_future(closing)}, timeout=CLOSE_SECONDS)
+
+    def close_soon(self) -> Future[Any] | None:
+        """Close the environment in its thread as soon as the call that runs has returned."""
+        if self._busy:
+            self._interrupt()
+        try:
+            closing = self._thread.submit(self._close_env)
+        except RuntimeError:  # it has no thread, and the program is ending
+            return None
+        self._thread.stop()
+        return closing
+
+    def to_loop(self) -> LoopWorker:
+        """Hand a coroutine environment over to the running event loop, and end the thread."""
+        self._thread.stop()
+        return LoopWorker(self.env, self.facts, self.timeout)
+
+    def keep_in_thread(self) -> None:
+        """Have a coroutine environment played by an event loop in the thread."""
+        self.env = BlockingEnv(self.env)
+
+    @property
+    def _busy(self) -> bool:
+        return self._running is not None and not self._running.done()
+
+    def _make(self) -> None:
+        self.env = env = self._make_env()
+        self.facts = describe_env(env)
+
+    def _interrupt(self) -> None:
+        """End the call that runs, where that is possible."""
+
+    def _close_env(self) -> None:
+        env, self.env = self.env, None
+        if env is None:
+            return
+        try:
+            closed = env.close()
+            if inspect.isawaitable(closed):
+                asyncio.run(_in_close_seconds(closed))
+        except Exception as error:  # noqa: BLE001 - its episodes are over
+            _log_not_closed(self.facts.env_id, error)
+
+    async def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self._running = self._thread.submit(function, *args, **kwargs)
+        outcome = asyncio.wrap_future(self._running)
+        try:
+            finished, _ = await asyncio.wait({outcome}, timeout=self.timeout)
+        except BaseException:
+            self.broken = True
+            raise
+        if not finished:
+            self.broken = True
+            raise _no_answer(self.timeout)
+        value, error = outcome.result()
+        if error is not None:
+            raise error
+        return value
+
+
+class LoopWorker(Worker):
+    """A coroutine environment, awaited in the event loop that runs.
+
+    Without a timeout its coroutines are awaited directly; with one, each runs as a task.
+    """
+
+    def __init__(self, env: Any, facts: EnvFacts, timeout: float | None = None) -> None:
+        super().__init__(timeout)
+        self.env, self.facts = env, facts
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Outcome] | None = None
+        self._closed = False
+        if timeout is None:
+            self.step = env.step  # type: ignore[method-assign]  # no call is added to a step
+
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Await ``reset`` of the environment."""
+        return await self._await(self.env.reset(**_reset_arguments(seed, options)))
+
+    async def step(self, action: Any) -> Any:
+        """Await ``step`` of the environment."""
+        return await self._await(self.env.step(action))
+
+    def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Return whether it is the event loop that the environment is used in."""
+        return loop is self._loop
+
+    async def close(self) -> None:
+        """Close the environment in the event loop, also if the caller is cancelled meanwhile."""
+        closing = asyncio.ensure_future(self._close())
+        _closing.add(closing)
+        closing.add_done_callback(_closing.discard)
+        await asyncio.wait({closing})
+
+    def close_soon(self) -> Future[Any] | None:
+        """Close the environment in its event loop; in another one where that has ended."""
+        if self._loop.is_running():
+            return asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+        closing: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                asyncio.run(self._close())
+            finally:
+                closing.set_result(None)
+
+        try:
+            threading.Thread(target=run, name="agentgym-close", daemon=True).start()
+        except RuntimeError:  # the program is ending: no thread can be started
+            run()
+        return closing
+
+    async def _await(self, call: Coroutine[Any, Any, Any]) -> Any:
+        if self.timeout is None:
+            return await call
+        # A task, so that a cancellation inside the environment differs from one of the caller.
+        self._task = task = asyncio.ensure_future(_outcome(call))
+        try:
+            finished, _ = await asyncio.wait({task}, timeout=self.timeout)
+        except BaseException:
+            self.broken = True
+            task.cancel()
+            raise
+        if not finished:
+            self.broken = True
+            task.cancel()
+            raise _no_answer(self.timeout)
+        value, error = task.result()
+        if error is not None:
+            raise error
+        return value
+
+    async def _close(self) -> None:
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            closed = self.env.close()
+            if inspect.isawaitable(closed):
+                await _in_close_seconds(closed)
+        except asyncio.TimeoutError:
+            self._close_elsewhere()
+        except Exception as error:  # noqa: BLE001 - its episodes are over
+            _log_not_closed(self.facts.env_id, error)
+
+    def _close_elsewhere(self) -> None:
+        """Close again in an event loop of its own: this one may have been busy for the whole time."""
+
+        def run() -> None:
+            try:
+                asyncio.run(_in_close_seconds(self.env.close()))
+            except Exception as error:  # noqa: BLE001 - its episodes are over
+                _log_not_closed(self.facts.env_id, error)
+
+        try:
+            threading.Thread(target=run, name="agentgym-close", daemon=True).start()
+        except RuntimeError as error:
+            _log_not_closed(self.facts.env_id, error)
+
+
+class BlockingEnv:
+    """A coroutine environment whose methods block, in an event loop of its own."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._loop = asyncio.new_event_loop()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def reset(self, **arguments: Any) -> Any:
+        """Run ``reset`` to its end."""
+        return self._loop.run_until_complete(self._env.reset(**arguments))
+
+    def step(self, action: Any) -> Any:
+        """Run ``step`` to its end."""
+        return self._loop.run_until_complete(self._env.step(action))
+
+    def close(self) -> None:
+        """Run ``close`` to its end, and close the event loop."""
+        try:
+            closed = self._env.close()
+            if inspect.isawaitable(closed):
+                self._loop.run_until_complete(_in_close_seconds(closed))
+        finally:
+            self._loop.close()
+
+
+_closing: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references to tasks
+
+
+def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
+    """Check that an environment can be isolated in that way.
+
+    Raises:
+        BadOption: The event loop cannot await it.
+    """
+    if isolate == "loop" and not facts.awaited:
+        raise BadOption(
+            f"isolate='loop' awaits reset and step, and those of {facts.env_id} are no coroutine functions: "
+            "use 'thread' or 'process'"
+        )
+
+
+def _reset_arguments(seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments that are set: some environments take no seed, or no options."""
+    arguments = {"seed": seed, "options": options}
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+async def _outcome(call: Coroutine[Any, Any, Any]) -> Outcome:
+    try:
+        return await call, None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - sys.exit and a cancellation are failures of this call
+        return None, as_exception(error)
+
+
+async def _in_close_seconds(closing: Any) -> None:
+    await asyncio.wait_for(closing, CLOSE_SECONDS)
+
+
+def _no_answer(seconds: float | None) -> TimeoutError:
+    return TimeoutError(f"no answer from the environment in {seconds:g} s")
+
+
+def _log_not_closed(env_id: str, error: BaseException) -> None:
+    logger.warning("closing %s failed: %s: %s", env_id, type(error).__name__, error)

@@ -1,0 +1,66 @@
+"""The folder that episodes are written to while they are played."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from dataclasses import replace
+
+from agentgym_gym.rollout import EpisodeWriter, writer
+from report_runs import episode as record
+
+
+def lines(folder):
+    return [json.loads(line) for file in folder.glob("episodes-*") for line in file.read_text().splitlines()]
+
+
+def test_a_disk_that_does_not_answer_holds_up_no_episode(tmp_path, monkeypatch, caplog):
+    answers, real = threading.Event(), os.write
+    monkeypatch.setattr(writer, "PATIENCE", 0.01)
+    monkeypatch.setattr(writer, "MOST_WAITING", 2)
+
+    def slow(file, data):
+        assert answers.wait(60)
+        return real(file, data)
+
+    folder = EpisodeWriter(tmp_path)
+
+    async def work():
+        with monkeypatch.context() as patch:
+            patch.setattr(writer.os, "write", slow)
+            for number in range(3):
+                await folder.write(record(number))
+            assert not lines(tmp_path)
+            answers.set()
+            patch.setattr(writer, "PATIENCE", 60)
+            patch.setattr(writer, "MOST_WAITING", 9)
+            await folder.write(record(3))  # after those that wait
+
+    asyncio.run(work())
+    assert [line["task_id"] for line in lines(tmp_path)] == [0, 1, 3]
+    (warning,) = caplog.messages
+    assert "2 episodes wait to be written" in warning
+
+
+def test_what_json_cannot_say_is_left_out_and_half_a_surrogate_pair_is_not(tmp_path, caplog):
+    folder = EpisodeWriter(tmp_path)
+
+    async def work():
+        for goal in (float("nan"), object(), "\ud83d"):
+            await folder.write(replace(record(0), goal=goal))
+
+    asyncio.run(work())
+    (file,) = tmp_path.glob("episodes-*")
+    assert [json.loads(line)["goal"] for line in file.read_bytes().splitlines()] == ["\ud83d"]
+    assert len(caplog.messages) == 1
+
+
+def test_what_all_episodes_share_is_written_once(tmp_path):
+    for agent in ("first", "second"):
+        folder = EpisodeWriter(tmp_path)
+        facts = {"env_id": record(0).env_id, "agent": agent}
+        asyncio.run(folder.write(record(0), facts))
+    (file,) = tmp_path.glob("run-*.json")
+    assert json.loads(file.read_bytes())["run"]["agent"] == "first"
