@@ -1,0 +1,1 @@
+"""Rollouts of text environments, as evaluation and training run them."""
