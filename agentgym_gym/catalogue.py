@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUILT_IN",
+    "ENTRY_POINT",
     "NAMESPACE",
     "Environment",
     "LazyEnvironment",
@@ -28,6 +30,12 @@ __all__ = [
 ]
 
 NAMESPACE = "agentgym"
+
+ENTRY_POINT = "agentgym_gym.env:AgentGymEnv"
+"""Import path of the class by which gymnasium makes every environment of the catalogue."""
+
+_PACKAGE = "agentgym_gym"
+"""The module that registers the environments of this library."""
 
 OnUnknown: TypeAlias = Literal["forward", "refuse"]
 
@@ -228,18 +236,34 @@ def environments() -> tuple[Environment, ...]:
 def find(name: str) -> Environment:
     """Return an environment by its name, its gymnasium id, or either in lower case.
 
-    A module before a colon is left out, and so may be the version of an id.
+    The version of an id may be omitted. A module before a colon must have registered the environment; the
+    module is not imported.
 
     Raises:
         UnknownEnvironment: There is none of that name; the message lists all.
     """
-    wanted = name.rpartition(":")[2].lower()
+    module, bare = None, name
+    if ":" in name:
+        from agentgym_gym.rollout.specs import split_id  # noqa: PLC0415 - importing the library must be cheap
+
+        module, bare = split_id(name)
+    wanted = bare.lower()
     for known in _known.values():
         version = f"-v{known.version}"
         ids = [each.lower() for each in (*known.ids, *_names(known))]
-        if wanted in ids or f"{wanted}{version}" in ids or wanted.removesuffix(version) in ids:
+        matches = wanted in ids or f"{wanted}{version}" in ids or wanted.removesuffix(version) in ids
+        if matches and _is_of(known, module):
             return _environment(known)
     raise UnknownEnvironment(f"there is no environment {name!r}; there are: {', '.join(_known)}")
+
+
+def _is_of(known: Environment | LazyEnvironment, module: str | None) -> bool:
+    """Return whether a module registered an environment; any did if none is named."""
+    if module is None or module == _PACKAGE:
+        return True
+    from agentgym_gym.rollout.specs import is_registered_by  # noqa: PLC0415 - importing the library must be cheap
+
+    return is_registered_by(known.ids[0], module)
 
 
 def _environment(known: Environment | LazyEnvironment) -> Environment:
@@ -283,12 +307,15 @@ def register(environment: Environment | LazyEnvironment) -> None:
                 "same variable of its server; choose another name"
             )
     _known[environment.name] = environment
+    module = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001 - the caller, as warnings find it
     for each in environment.ids:
         gymnasium.registry.pop(each, None)
         # No max_episode_steps: the turn limit belongs to the episode, so that all drivers truncate alike.
         gymnasium.register(
             id=each,
-            entry_point="agentgym_gym.env:AgentGymEnv",
+            entry_point=ENTRY_POINT,
             vector_entry_point="agentgym_gym.vector:AgentGymVectorEnv",
             kwargs={"environment": environment.name},
         )
+        if each in gymnasium.registry:  # it is not within `gymnasium.envs.registration.namespace`
+            vars(gymnasium.registry[each])["registered_by"] = module  # for agentgym_gym.rollout.specs

@@ -138,10 +138,10 @@ def _rl(
         kwargs = more.get(name, {})
         if isinstance(environment, library.Seeds):
             refuse_own(["server"] if name in servers else [], name)
-            module = chosen[name].name.rpartition(":")[0]
+            module = chosen[name].module
             usual = _prompt_of(chosen[name].name, kwargs)
         else:
-            module = chosen[name].name.rpartition(":")[0] if name in chosen else OURS
+            module = chosen[name].module if name in chosen else OURS
             at = {"server": servers[name]} if name in servers else {}
             refuse_twice([*asked, *at], kwargs)
             kwargs = own | at | kwargs

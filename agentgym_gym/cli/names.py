@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,14 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import gymnasium
 import typer
-from gymnasium.envs.registration import find_highest_version, parse_env_id
 
-from agentgym_gym.catalogue import BUILT_IN, find
+from agentgym_gym.catalogue import BUILT_IN, ENTRY_POINT, find
 from agentgym_gym.data.items import Seeds, items_of
 from agentgym_gym.errors import AgentGymError, BadOption, UnknownEnvironment
 from agentgym_gym.rollout import EnvMaker
+from agentgym_gym.rollout.specs import Unregistered, find_spec, import_envs, split_id
 
 if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
+
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.evaluate.text_env import TextEnv
 
@@ -69,7 +70,12 @@ class Chosen:
     @property
     def id(self) -> str:
         """Its gymnasium id."""
-        return self.name.rpartition(":")[2]
+        return split_id(self.name)[1]
+
+    @property
+    def module(self) -> str:
+        """The module that registers it; empty if none was named."""
+        return split_id(self.name)[0] or ""
 
     @property
     def source(self) -> Environment | Seeds:
@@ -108,7 +114,7 @@ class Chosen:
         """
         arguments = self._arguments(env_kwargs, own, max_turns)
         try:
-            return gymnasium.make(self.name, **{"disable_env_checker": True, **arguments})
+            return gymnasium.make(find_spec(self.name), **{"disable_env_checker": True, **arguments})
         except AgentGymError:
             raise
         except Exception as error:  # another's constructor may raise anything
@@ -154,33 +160,67 @@ def resolve(name: str) -> Chosen:
     """Return the environment of a name.
 
     Args:
-        name: A name of the catalogue, a gymnasium id, or either behind the module that registers it and a
+        name: A name of the catalogue, a gymnasium id, or either after the module that registers it and a
             colon, ``my_module:my/Env-v0``. The module may lie in the working directory.
 
     Raises:
-        UnknownEnvironment: There is none of that name, or its module cannot be imported.
+        UnknownEnvironment: There is none of that name, its module cannot be imported, or its module does
+            not register it.
     """
-    module, colon, bare = name.rpartition(":")
-    before = frozenset(gymnasium.registry)
-    if colon:
-        _import(module, name)
-    registered = _registered(bare)
+    module, bare = split_id(name)
+    if module not in (None, OURS):
+        return _resolve_in(str(module), name)
+    try:
+        spec = find_spec(name)
+    except Unregistered:
+        spec = None
     try:
         environment = find(bare)
     except UnknownEnvironment as error:
-        if registered is None and colon and module != OURS:
-            new = ", ".join(sorted(frozenset(gymnasium.registry) - before))
-            others = f", but {new:.300}" if new else ""
-            raise UnknownEnvironment(
-                f"there is no environment {bare!r}: {module!r} registers none of that id{others}"
-            ) from None
-        if registered is None:
-            where = "one of your own is named with its module, as in my_package:my/Env-v0"
-            raise UnknownEnvironment(f"{error}; {where}") from None
-        return Chosen(f"{module}{colon}{registered}", None)
-    if registered is not None and registered not in environment.ids:
-        return Chosen(f"{module}{colon}{registered}", None)  # its name is like that of one of AgentGym's
-    return Chosen(f"{module or OURS}:{registered or environment.id}", environment)
+        if spec is None:
+            advice = "one of your own is named with its module, as in my_package:my/Env-v0"
+            raise UnknownEnvironment(f"{error}; {advice}") from None
+        return Chosen(_with_module(module, spec.id), None)
+    if spec is None:
+        return Chosen(f"{OURS}:{environment.id}", environment)
+    if _catalogue_entry(spec) is None:
+        return Chosen(_with_module(module, spec.id), None)  # its name is like that of one of AgentGym's
+    return Chosen(f"{OURS}:{spec.id}", environment)
+
+
+def _resolve_in(module: str, name: str) -> Chosen:
+    """Return the environment that a module registered, with gymnasium or in the catalogue.
+
+    Raises:
+        UnknownEnvironment: It registered none of that name, or cannot be imported.
+    """
+    find_modules_here()
+    try:
+        import_envs(name)
+    except Unregistered as error:
+        raise UnknownEnvironment(str(error)) from error
+    try:
+        spec = find_spec(name)
+    except Unregistered as error:
+        try:
+            environment = find(name)
+        except UnknownEnvironment:
+            raise UnknownEnvironment(str(error)) from None
+        return Chosen(f"{module}:{environment.id}", environment)
+    return Chosen(f"{module}:{spec.id}", _catalogue_entry(spec))
+
+
+def _catalogue_entry(spec: EnvSpec) -> Environment | None:
+    """Return the environment of the catalogue that a registration is for; None for another library's."""
+    try:
+        environment = find(spec.id)
+    except UnknownEnvironment:
+        return None
+    return environment if spec.id in environment.ids and spec.entry_point == ENTRY_POINT else None
+
+
+def _with_module(module: str | None, env_id: str) -> str:
+    return env_id if module is None else f"{module}:{env_id}"
 
 
 def refuse_twice(options: Collection[str], env_kwargs: Mapping[str, Any]) -> None:
@@ -238,7 +278,7 @@ def all_by_name(option: str, values: Iterable[str] | None, names: Sequence[str])
         head, equals, tail = value.partition("=")
         name, text = None, value
         if equals:
-            bare = head.rpartition(":")[2]
+            bare = split_id(head)[1]
             with contextlib.suppress(UnknownEnvironment):
                 name, text = bare if bare in names else find(head).name, tail
         if name is None and len(names) != 1:
@@ -324,32 +364,3 @@ def find_modules_here() -> None:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
-
-
-def _import(module: str, name: str) -> None:
-    if not all(part.isidentifier() for part in module.split(".")) or module.endswith(".py"):
-        raise UnknownEnvironment(
-            f"cannot import {module!r}, the module of {name!r}: write the module as an import does, "
-            "without .py and with dots for slashes, as in my_package.my_module:my/Env-v0"
-        )
-    find_modules_here()
-    try:
-        importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # a module may raise anything
-        missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
-        advice = "; install it, or run the command in the folder where it lies" if missing else ""
-        raise UnknownEnvironment(
-            f"cannot import {module!r}, the module of {name!r}: {type(error).__name__}: {error}{advice}"
-        ) from error
-
-
-def _registered(name: str) -> str | None:
-    """Return the id with its version, by which gymnasium has an environment; None where it has none."""
-    if name in gymnasium.registry:
-        return name
-    try:
-        namespace, base, version = parse_env_id(name)
-        highest = find_highest_version(namespace, base) if version is None else None
-    except gymnasium.error.Error:
-        return None
-    return None if highest is None else f"{name}-v{highest}"

@@ -288,7 +288,7 @@ def _rows(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> li
         return seeded
     environment = each.chosen.environment
     prompt = each.system_prompt or data.own_prompt(environment, env.env_kwargs)
-    said = data.Recipe(kwargs, prompt, env.env_id.rpartition(":")[0])
+    said = data.Recipe(kwargs, prompt, each.chosen.module)
     return [*data.rows([data.Item(environment, task) for task in tasks], {environment.name: said})]
 
 

@@ -152,7 +152,7 @@ def test_nothing_is_overwritten_unless_told(run):
         (["nowhere.json"], "'nowhere.json' is no file and no folder, and there is no environment"),
         (["nowhere:agentgym/Maze-v0"], "cannot import 'nowhere', the module of"),
         ([":maze"], "cannot import ''"),
-        (["json:Nope"], "there is no environment 'Nope'"),
+        (["json:Nope"], "'json:Nope' is not registered: json registers no environment"),
         (["bad.json"], "bad.json: item 'maze_25': Maze has no task 25; it has 0 to 24"),
         (["maze", "--tasks", "20:30"], "0 to 24"),
         (["maze.json", "--tasks", "0:1"], "--tasks is for an environment"),

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 import agentgym_gym
 from agentgym_gym import catalogue
-from agentgym_gym.cli.names import resolve
+from agentgym_gym.cli.names import all_by_name, resolve
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 EXAMPLES = Path(agentgym_gym.__file__).resolve().parents[1] / "examples"
@@ -258,7 +258,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         ),
         (
             ["other_library:mine/Nope-v3"],
-            "'mine/Nope-v3': 'other_library' registers none of that id, but mine/Echo-v3, mine/Maze-v0",
+            "'other_library:mine/Nope-v3' is not registered: other_library registers mine/Echo-v3, mine/Maze",
         ),
         (["agentgym_gym:Nope"], "there are: TextCraft, Maze"),
         (["no.where:mine/Echo-v3"], "run the command in the folder where it lies"),
@@ -296,6 +296,62 @@ def test_what_cannot_be_named_is_told(run, arguments, told):
     result = run("eval", *arguments, *left)
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+@pytest.mark.parametrize("name", ["Wordle-v0", "Wordle", "maze", "agentgym/Maze-v0", "BIRD", "CartPole-v1"])
+@pytest.mark.parametrize("module", ["other_library", "own_environment", "json"])
+def test_an_environment_of_another_module_is_refused_by_every_command(run, module, name):
+    """A module that registers no such environment is never an alias of AgentGym or gymnasium."""
+    registered = {
+        "other_library": "other_library registers mine/Echo-v3, mine/Maze-v0; use one of these ids",
+        "own_environment": "own_environment registers own/Guessing-v0; use one of these ids",
+        "json": "json registers no environment",
+    }
+    for command in (
+        ["eval", f"{module}:{name}", "--agent", "random", "--tasks", "0:2", "--out", "out"],
+        ["verl", "init", "--env", f"{module}:{name}", "--out", "out"],
+        ["data", "rl", f"{module}:{name}", "--out", "out"],
+        ["play", f"{module}:{name}", "--task", "1"],
+    ):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert f"'{module}:{name}' is not registered: {registered[module]}" in result.stderr
+        assert result.stdout == ""
+        assert not Path("out").exists()
+
+
+def test_a_module_that_fails_registers_nothing(run):
+    """Also where it had registered an environment with the catalogue before it failed."""
+    Path("own_environment.py").write_text(Path("own_environment.py").read_text() + "\n1 / 0\n")
+    for name in ("own/Guessing-v0", "guessing"):
+        result = run("parse", f"own_environment:{name}", input="guess 5\n")
+        assert result.exit_code == 2
+        assert "cannot import 'own_environment'" in result.stderr
+
+
+def test_an_environment_that_replaces_agentgym_s_is_of_its_module():
+    Path("other_library.py").write_text(LIBRARY.replace("mine/Maze-v0", "agentgym/Maze-v0"))
+    with pytest.warns(UserWarning, match="Overriding"):
+        chosen = resolve("other_library:agentgym/Maze-v0")
+    assert (chosen.name, chosen.environment) == ("other_library:agentgym/Maze-v0", None)
+    assert chosen.make({}, {}, None).unwrapped.turns == 2
+
+
+def test_ids_may_contain_colons(run):
+    Path("other_library.py").write_text(LIBRARY.replace("mine/Maze-v0", "game:Guess-v0"))
+    for out, name in enumerate(("other_library:game:Guess-v0", "other_library:game:Guess", "game:Guess-v0")):
+        done = run("eval", name, "--agent", "random", "--tasks", "0:2", "--out", out)
+        assert done.exit_code == 0, done.stderr
+        assert [(e["env_id"], e["turns"]) for e in episodes(str(out))] == [("game:Guess-v0", 2)] * 2
+    chosen = resolve("other_library:game:Guess")
+    assert (chosen.name, chosen.module, chosen.id) == (
+        "other_library:game:Guess-v0",
+        "other_library",
+        "game:Guess-v0",
+    )
+    assert all_by_name("--tasks", [f"{chosen.name}=3", f"{chosen.id}=4"], [chosen.id, "Maze"]) == {
+        chosen.id: ["3", "4"]
+    }
 
 
 def test_a_name_like_agentgym_s_is_not_taken_for_it():
