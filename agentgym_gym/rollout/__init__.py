@@ -1,0 +1,1 @@
+"""Playing any text environment of gymnasium."""
