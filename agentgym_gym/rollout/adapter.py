@@ -194,8 +194,8 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
     def _parse_error(self, text: str, error: Exception) -> tuple[str, dict[str, Any]]:
         try:
-            info = copy.deepcopy(self._info)  # nobody gets the same object twice
-        except Exception:  # noqa: BLE001 - the info of another's environment may hold anything
+            info = copy.deepcopy(self._info)  # a new object for each turn
+        except Exception:  # noqa: BLE001 - it may hold any object
             info = dict(self._info)
         reason = " ".join(str(error).split())[:_MAX_REASON]
         line = f"{shown(text)} is not an action{': ' if reason else ''}{reason}"
