@@ -152,7 +152,7 @@ class Session:
         if not isinstance(observation, str):
             raise BadOption(
                 f"{env_id_of(self.env)} is no text environment: its observation is of type "
-                f"{type(observation).__name__}, and should be str"
+                f"{type(observation).__name__}, not str; wrap it in agentgym_gym.rollout.adapter.TextAdapter"
             )
         return scrub(observation)
 
