@@ -1,6 +1,6 @@
 """AgentGym's HTTP environments as text gymnasium environments with typed actions.
 
-Importing this package registers every ``agentgym/*`` id::
+Importing this package registers every ``agentgym/*`` id; gymnasium 1.0 and later finds none without it::
 
     import agentgym_gym
     import gymnasium

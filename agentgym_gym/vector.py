@@ -81,6 +81,12 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
                 "a vector environment takes no live http_client: give a callable that makes an "
                 "httpx.AsyncClient for each environment, or its import path"
             )
+        if "wrappers" in options:
+            raise BadOption(
+                "wrappers= wraps each gymnasium.Env, and the environments of this vector are none: wrap the "
+                "whole by gymnasium.wrappers.vector, or each by gymnasium.make_vec(id, num_envs, "
+                "vectorization_mode='sync', wrappers=[...])"
+            )
         _check_descriptors(num_envs)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = num_envs

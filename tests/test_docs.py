@@ -47,15 +47,17 @@ def test_two_commands_set_all_up():
     assert re.search(r"^test:", makefile, re.MULTILINE)
 
 
-def test_the_python_block_runs(tmp_path):
-    (code,) = blocks("python")
+def test_the_python_blocks_run(tmp_path):
+    code = "\n".join(blocks("python"))
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
     assert "Goal: craft " in run.stdout
     assert "Inventory: You are not carrying anything. 0.0 1" in run.stdout
-    assert run.stdout.rstrip().endswith("get 1 oak logs None None")
+    assert "get 1 oak logs None None\n" in run.stdout
+    assert "'agentgym/WebShop-v0'" in run.stdout
+    assert run.stdout.rstrip().endswith("search[waterproof hiking boots]")
 
 
 def test_the_page_on_many_at_once_names_all_that_is_logged():
@@ -84,6 +86,55 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     )
     limits = dict(re.findall(r"^\| `(\w+)` \| .* \| (\d+) \|$", page, re.MULTILINE))
     assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
+
+
+def test_the_page_on_environments_runs(tmp_path, textcraft_url):
+    page = (ROOT / "docs" / "environment.md").read_text("utf-8")
+    fences = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", page, re.DOTALL | re.MULTILINE)
+    code = "\n".join(block for _, language, block in fences if language == "python")
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "\nagentgym/TextCraft-v0\n" in run.stdout
+    assert "\nUnknownAction " in run.stdout
+
+
+ADAPTERS = (ROOT / "docs" / "adapters.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_page_on_adapters_runs(number, tmp_path):
+    if number == 3:
+        pytest.importorskip("minigrid")
+    code = re.findall(r"^```python\n(.*?)^```", ADAPTERS, re.DOTALL | re.MULTILINE)[number]
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    expected = re.findall(r"^prints\n\n```text\n(.*?)^```", ADAPTERS, re.DOTALL | re.MULTILINE)
+    assert run.stdout == expected[number]
+
+
+def test_the_command_on_the_page_on_adapters_runs(tmp_path):
+    (code,) = re.findall(r"^```console\n(.*?)^```", ADAPTERS, re.DOTALL | re.MULTILINE)
+    run = subprocess.run(
+        ["/usr/bin/env", "bash", "-e"],
+        input=code,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    summary = json.loads((tmp_path / "lake/summary.json").read_text("utf-8"))
+    assert (summary["scored"], summary["faults"], summary["parse_errors"]) == (20, {}, {})
 
 
 @pytest.mark.slow

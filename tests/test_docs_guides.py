@@ -28,6 +28,14 @@ HELD_BY = {
     "An environment is not found, though it was just made": [
         "test_restarted_servers.py::test_the_environment_of_another_is_not_played"
     ],
+    "`Namespace agentgym not found`": [
+        "test_import.py::test_making_an_env_without_the_import_is_refused_by_gymnasium",
+        "test_import.py::test_making_an_env_by_its_prefix_imports_the_library",
+    ],
+    "``Cannot use `vector_entry_point` vectorization mode with the wrappers argument``": [
+        "test_vector.py::test_wrappers_of_each_environment_need_a_mode_of_gymnasiums",
+        "test_vector.py::test_wrappers_of_a_vector_keep_the_event_loop",
+    ],
     "`Too many open files`": ["test_vector.py::test_a_vector_beyond_the_limit_of_descriptors_is_named"],
     "The evaluation hangs at the last tasks": [
         "test_vector.py::test_a_dead_server_ends_one_episode_and_the_others_go_on",

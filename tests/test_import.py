@@ -274,6 +274,19 @@ def test_making_an_env_by_its_prefix_imports_the_library():
     assert run(program) == "AgentGymEnv\n"
 
 
+def test_making_an_env_without_the_import_is_refused_by_gymnasium():
+    program = """
+        import gymnasium
+        try:
+            gymnasium.make("agentgym/TextCraft-v0")
+        except gymnasium.error.NamespaceNotFound as error:
+            print(error)
+        import agentgym_gym
+        gymnasium.make("agentgym/TextCraft-v0", server="http://127.0.0.1:9").close()
+    """
+    assert run(program).startswith("Namespace agentgym not found.")
+
+
 def test_the_bridge_does_not_know_this_library():
     """And the other way round: either is of use alone."""
     assert "agentgym_gym" not in loaded("import verl_bridge")

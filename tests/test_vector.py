@@ -64,6 +64,45 @@ def test_gymnasiums_own_processes_need_no_shared_memory_and_the_error_says_so(ma
     assert list(infos["action"]) == ["inventory"] * 2
 
 
+def in_capitals(env):
+    return gymnasium.wrappers.TransformObservation(env, str.upper, env.observation_space)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        {"vectorization_mode": "sync"},
+        {"vectorization_mode": "async", "vector_kwargs": {"shared_memory": False}},
+    ],
+    ids=lambda mode: mode["vectorization_mode"],
+)
+def test_wrappers_of_each_environment_need_a_mode_of_gymnasiums(make, mode):
+    with pytest.raises(
+        gymnasium.error.Error, match="Cannot use `vector_entry_point` vectorization mode with"
+    ):
+        make(2, wrappers=[in_capitals])
+    envs = make(2, wrappers=[in_capitals], **mode)
+    assert "GOAL: CRAFT" in envs.reset(seed=0)[0][1]
+    assert envs.step([LOOK, LOOK])[0] == ("INVENTORY: YOU ARE NOT CARRYING ANYTHING.",) * 2
+
+
+def test_wrappers_of_a_vector_keep_the_event_loop(make):
+    envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(make(2, max_turns=2))
+    for _ in range(2):
+        envs.reset(seed=0)
+        assert "episode" not in envs.step([LOOK, LOOK])[4]
+        assert list(envs.step([LOOK, LOOK])[4]["episode"]["l"]) == [2, 2]
+    capitals = gymnasium.wrappers.vector.TransformObservation(
+        make(2), lambda texts: tuple(map(str.upper, texts))
+    )
+    assert "GOAL: CRAFT" in capitals.reset(seed=0)[0][1]
+
+
+def test_the_class_names_both_ways_to_wrap(textcraft_url):
+    with pytest.raises(errors.BadOption, match=r"gymnasium\.wrappers\.vector.*vectorization_mode='sync'"):
+        AgentGymVectorEnv(2, "TextCraft", server=textcraft_url, wrappers=[in_capitals])
+
+
 def test_each_plays_what_it_would_play_alone(make, textcraft_url):
     tasks = [3, 14, 15, 92]
     envs = make(4)

@@ -136,7 +136,8 @@ class RandomAgent:
         if not isinstance(drawn, (str, Action)):
             raise BadOption(
                 f"the agent 'random' draws replies from the action space, and {space!r:.200} of "
-                f"{env_id_of(env)} holds no text; another agent can play it"
+                f"{env_id_of(env)} holds no text; play it by another agent, or wrap the environment in "
+                "agentgym_gym.rollout.TextAdapter"
             )
 
     def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:

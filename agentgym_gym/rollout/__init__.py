@@ -9,34 +9,45 @@ Example:
                 await episode.step(await model(episode.chat()))
             await writer.write(episode.record(agent="my model"))
 
-The modules of this package import gymnasium and the standard library, and nothing of AgentGym's protocol.
+The modules of this package import gymnasium, numpy and the standard library, and nothing of AgentGym's
+protocol. Every name loads its module on first access.
 """
 
 from __future__ import annotations
 
-from agentgym_gym.rollout._threads import CallThread
-from agentgym_gym.rollout.episode import Episode, StepResult
-from agentgym_gym.rollout.makers import EnvMaker
-from agentgym_gym.rollout.messages import History
-from agentgym_gym.rollout.pool import CallerPool, Pool, close_all, shared_pool
-from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, goal_of, read_records
-from agentgym_gym.rollout.specs import Unregistered, find_spec, split_id
-from agentgym_gym.rollout.workers import EnvFacts, Isolation, attribute_of, describe_env, env_id_of
-from agentgym_gym.rollout.writer import EpisodeWriter, writer_at
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgym_gym.rollout._threads import CallThread
+    from agentgym_gym.rollout.adapter import TextAdapter
+    from agentgym_gym.rollout.episode import Episode, StepResult
+    from agentgym_gym.rollout.makers import EnvMaker
+    from agentgym_gym.rollout.messages import Conversation, History, Message, system_message
+    from agentgym_gym.rollout.pool import CallerPool, Pool, close_all, shared_pool
+    from agentgym_gym.rollout.process import EnvProcessDied
+    from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, goal_of, read_records
+    from agentgym_gym.rollout.specs import Unregistered, find_spec, split_id
+    from agentgym_gym.rollout.workers import EnvFacts, Isolation, attribute_of, describe_env, env_id_of
+    from agentgym_gym.rollout.writer import EpisodeWriter, writer_at
 
 __all__ = [
     "CallThread",
     "CallerPool",
+    "Conversation",
     "EnvFacts",
     "EnvMaker",
+    "EnvProcessDied",
     "Episode",
     "EpisodeRecord",
     "EpisodeWriter",
     "History",
     "Isolation",
+    "Message",
     "Pool",
     "StepRecord",
     "StepResult",
+    "TextAdapter",
     "Unregistered",
     "attribute_of",
     "close_all",
@@ -47,5 +58,40 @@ __all__ = [
     "read_records",
     "shared_pool",
     "split_id",
+    "system_message",
     "writer_at",
 ]
+
+_LAZY = {
+    "_threads": ("CallThread",),
+    "adapter": ("TextAdapter",),
+    "episode": ("Episode", "StepResult"),
+    "makers": ("EnvMaker",),
+    "messages": ("Conversation", "History", "Message", "system_message"),
+    "pool": ("CallerPool", "Pool", "close_all", "shared_pool"),
+    "process": ("EnvProcessDied",),
+    "records": ("EpisodeRecord", "StepRecord", "goal_of", "read_records"),
+    "specs": ("Unregistered", "find_spec", "split_id"),
+    "workers": ("EnvFacts", "Isolation", "attribute_of", "describe_env", "env_id_of"),
+    "writer": ("EpisodeWriter", "writer_at"),
+}
+"""The names above, by module."""
+
+_MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
+
+if not TYPE_CHECKING:  # with a `__getattr__`, type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        """Import a public name on first access.
+
+        Raises:
+            AttributeError: The package has no such name.
+        """
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

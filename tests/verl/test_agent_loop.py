@@ -301,7 +301,7 @@ def test_what_the_row_leaves_out_comes_from_the_yaml(play):
 
 
 def test_an_environment_that_nobody_registered_is_an_error(play):
-    with pytest.raises(ValueError, match=r"env_id='bridge/None-v0' is not registered"):
+    with pytest.raises(ValueError, match=r"'bridge/None-v0' is not registered"):
         play(scripted(["1"]), [{"env_id": "bridge/None-v0"}])
 
 

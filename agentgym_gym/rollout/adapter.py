@@ -1,0 +1,292 @@
+"""Any gymnasium environment as a text environment."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.utils import RecordConstructorArgs
+
+from agentgym_gym._text import shown
+from agentgym_gym._text_space import TextSpace, refuse_mask
+from agentgym_gym.rollout import _json_actions
+from agentgym_gym.rollout._observation_text import observation_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from gymnasium import Space
+
+__all__ = ["ActionText", "TextAdapter"]
+
+_PARSE_ERROR = "BadAction"
+_MAX_REASON = 400  # characters of the message of an error
+
+
+class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
+    """Plays any gymnasium environment in text.
+
+    Text that is not an action never reaches the environment. The observation is then one line with the error,
+    above the last observation; the reward is 0, and ``info["parse_error"]`` is ``"BadAction"``. Such a step
+    is a turn: the episode is truncated after ``env.spec.max_episode_steps`` turns.
+
+    Args:
+        env: The environment.
+        observe: Returns the text of an observation. By default text stays as it is, arrays are lists in
+            brackets with a line for each row, mappings have a line ``key: value`` for each key, tuples stand
+            in brackets, and numbers have up to six significant digits.
+        act: Returns the action of a text, or raises ValueError. A mapping of names to actions reads the name,
+            in upper or lower case. By default a text is JSON that fits the action space, such as ``2`` for
+            `Discrete`; for a space of text it is the action itself.
+        system_prompt: Instructions for the agent; by default those of ``env``, if any, and one sentence that
+            describes the actions.
+
+    Attributes:
+        system_prompt: Instructions for the agent.
+
+    Raises:
+        TypeError: An argument has the wrong type, or actions of the space have no JSON form and ``act`` is
+            missing.
+        ValueError: The mapping is empty, has a name twice, or maps a name to an action outside the space.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        observe: Callable[[Any], str] | None = None,
+        act: Callable[[str], Any] | Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+    ) -> None:
+        _check_arguments(env, observe, act, system_prompt)
+        if isinstance(act, Mapping):
+            act = dict(act)
+        # No copy of the arguments: `act` may be a method of the environment.
+        RecordConstructorArgs.__init__(
+            self, _disable_deepcopy=True, observe=observe, act=act, system_prompt=system_prompt
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        self._observe = observation_text if observe is None else observe
+        self._act = act if callable(act) else None
+        self._actions: dict[str, Any] | None = None
+        self._expected = ""  # of a text, after a parse error
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace()
+        space, sentence = env.action_space, "Reply with one action and nothing else."
+        own = env.get_wrapper_attr("system_prompt") if env.has_wrapper_attr("system_prompt") else None
+        own = own if isinstance(own, str) else ""
+        if isinstance(act, dict):
+            self._actions = _checked_actions(space, act)
+            names = [name.strip() for name in act]
+            self._expected = f"one of {', '.join(names)}"
+            sentence = f"Reply with one of these actions and nothing else: {', '.join(names)}."
+            self.action_space = ActionText(names)
+        elif act is None and _is_text(space):
+            sentence = "" if own else sentence
+            self.action_space = ActionText(copy.deepcopy(space))
+        elif act is None:
+            form = _json_actions.describe(space)
+            self._expected, sentence = form, f"Reply with {form} and nothing else."
+            if not isinstance(space, spaces.Discrete):
+                self._expected, sentence = f"JSON: {form}", f"Reply with JSON and nothing else: {form}."
+            self.action_space = ActionText(copy.deepcopy(space))
+        generated = "\n\n".join(part for part in (own, sentence) if part)
+        self.system_prompt = generated if system_prompt is None else system_prompt
+        self._max_turns: int | None = None
+        self._turns = 0
+        self._playing = False
+        self._text = ""
+        self._info: dict[str, Any] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Reset the environment.
+
+        Args:
+            seed: As for the environment.
+            options: As for the environment.
+
+        Returns:
+            The text of the observation, and the info of the environment.
+        """
+        self._playing = False
+        observation, info = self.env.reset(seed=seed, options=options)
+        # Not in the constructor: gymnasium.make sets the specification afterwards, and wrappers keep a copy.
+        spec = self.env.spec
+        self._max_turns = None if spec is None else spec.max_episode_steps
+        self._remember(observation, info)
+        self._turns = 0
+        self._playing = True
+        return self._text, info
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Play the action of a text, or report that the text is not an action.
+
+        Args:
+            action: The text.
+
+        Returns:
+            Observation (str), reward (float), terminated (bool), truncated (bool), and the info of the
+            environment, with ``parse_error`` if the environment was not stepped.
+
+        Raises:
+            gymnasium.error.ResetNeeded: The episode is over, or none was started.
+            TypeError: The action is not text, or ``observe`` did not return text.
+        """
+        if not self._playing:
+            raise ResetNeeded("the episode is over or was never started: call reset()")
+        if not isinstance(action, str):
+            raise TypeError(f"step takes the text of an action, not {type(action).__name__}")
+        reward, terminated, truncated = 0.0, False, False
+        try:
+            inner = self._read(action)
+        except (ValueError, RecursionError) as error:
+            text, info = self._parse_error(action, error)
+        else:
+            observation, given_reward, terminated, truncated, info = self.env.step(inner)
+            self._remember(observation, info)
+            text, reward = self._text, float(given_reward)
+        self._turns += 1
+        truncated = bool(truncated) or (self._max_turns is not None and self._turns >= self._max_turns)
+        self._playing = not (terminated or truncated)
+        return text, reward, bool(terminated), truncated, info
+
+    def _read(self, text: str) -> Any:
+        """Return the action of a text.
+
+        Raises:
+            ValueError: The text is not an action.
+        """
+        space = self.env.action_space
+        if self._actions is not None:
+            name = text.strip().casefold()
+            if name not in self._actions:
+                raise ValueError(f"expected {self._expected}")
+            return copy.deepcopy(self._actions[name])
+        if self._act is not None:
+            action = _json_actions.fit(space, self._act(text))
+        elif _is_text(space):
+            action = text if text in space else text.strip()
+        else:
+            action = self._from_json(space, text)
+        if action not in space:
+            raise ValueError(f"{shown(action)} is not in the action space {shown(space)}")
+        return action
+
+    def _from_json(self, space: Space[Any], text: str) -> Any:
+        try:
+            return _json_actions.read(space, text)
+        except ValueError as error:
+            reason = f"expected {self._expected}"
+            if not isinstance(space, spaces.Discrete):
+                reason = f"{error}; {reason}"
+            raise ValueError(reason) from None
+
+    def _remember(self, observation: Any, info: Any) -> None:
+        text = self._observe(observation)
+        if not isinstance(text, str):
+            raise TypeError(f"observe returned {type(text).__name__}; it should return str")
+        self._text = text
+        self._info = dict(info or {})
+
+    def _parse_error(self, text: str, error: Exception) -> tuple[str, dict[str, Any]]:
+        try:
+            info = copy.deepcopy(self._info)  # a new object for each turn
+        except Exception:  # noqa: BLE001 - it may hold any object
+            info = dict(self._info)
+        reason = " ".join(str(error).split())[:_MAX_REASON]
+        line = f"{shown(text)} is not an action{': ' if reason else ''}{reason}"
+        return f"{line}\n{self._text}", {**info, "parse_error": _PARSE_ERROR}
+
+
+class ActionText(TextSpace):
+    """All strings. Samples are texts of actions.
+
+    Args:
+        actions: Names of actions; or a space of text, or one whose samples are written as JSON.
+        seed: Seed of the samples.
+    """
+
+    def __init__(
+        self, actions: list[str] | Space[Any], seed: int | np.random.Generator | None = None
+    ) -> None:
+        super().__init__(seed)
+        self._actions = actions
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
+        """Return the text of a random action.
+
+        Raises:
+            ValueError: A mask or a probability is given; text has neither.
+        """
+        refuse_mask(mask, probability)
+        if isinstance(self._actions, list):
+            return self._actions[int(self.np_random.integers(len(self._actions)))]
+        self._actions.seed(int(self.np_random.integers(1 << 31)))
+        action = self._actions.sample()
+        return action if isinstance(action, str) else _json_actions.write(action)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ActionText) and bool(other._actions == self._actions)
+
+    __hash__ = TextSpace.__hash__
+
+    def __repr__(self) -> str:
+        return f"ActionText({self._actions!r})"
+
+
+def _is_text(space: Space[Any]) -> bool:
+    return isinstance(space, (spaces.Text, TextSpace))
+
+
+def _check_arguments(env: Any, observe: Any, act: Any, system_prompt: Any) -> None:
+    """Check the types of the arguments of `TextAdapter`.
+
+    Raises:
+        TypeError: One of them is wrong.
+    """
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        raise TypeError(
+            f"TextAdapter takes one environment, not the vector environment {type(env).__name__}; wrap each "
+            "environment, as in gymnasium.make_vec(id, vectorization_mode='sync', wrappers=[TextAdapter])"
+        )
+    if not isinstance(env, gymnasium.Env):
+        name = f"the class {env.__name__}" if isinstance(env, type) else type(env).__name__
+        raise TypeError(f"TextAdapter takes an instance of gymnasium.Env, not {name}")
+    if observe is not None and not callable(observe):
+        raise TypeError(f"observe should be a function of an observation, not {type(observe).__name__}")
+    if act is not None and not callable(act) and not isinstance(act, Mapping):
+        raise TypeError(
+            f"act should be a function of a text or a mapping of names to actions, not {type(act).__name__}"
+        )
+    if system_prompt is not None and not isinstance(system_prompt, str):
+        raise TypeError(f"system_prompt should be text, not {type(system_prompt).__name__}")
+
+
+def _checked_actions(space: Space[Any], act: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the actions of a mapping by the names in the case in which they are compared.
+
+    Raises:
+        TypeError: A name is not text.
+        ValueError: There is no name, one is empty or occurs twice, or an action is outside the space.
+    """
+    actions: dict[str, Any] = {}
+    for name, value in act.items():
+        if not isinstance(name, str):
+            raise TypeError(f"act maps names to actions, and {shown(name)} is not text")
+        key = name.strip().casefold()
+        if not key or key in actions:
+            raise ValueError(f"act has the name {shown(name)} {'twice' if key else 'without a letter'}")
+        try:
+            action = _json_actions.fit(space, value)
+        except ValueError as error:
+            raise ValueError(f"act maps {shown(name)} to {shown(value)}: {error}") from None
+        if action not in space:
+            raise ValueError(f"act maps {shown(name)} to {shown(value)}, which is not in {shown(space)}")
+        actions[key] = action
+    if not actions:
+        raise ValueError("act is an empty mapping: name at least one action")
+    return actions
