@@ -242,7 +242,8 @@ class Episode:
             reward = float(reward)
         except (TypeError, ValueError, OverflowError) as error:
             return self._failed_step(_unlike_step(answer, error))
-        if not (isinstance(observation, str) and isinstance(info, Mapping) and math.isfinite(reward)):
+        is_info = type(info) is dict or isinstance(info, Mapping)  # without a call for a dict
+        if not (isinstance(observation, str) and is_info and math.isfinite(reward)):
             return self._failed_step(_wrong_part(observation, reward, info))
         if info.get("fault"):
             return self._stated_fault(info)
