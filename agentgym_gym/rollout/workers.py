@@ -221,7 +221,7 @@ class ThreadWorker(Worker):
 
     def to_loop(self) -> LoopWorker:
         """Hand a coroutine environment over to the running event loop, and end the thread."""
-        self._thread.stop()
+        self._thread.stop(reuse=True)
         return LoopWorker(self.env, self.facts, self.timeout)
 
     def keep_in_thread(self) -> None:
@@ -406,8 +406,10 @@ def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
 
 def _reset_arguments(seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
     """Return the arguments that are set: some environments take no seed, or no options."""
-    arguments = {"seed": seed, "options": options}
-    return {name: value for name, value in arguments.items() if value is not None}
+    arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
+    if options is not None:
+        arguments["options"] = options
+    return arguments
 
 
 async def _outcome(call: Coroutine[Any, Any, Any]) -> Outcome:
