@@ -156,7 +156,10 @@ def test_a_module_that_is_nowhere_is_told_by_check(run, tmp_path, monkeypatch):
     checked = run("verl", "check", tmp_path / "recipe", "--json")
     assert checked.exit_code == 1
     (said,) = (f for f in json.loads(checked.stdout)["findings"] if f["check"] == "environment")
-    assert "No module named 'other_library'; install it, or run the command in the folder where it lies" in said["text"]
+    assert (
+        "No module named 'other_library'; install it, or run the command in the folder where it lies"
+        in said["text"]
+    )
     none = run("verl", "check", "recipe")
     assert none.exit_code == 2
     assert none.stderr == "error: recipe is no folder: agentgym verl init or sft writes one\n"

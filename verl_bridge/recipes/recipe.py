@@ -54,8 +54,8 @@ KL_COEF = 1e-3
 _MICRO_BATCH = 2
 _EVERY = 100
 
-# As gymnasium reads it, but for the version, which may be left out there.
-_ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w:-]+/)?[\w:.-]+")
+# As gymnasium reads it, but for the version, which may be left out there, and colons at the ends of a name.
+_ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w:-]+/)?[\w.-](?:[\w:.-]*[\w.-])?")
 
 
 @dataclass(frozen=True)
