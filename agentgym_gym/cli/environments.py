@@ -14,6 +14,7 @@ from agentgym_gym._text import redact
 from agentgym_gym.cli.names import Chosen, resolve
 from agentgym_gym.cli.options import text_of
 from agentgym_gym.cli.sources import require_server
+from agentgym_gym.errors import AgentGymError, BadOption
 from agentgym_gym.evaluate.slots import Places
 from agentgym_gym.rollout import describe_env
 from agentgym_gym.rollout.workers import close_env
@@ -105,9 +106,20 @@ class PlannedEnvironment:
         }
 
     def _probe(self, *, tools: bool) -> tuple[Any, EnvFacts]:
-        """Return an environment for its attributes, not to be played, and its properties."""
+        """Return an environment for its attributes, not to be played, and its properties.
+
+        Raises:
+            BadOption: It cannot be made.
+        """
         if tools not in self._probed:
-            env: Any = self.maker(tools=tools)()
+            try:
+                env: Any = self.maker(tools=tools)()
+            except AgentGymError:
+                raise
+            except Exception as error:  # another's constructor may raise anything
+                raise BadOption(
+                    f"{self.chosen.id} cannot be made: {type(error).__name__}: {error}"
+                ) from error
             own = getattr(env, "unwrapped", env)
             self._probed[tools] = own, describe_env(env)
             if not isinstance(own, BaseTextEnv):

@@ -271,7 +271,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         (["other library:mine/Echo-v3"], "write the module as an import does"),
         (["ends:mine/Echo-v3"], "cannot import 'ends', the module of 'ends:mine/Echo-v3': SystemExit: 3"),
         ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
-        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: WrongArguments"),
         ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
         (["Maze", "--env-kwargs", '{"id": 1}'], "Maze has no option id"),
         (["Maze", "--env-kwargs", '{"walls": 1}'], "Maze has no option walls"),

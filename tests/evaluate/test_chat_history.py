@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from importlib.util import find_spec
 
@@ -182,11 +183,10 @@ def test_an_environment_without_a_prompt(sent):
 
 
 def test_the_system_prompt_of_a_wrapper(sent):
-    env = Instructed(Count())
-    assert sent(completion(), turns=1, env=env) == [[Instructed.system_prompt, "o0"]]
-    assert sent(completion(), turns=1, env=TimeLimit(env, 3)) == [[Instructed.system_prompt, "o0"]]
-    assert sent(completion(), turns=1, env=Count()) == [["o0"]]
-    env.close()
+    with contextlib.closing(Instructed(Count())) as env:
+        assert sent(completion(), turns=1, env=env) == [[Instructed.system_prompt, "o0"]]
+        assert sent(completion(), turns=1, env=TimeLimit(env, 3)) == [[Instructed.system_prompt, "o0"]]
+        assert sent(completion(), turns=1, env=env.unwrapped) == [["o0"]]
 
 
 def test_a_system_prompt_in_place_of_the_environment_s_own(sent):

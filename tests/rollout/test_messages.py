@@ -36,19 +36,20 @@ class Failing(gymnasium.Wrapper):
 
 
 @pytest.mark.parametrize(
-    ("env", "prompt"),
+    ("make", "prompt"),
     [
-        (Count(), None),
-        (Instructed(Count()), Instructed.system_prompt),
-        (gymnasium.wrappers.TimeLimit(Instructed(Count()), 3), Instructed.system_prompt),
-        (Prompted(Instructed(Count()), "Outer."), "Outer."),
-        (Prompted(Instructed(Count()), " \n"), None),
-        (Prompted(Instructed(Count()), b"bytes"), None),
-        (Prompted(Count(), "half \ud83d"), "half ?"),
-        (Failing(Count()), None),
+        (Count, None),
+        (lambda: Instructed(Count()), Instructed.system_prompt),
+        (lambda: gymnasium.wrappers.TimeLimit(Instructed(Count()), 3), Instructed.system_prompt),
+        (lambda: Prompted(Instructed(Count()), "Outer."), "Outer."),
+        (lambda: Prompted(Instructed(Count()), " \n"), None),
+        (lambda: Prompted(Instructed(Count()), b"bytes"), None),
+        (lambda: Prompted(Count(), "half \ud83d"), "half ?"),
+        (lambda: Failing(Count()), None),
     ],
 )
-def test_the_system_prompt_is_that_of_the_outermost_wrapper(env, prompt):
+def test_the_system_prompt_is_that_of_the_outermost_wrapper(make, prompt):
+    env = make()
     assert system_prompt_of(env) == describe_env(env).system_prompt == prompt
     env.close()
 
