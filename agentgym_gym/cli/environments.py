@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._base_env import BaseTextEnv
@@ -11,13 +12,17 @@ from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
 from agentgym_gym.cli.names import Chosen, resolve
+from agentgym_gym.cli.options import text_of
 from agentgym_gym.cli.sources import require_server
+from agentgym_gym.errors import AgentGymError, BadOption
 from agentgym_gym.evaluate.slots import Places
 from agentgym_gym.rollout import describe_env
+from agentgym_gym.rollout.workers import close_env
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.plans import EnvironmentPlan
     from agentgym_gym.evaluate.text_env import TextEnv
+    from agentgym_gym.rollout import EnvFacts
 
 __all__ = ["PlannedEnvironment"]
 
@@ -33,7 +38,7 @@ class PlannedEnvironment:
 
     Raises:
         UnknownEnvironment: There is none of that name.
-        BadOption: It has no such tasks.
+        BadOption: It has no such tasks, or the file with its system prompt cannot be read.
     """
 
     def __init__(self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False) -> None:
@@ -46,7 +51,8 @@ class PlannedEnvironment:
         whole = any_split and plan.tasks == "all" and plan.split is None
         # A range is of all splits where none is named; `all` is of the first.
         self.tasks = self.chosen.tasks(":" if whole and self.chosen.environment else plan.tasks, self.split)
-        self._looked: dict[bool, Any] = {}  # another library's may take long to make
+        self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
+        self._probed: dict[bool, tuple[Any, EnvFacts]] = {}  # another library's may take long to make
 
     def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
         """Return what makes the environment.
@@ -63,7 +69,7 @@ class PlannedEnvironment:
         Raises:
             NoServer: None answers, or all are another environment's: now, and not by a folder full of faults.
         """
-        environment, own = self.chosen.environment, self._look(tools=False)
+        environment, own = self.chosen.environment, self._probe(tools=False)[0]
         if environment is None or not isinstance(own, BaseTextEnv):
             return {}
         probes = require_server(environment, own.servers, self._headers)
@@ -83,30 +89,42 @@ class PlannedEnvironment:
         """
         served_by = self.servers.get("served_by", ())
         if not all(served_by) or not served_by:
-            return Places(describe_env(self._look(tools=False)).capacity)
+            return Places(self._probe(tools=False)[1].capacity)
         # The number of places is that of AgentGym's server; this project's own have no fixed one.
         most = self.plan.env_kwargs.get("max_envs_per_server")
         return Places(None if most is None else most * len(served_by))
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return what a run keeps of the environment."""
-        prompt = getattr(self._look(tools=tools), "system_prompt", None)
+        own = self._probe(tools=tools)[1].system_prompt
         return {
             "env_id": self.chosen.id,
             "tasks": self.plan.tasks,
             "options": self._options(tools=tools),
-            "system_prompt": prompt if isinstance(prompt, str) else None,
+            "system_prompt": own if self.system_prompt is None else self.system_prompt,
             **self.servers,
         }
 
-    def _look(self, *, tools: bool) -> Any:
-        """Return an environment to be asked, and not to be played."""
-        if tools not in self._looked:
-            env = self.maker(tools=tools)()
-            self._looked[tools] = own = env.unwrapped
+    def _probe(self, *, tools: bool) -> tuple[Any, EnvFacts]:
+        """Return an environment for its attributes, not to be played, and its properties.
+
+        Raises:
+            BadOption: It cannot be made.
+        """
+        if tools not in self._probed:
+            try:
+                env: Any = self.maker(tools=tools)()
+            except AgentGymError:
+                raise
+            except Exception as error:  # another's constructor may raise anything
+                raise BadOption(
+                    f"{self.chosen.id} cannot be made: {type(error).__name__}: {error}"
+                ) from error
+            own = getattr(env, "unwrapped", env)
+            self._probed[tools] = own, describe_env(env)
             if not isinstance(own, BaseTextEnv):
-                env.close()
-        return self._looked[tools]
+                close_env(env, self.chosen.id)
+        return self._probed[tools]
 
     def _asked(self, *, tools: bool) -> dict[str, Any]:
         written = self.plan.action_format

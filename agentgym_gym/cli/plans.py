@@ -40,6 +40,7 @@ class EnvironmentPlan:
     max_turns: int | None = _key(int, "turn limit, 0 for none")
     timeout: float | None = _key((int, float), "seconds allowed for each reply of the server")
     env_kwargs: Mapping[str, Any] = _key(dict, "more arguments of the environment", {})
+    system_prompt: str | None = _key(str, "file with a system prompt for models")
 
 
 @dataclass(frozen=True)

@@ -271,7 +271,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         (["other library:mine/Echo-v3"], "write the module as an import does"),
         (["ends:mine/Echo-v3"], "cannot import 'ends', the module of 'ends:mine/Echo-v3': SystemExit: 3"),
         ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
-        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: WrongArguments"),
         ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
         (["Maze", "--env-kwargs", '{"id": 1}'], "Maze has no option id"),
         (["Maze", "--env-kwargs", '{"walls": 1}'], "Maze has no option walls"),
@@ -354,6 +354,24 @@ def test_ids_may_contain_colons(run):
     )
     assert all_by_name("--tasks", [f"{chosen.name}=3", f"{chosen.id}=4"], [chosen.id, "Maze"]) == {
         chosen.id: ["3", "4"]
+    }
+
+
+def test_rows_and_recipes_of_ids_with_colons(run):
+    Path("other_library.py").write_text(LIBRARY.replace("mine/Maze-v0", "game:Guess-v0"))
+    name = "other_library:game:Guess-v0"
+    assert run("data", "rl", name, "--tasks", "0:4", "--out", "rl").exit_code == 0
+    done = run("verl", "init", "--env", name, "--tasks", "0:20", "--val", 4, "--out", "recipe")
+    assert done.exit_code == 0, done.stderr
+    for file in ("rl/train.parquet", "recipe/data/train.parquet"):
+        found = {(row["data_source"], kwargs(row)["env_id"]) for row in rows(file)}
+        assert found == {("game:Guess-v0", name)}
+    several = ("--env", name, "--env", OTHERS, "--tasks", f"{name}=0:20", "--val", f"{name}=4")
+    done = run("verl", "init", *several, "--out", "several")
+    assert done.exit_code == 0, done.stderr
+    assert {row["data_source"] for row in rows("several/data/val.parquet")} == {
+        "game:Guess-v0",
+        "mine/Echo-v3",
     }
 
 
