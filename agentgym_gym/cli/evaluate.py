@@ -12,11 +12,14 @@ import typer
 from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, complete_name, json_object
 from agentgym_gym.cli.options import (
     ActionFormat,
+    EnvTimeout,
     Header,
+    Isolate,
     MaxTurns,
     OnUnknown,
     Parser,
     Server,
+    SuccessAt,
     Timeout,
     headers_of,
 )
@@ -104,6 +107,9 @@ def evaluate(
     on_unknown: OnUnknown = None,
     max_turns: MaxTurns = None,
     timeout: Timeout = None,
+    isolate: Isolate = None,
+    success_at: SuccessAt = None,
+    env_timeout: EnvTimeout = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,
     model: Annotated[
@@ -235,6 +241,9 @@ def evaluate(
         "on_unknown": on_unknown,
         "max_turns": max_turns,
         "timeout": timeout,
+        "isolate": isolate,
+        "success_at": success_at,
+        "env_timeout": env_timeout,
         "env_kwargs": json_object(env_kwargs) or None,
     }
     of_model: dict[str, Any] = {

@@ -91,6 +91,7 @@ class ProcessEnv:
             self.facts = self._call("make", made_by)
         except BaseException:
             self.kill()
+            self._disconnect()
             raise
 
     def __getattr__(self, name: str) -> Any:

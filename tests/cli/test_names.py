@@ -156,7 +156,9 @@ def test_a_module_that_is_nowhere_is_told_by_check(run, tmp_path, monkeypatch):
     checked = run("verl", "check", tmp_path / "recipe", "--json")
     assert checked.exit_code == 1
     (said,) = (f for f in json.loads(checked.stdout)["findings"] if f["check"] == "environment")
-    assert "No module named 'other_library'. Install the module, or start in the folder where" in said["text"]
+    assert (
+        "No module named 'other_library'; install it, or run the command in the folder where" in said["text"]
+    )
     none = run("verl", "check", "recipe")
     assert none.exit_code == 2
     assert none.stderr == "error: recipe is no folder: agentgym verl init or sft writes one\n"
@@ -268,7 +270,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         (["other library:mine/Echo-v3"], "write the module as an import does"),
         (["ends:mine/Echo-v3"], "cannot import 'ends', the module of 'ends:mine/Echo-v3': SystemExit: 3"),
         ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
-        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: WrongArguments"),
         ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
         (["Maze", "--env-kwargs", '{"id": 1}'], "Maze has no option id"),
         (["Maze", "--env-kwargs", '{"walls": 1}'], "Maze has no option walls"),
@@ -279,7 +281,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         ([OTHERS, "--env-kwargs", "[]"], "--env-kwargs '[]' should be a JSON object"),
         (
             [OTHERS, "--env-kwargs", '{"says": 5}'],
-            "mine/Echo-v3 is no text environment: its observation is of type int",
+            "mine/Echo-v3 is no text environment: the observation should be text, not int",
         ),
         ([OTHERS, "--tasks", "5:"], "mine/Echo-v3 numbers no tasks"),
         ([OTHERS, "--tasks", "ids.json"], "ids.json holds item ids, and mine/Echo-v3 numbers no tasks"),
