@@ -14,7 +14,7 @@ from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
 from agentgym_gym.cli.names import Chosen, resolve
 from agentgym_gym.cli.sources import require_server
-from agentgym_gym.errors import AgentGymError, BadOption
+from agentgym_gym.errors import AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate.slots import Places
 from agentgym_gym.rollout import Isolation, Pool, describe_env
 
@@ -196,9 +196,12 @@ async def require_text(pool: Pool, task: int) -> None:
 
     Raises:
         BadOption: The observation is not text.
+        SetupError: It cannot be played without a change of set-up.
     """
     async with pool.episode(task=task) as episode:
         message = "" if episode.fault is None else episode.fault["message"]
+    if isinstance(episode.error, SetupError):
+        raise episode.error
     if "TextAdapter" in message:
         raise BadOption(f"{pool.env_id} is no text environment: {message}; see docs/adapters.md")
 

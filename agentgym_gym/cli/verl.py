@@ -144,6 +144,14 @@ def _init(
             help="What the model is told first, in place of the environment's own.",
         ),
     ] = None,
+    isolate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[ENV=]WHERE", help="Where each environment runs: loop, thread or process."),
+    ] = None,
+    success_at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[ENV=]RETURN", help="Return that solves a task where no success is stated."),
+    ] = None,
     offload: Annotated[
         bool, typer.Option(help="Whether what is not in use waits in the machine's memory.")
     ] = True,
@@ -165,6 +173,8 @@ def _init(
         val=val,
         split=split,
         system_prompt=system_prompt,
+        isolate=isolate,
+        success_at=success_at,
     )
     try:
         choice: Recipe = library.Recipe(

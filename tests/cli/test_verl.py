@@ -211,6 +211,40 @@ def test_any_text_environment(run, checked, tmp_path, monkeypatch):
     assert checked(tmp_path) == []
 
 
+@pytest.mark.parametrize("integration", INTEGRATIONS)
+def test_the_yaml_says_where_an_environment_runs(run, tmp_path, integration):
+    options = ["--isolate", "process", "--success-at", "1.5", "--tasks", "0:20", "--val", "4"]
+    options += ["--verl", "0.7", "--integration", integration]
+    env = "nasty_envs:nasty/Nasty-v0"
+    result = run("verl", "init", "--env", env, *options, "--out", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    if integration == "interaction":
+        (entry,) = yaml.safe_load((tmp_path / "interaction.yaml").read_text())["interaction"]
+        played = entry["config"]
+    else:
+        (played,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
+    assert (played["env_id"], played["isolate"], played["success_at"]) == (env, "process", 1.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["CartPole-v1"], "CartPole-v1 is no text environment: the observation should be text, not ndarray"),
+        (["CartPole-v1"], "agentgym_gym.rollout.TextAdapter; see docs/adapters.md"),
+        (["nasty_envs:nasty/Nasty-v0", "--isolate", "loop"], "those of nasty/Nasty-v0 are no coroutine"),
+        (["nasty_envs:nasty/Nasty-v0", "--isolate", "jail"], "--isolate='jail' should be one of loop"),
+        (["nasty_envs:nasty/Nasty-v0", "--success-at", "high"], "--success-at 'high' should be a number"),
+    ],
+)
+def test_init_refuses_what_cannot_be_played(run, tmp_path, options, said):
+    result = run(
+        "verl", "init", "--env", *options, "--tasks", "0:20", "--val", "4", "--out", tmp_path / "new"
+    )
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
 # check
 
 

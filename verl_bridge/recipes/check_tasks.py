@@ -199,7 +199,8 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
         timeout: Seconds for each call of an environment.
     """
     given = view.arguments()
-    defaults = {name: given.get(name) for name in ("env_id", "env_kwargs", "reset_options")}
+    names = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
+    defaults = {name: given.get(name) for name in names}
     findings: list[Finding] = []
     starts: dict[str, Start] = {}
     for part, rows in view.rows.items():
