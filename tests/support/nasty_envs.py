@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
+import secrets
+import signal
 import sys
 import threading
 import time
@@ -169,6 +172,62 @@ class Somewhere(Nasty):
         return (f"{os.getpid()} {Path.cwd()}", *super().step(action)[1:])
 
 
+class HangsBesideAnother(OneAtATime):
+    """Hangs while another is open in its process."""
+
+    def step(self, action: str) -> Any:
+        """Wait for good."""
+        time.sleep(600 if OneAtATime._open > 1 else 0)
+        return super().step(action)
+
+
+class OneSession(OneAtATime):
+    """Says so."""
+
+    capacity = 1
+
+
+class GlobalRandom(Nasty):
+    """Seeds the generator of a module, which all environments of a process share."""
+
+    generator: Any = random
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Start."""
+        self.generator.seed(seed)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: str) -> Any:
+        """Draw."""
+        return (f"You drew {self.generator.random()}.", *super().step(action)[1:])
+
+
+class NoSeed(Nasty):
+    """Draws without a seed."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Start."""
+        return f"You drew {secrets.token_hex()}.", super().reset(seed=seed, options=options)[1]
+
+
+class MainThread(Nasty):
+    """Sets a handler of a signal."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Start."""
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        return super().reset(seed=seed, options=options)
+
+
+class Slow(Nasty):
+    """Takes its time."""
+
+    def step(self, action: str) -> Any:
+        """Sleep."""
+        time.sleep(0.1)
+        return super().step(action)
+
+
 class Says:
     """An agent that replies with a word."""
 
@@ -182,5 +241,8 @@ class Says:
         return "go"
 
 
-for _class in (Nasty, Unseeded, Awaited, Wrapped, EightSessions, OneAtATime, Somewhere):
+for _class in (
+    *(Nasty, Unseeded, Awaited, Wrapped, EightSessions, OneAtATime, Somewhere),
+    *(HangsBesideAnother, OneSession, GlobalRandom, NoSeed, MainThread, Slow),
+):
     gymnasium.register(f"nasty/{_class.__name__}-v0", _class)
