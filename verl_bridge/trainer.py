@@ -35,7 +35,6 @@ import importlib.abc
 import importlib.machinery
 import inspect
 import logging
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -168,13 +167,8 @@ def _dump(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
         records = getattr(given["self"], "verl_bridge_records", {})
         rows = [records.get(key, {}) for key in columns.get("uid", ())]
         for name in dict.fromkeys(name for row in rows for name in row if name not in columns):
-            columns[name] = [_without_nan(row.get(name)) for row in rows]
+            columns[name] = [row.get(name) for row in rows]
     return call()
-
-
-def _without_nan(value: Any) -> Any:
-    """Return None for NaN, which JSON does not have."""
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _run_agent_loop(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
