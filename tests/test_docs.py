@@ -105,6 +105,30 @@ def test_the_page_on_environments_runs(tmp_path, textcraft_url):
     assert "\nUnknownAction " in run.stdout
 
 
+ROLLOUTS = (ROOT / "docs" / "rollouts.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_the_page_on_rollouts_runs(number, tmp_path, textcraft_url):
+    code = re.findall(r"^```python\n(.*?)^```", ROLLOUTS, re.DOTALL | re.MULTILINE)[number]
+    assert sum(1 for line in code.splitlines() if line) <= 60
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    if number == 0:
+        (file,) = (tmp_path / "runs/mine").glob("episodes-*.jsonl")
+        assert len(file.read_text("utf-8").splitlines()) == 16
+    else:
+        expected = re.findall(r"^prints\n\n```text\n(.*?)^```", ROLLOUTS, re.DOTALL | re.MULTILINE)
+        assert run.stdout == expected[0]
+
+
 ADAPTERS = (ROOT / "docs" / "adapters.md").read_text("utf-8")
 
 

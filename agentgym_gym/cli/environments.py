@@ -195,15 +195,12 @@ async def require_text(pool: Pool, task: int) -> None:
         task: Number of the task, or the seed.
 
     Raises:
-        BadOption: The observation is not text.
-        SetupError: It cannot be played without a change of set-up.
+        SetupError: The observation is not text, or it cannot be played without another change of set-up.
     """
     async with pool.episode(task=task) as episode:
-        message = "" if episode.fault is None else episode.fault["message"]
-    if isinstance(episode.error, SetupError):
-        raise episode.error
-    if "TextAdapter" in message:
-        raise BadOption(f"{pool.env_id} is no text environment: {message}; see docs/adapters.md")
+        error = episode.error
+    if isinstance(error, SetupError):
+        raise error
 
 
 def _isolation(text: str | None) -> Isolation | None:

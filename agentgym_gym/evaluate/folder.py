@@ -19,10 +19,9 @@ from agentgym_gym.evaluate.facts import git_state, versions
 from agentgym_gym.evaluate.figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate.runs import EPISODES, SUMMARY, counting
 from agentgym_gym.rollout.records import EpisodeRecord, read_records
+from agentgym_gym.rollout.writer import LineFile
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from typing_extensions import Self
 
     from agentgym_gym.evaluate.figures.prices import Price
@@ -116,8 +115,7 @@ class RunFolder:
 
     def add(self, record: EpisodeRecord) -> None:
         """Record an episode at once."""
-        self._file.write(json.dumps(record.to_json(), ensure_ascii=False, allow_nan=False) + "\n")
-        self._file.flush()
+        self._file.append(record.to_json())
         self.records.append(record)
 
     def __enter__(self) -> Self:
@@ -138,20 +136,20 @@ class RunFolder:
     def _episodes(self) -> Path:
         return self.path / EPISODES
 
-    def _start(self) -> TextIO:
+    def _start(self) -> LineFile:
         try:
-            return self._episodes.open("x", encoding="utf-8")
+            return LineFile(self._episodes, new=True)
         except FileExistsError:
             raise BadOption(
                 f"{self._episodes} exists and is not overwritten: go on with that run by --resume, or choose "
                 "another folder"
             ) from None
 
-    def _continue(self) -> TextIO:
+    def _continue(self) -> LineFile:
         self.records, whole = read_records(self._episodes, torn_end=True)
         self._check_same()
         os.truncate(self._episodes, whole)
-        return self._episodes.open("a", encoding="utf-8")
+        return LineFile(self._episodes)
 
     def _check_same(self) -> None:
         summary = self.path / SUMMARY

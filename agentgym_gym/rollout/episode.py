@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agentgym_gym._text import scrub
+from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._threads import as_exception
 from agentgym_gym.rollout.messages import system_message
 from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, goal_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.rollout.workers import EnvFacts, Worker
 
-__all__ = ["Episode", "StepResult"]
+__all__ = ["Episode", "StepResult", "Workers"]
 
 
 class StepResult(NamedTuple):
@@ -42,7 +43,8 @@ class Workers(Protocol):
     """
 
     @property
-    def env_id(self) -> str: ...
+    def env_id(self) -> str:
+        """As above."""
 
     async def acquire(self) -> Worker:
         """Return an environment that nobody uses."""
@@ -242,7 +244,8 @@ class Episode:
             reward = float(reward)
         except (TypeError, ValueError, OverflowError) as error:
             return self._failed_step(_unlike_step(answer, error))
-        if not (isinstance(observation, str) and isinstance(info, Mapping) and math.isfinite(reward)):
+        is_info = type(info) is dict or isinstance(info, Mapping)  # without a call for a dict
+        if not (isinstance(observation, str) and is_info and math.isfinite(reward)):
             return self._failed_step(_wrong_part(observation, reward, info))
         if info.get("fault"):
             return self._stated_fault(info)
@@ -360,7 +363,10 @@ class Episode:
             self._fail(TypeError(f"reset should return observation and info, not {answer!r:.200}"))
             return
         observation, info = answer
-        if not isinstance(observation, str) or not isinstance(info, Mapping):
+        if not isinstance(observation, str):
+            self._fail(_no_text(worker.facts.env_id, observation))
+            return
+        if not isinstance(info, Mapping):
             self._fail(_wrong_part(observation, 0.0, info))
             return
         self.info = info
@@ -452,12 +458,16 @@ def _unlike_step(answer: Any, error: Exception) -> Exception:
     )
 
 
+def _no_text(env_id: str, observation: Any) -> Exception:
+    return BadOption(
+        f"{env_id} is no text environment: its observation is of type {type(observation).__name__}, and "
+        "should be str; wrap it in agentgym_gym.rollout.TextAdapter"
+    )
+
+
 def _wrong_part(observation: Any, reward: float, info: Any) -> Exception:
     if not isinstance(observation, str):
-        return TypeError(
-            f"the observation should be text, not {type(observation).__name__}: wrap the environment in "
-            "agentgym_gym.rollout.TextAdapter"
-        )
+        return TypeError(f"the observation should be text, not {type(observation).__name__}")
     if not isinstance(info, Mapping):
         return TypeError(f"the info should be a mapping, not {type(info).__name__}")
     return ValueError(f"the reward is {reward}, not a number that can be summed")

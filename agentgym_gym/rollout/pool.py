@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -165,17 +166,10 @@ class Pool:
                     waiter = asyncio.get_running_loop().create_future()
                     self._waiting.append((asyncio.get_running_loop(), waiter))
             if other is not None:  # of another event loop, which holds a place of this pool
-                other.close_soon()
-                self._left()
+                await self.discard(other)
                 continue
             await self._wait_for(waiter)
-        try:
-            worker = await self._start()
-        except BaseException:
-            with _lock:
-                self._probing = False
-            self._left(everyone=self._facts is None)
-            raise
+        worker = await self._start()
         with _lock:
             first, self._probing = self._probing, False
         if first:
@@ -184,32 +178,26 @@ class Pool:
 
     def release(self, worker: Worker) -> None:
         """Put an environment back, to be used by another episode."""
-        for surplus in _put_idle(self, worker):
-            surplus.close_soon()
+        for pool, surplus in _put_idle(self, worker):
+            pool._close(surplus)  # noqa: SLF001 - our own
         self._wake()
 
     async def discard(self, worker: Worker) -> None:
-        """Close an environment instead of reusing it."""
-        try:
-            await worker.close()
-        finally:
-            self._left()
+        """Close an environment instead of reusing it.
+
+        One that is still busy with a call is not waited for.
+        """
+        busy = worker.busy
+        closing = self._close(worker)
+        if closing is not None and not busy:
+            await asyncio.wait({asyncio.wrap_future(closing)}, timeout=CLOSE_SECONDS)
 
     async def close(self) -> None:
         """Close the environments that no episode uses."""
         with _lock:
             idle = [worker for pool, worker in _idle if pool is self]
             _idle[:] = [each for each in _idle if each[0] is not self]
-        here = asyncio.get_running_loop()
-        try:
-            await asyncio.gather(
-                *(worker.close() for worker in idle if worker.fits(here)), return_exceptions=True
-            )
-        finally:
-            for worker in idle:
-                if not worker.fits(here):
-                    worker.close_soon()
-                self._left()
+        await asyncio.gather(*map(self.discard, idle))
 
     async def __aenter__(self) -> Self:
         return self
@@ -232,7 +220,9 @@ class Pool:
             await worker.make()
             check_isolation(self.isolate, worker.facts)
         except BaseException:
-            worker.close_soon()
+            with _lock:
+                self._probing = False
+            self._close(worker, everyone=self._facts is None)
             raise
         self._facts = self._facts or worker.facts
         if worker.facts.awaited and self.isolate in {None, "loop"}:
@@ -242,12 +232,33 @@ class Pool:
         return worker
 
     async def _wait_for(self, waiter: asyncio.Future[None]) -> None:
+        place = asyncio.get_running_loop(), waiter
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                self._wake()  # its turn is another's
+            with _lock:
+                if place in self._waiting:
+                    self._waiting.remove(place)
+                else:
+                    self._wake()  # its turn is another's
             raise
+
+    def _close(self, worker: Worker, *, everyone: bool = False) -> Future[Any] | None:
+        """Close an environment; its place is free when that is done, or after `CLOSE_SECONDS`."""
+        pending = [everyone]
+
+        def leave(_: object = None) -> None:
+            with contextlib.suppress(IndexError):
+                self._left(everyone=pending.pop())
+
+        closing = worker.close()
+        if closing is None:
+            leave()
+        else:
+            closing.add_done_callback(leave)
+            with contextlib.suppress(RuntimeError):  # without an event loop nobody waits for the place
+                asyncio.get_running_loop().call_later(CLOSE_SECONDS, leave)
+        return closing
 
     def _left(self, *, everyone: bool = False) -> None:
         """Note that an environment is gone."""
@@ -338,10 +349,9 @@ def close_all() -> None:
     here = asyncio._get_running_loop()  # noqa: SLF001 - the public function raises without a loop
     closing: list[Future[Any]] = []
     for pool, worker in idle:
-        future = worker.close_soon()
+        future = pool._close(worker)  # noqa: SLF001 - our own
         if future is not None and not (here is not None and _is_of(worker, here)):
             closing.append(future)
-        pool._left()  # noqa: SLF001 - our own
     wait(closing, timeout=max(0.0, deadline - time.monotonic()))
 
 
@@ -360,14 +370,12 @@ def _take_idle(pool: Pool, loop: asyncio.AbstractEventLoop | None) -> Worker | N
     return None
 
 
-def _put_idle(pool: Pool, worker: Worker) -> list[Worker]:
+def _put_idle(pool: Pool, worker: Worker) -> list[tuple[Pool, Worker]]:
     """Keep an environment; return those that are too many."""
     with _lock:
         _idle.append((pool, worker))
         surplus, _idle[:] = _idle[:-MAX_IDLE], _idle[-MAX_IDLE:]
-    for owner, _ in surplus:
-        owner._left()  # noqa: SLF001 - our own
-    return [worker for _, worker in surplus]
+    return surplus
 
 
 def _forget() -> None:

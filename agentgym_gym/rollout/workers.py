@@ -141,15 +141,17 @@ class Worker(ABC):
         """
 
     @abstractmethod
-    async def close(self) -> None:
-        """Close the environment, in `CLOSE_SECONDS` at most; an error is logged.
+    def close(self) -> Future[Any] | None:
+        """Close the environment, from any thread and without waiting; an error is logged.
 
-        A call that still runs is not awaited: the environment is closed when it returns.
+        Returns:
+            What is done when the environment is closed, which is not before a call that runs has returned.
         """
 
-    @abstractmethod
-    def close_soon(self) -> Future[Any] | None:
-        """Close the environment from any thread, without waiting; return what can be waited for."""
+    @property
+    def busy(self) -> bool:
+        """Whether a call that was given up still runs, maybe for ever."""
+        return False
 
     def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
         """Return whether the environment can be used in an event loop."""
@@ -171,10 +173,7 @@ class CallerWorker(Worker):
         """Call ``step`` of the environment."""
         return self.env.step(action)
 
-    async def close(self) -> None:
-        """Leave the environment open: it is the caller's."""
-
-    def close_soon(self) -> None:
+    def close(self) -> None:
         """Leave the environment open: it is the caller's."""
 
 
@@ -209,16 +208,9 @@ class ThreadWorker(Worker):
         """Call ``step`` in the thread."""
         return await self._call(self.env.step, action)
 
-    async def close(self) -> None:
-        """Close the environment in its thread."""
-        busy = self._busy
-        closing = self.close_soon()
-        if closing is not None and not busy:
-            await asyncio.wait({asyncio.wrap_future(closing)}, timeout=CLOSE_SECONDS)
-
-    def close_soon(self) -> Future[Any] | None:
+    def close(self) -> Future[Any] | None:
         """Close the environment in its thread as soon as the call that runs has returned."""
-        if self._busy:
+        if self.busy:
             self._interrupt()
         try:
             closing = self._thread.submit(self._close_env)
@@ -237,7 +229,8 @@ class ThreadWorker(Worker):
         self.env = BlockingEnv(self.env)
 
     @property
-    def _busy(self) -> bool:
+    def busy(self) -> bool:
+        """Whether a call runs in the thread."""
         return self._running is not None and not self._running.done()
 
     def _make(self) -> None:
@@ -302,14 +295,7 @@ class LoopWorker(Worker):
         """Return whether it is the event loop that the environment is used in."""
         return loop is self._loop
 
-    async def close(self) -> None:
-        """Close the environment in the event loop, also if the caller is cancelled meanwhile."""
-        closing = asyncio.ensure_future(self._close())
-        _closing.add(closing)
-        closing.add_done_callback(_closing.discard)
-        await asyncio.wait({closing})
-
-    def close_soon(self) -> Future[Any] | None:
+    def close(self) -> Future[Any] | None:
         """Close the environment in its event loop; in another one where that has ended."""
         if self._loop.is_running():
             return asyncio.run_coroutine_threadsafe(self._close(), self._loop)
@@ -403,9 +389,6 @@ class BlockingEnv:
                 self._loop.run_until_complete(_in_close_seconds(closed))
         finally:
             self._loop.close()
-
-
-_closing: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references to tasks
 
 
 def check_isolation(isolate: str | None, facts: EnvFacts) -> None:

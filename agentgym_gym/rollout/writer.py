@@ -65,7 +65,7 @@ class LineFile:
             OSError: It cannot be written.
             ValueError: The value is not JSON, or the file is closed.
         """
-        line = encoded(value) + b"\n"
+        line = _encoded(value) + b"\n"
         if self._file is None:
             raise ValueError("the file is closed")
         size = os.fstat(self._file).st_size
@@ -154,7 +154,7 @@ class EpisodeWriter:
         if not path.exists():
             part = path.with_name(f".{path.name}.{_slug(socket.gethostname())}-{os.getpid()}.part")
             shared = {"env_id": env_id, "agent": episode.agent} if facts is None else dict(facts)
-            part.write_bytes(encoded({"run": shared}) + b"\n")
+            part.write_bytes(_encoded({"run": shared}) + b"\n")
             part.replace(path)
         self._described.add(env_id)
 
@@ -176,7 +176,7 @@ def writer_at(path: Path) -> EpisodeWriter:
     return EpisodeWriter(path)
 
 
-def encoded(value: Mapping[str, Any]) -> bytes:
+def _encoded(value: Mapping[str, Any]) -> bytes:
     """Return a value as one line of JSON, without the line's end.
 
     Raises:

@@ -45,8 +45,8 @@ FAULTS = {
     "step six": "ValueError: too many values to unpack (expected 5",
     "step nan": "ValueError: the reward is nan, not a number that can be summed",
     "step reward": "ValueError: could not convert string to float: 'much'",
-    "step bytes": "TypeError: the observation should be text, not bytes: wrap the environment in",
-    "step array": "TypeError: the observation should be text, not ndarray: wrap the environment in",
+    "step bytes": "TypeError: the observation should be text, not bytes",
+    "step array": "TypeError: the observation should be text, not ndarray",
     "step interrupt": "RuntimeError: KeyboardInterrupt",
 }
 

@@ -157,7 +157,8 @@ def test_a_module_that_is_nowhere_is_told_by_check(run, tmp_path, monkeypatch):
     assert checked.exit_code == 1
     (said,) = (f for f in json.loads(checked.stdout)["findings"] if f["check"] == "environment")
     assert (
-        "No module named 'other_library'; install it, or run the command in the folder where" in said["text"]
+        "No module named 'other_library'; install it, or run the command in the folder where it lies"
+        in said["text"]
     )
     none = run("verl", "check", "recipe")
     assert none.exit_code == 2
@@ -281,7 +282,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         ([OTHERS, "--env-kwargs", "[]"], "--env-kwargs '[]' should be a JSON object"),
         (
             [OTHERS, "--env-kwargs", '{"says": 5}'],
-            "mine/Echo-v3 is no text environment: the observation should be text, not int",
+            "mine/Echo-v3 is no text environment: its observation is of type int",
         ),
         ([OTHERS, "--tasks", "5:"], "mine/Echo-v3 numbers no tasks"),
         ([OTHERS, "--tasks", "ids.json"], "ids.json holds item ids, and mine/Echo-v3 numbers no tasks"),

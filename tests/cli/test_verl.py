@@ -229,8 +229,8 @@ def test_the_yaml_says_where_an_environment_runs(run, tmp_path, integration):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["CartPole-v1"], "CartPole-v1 is no text environment: the observation should be text, not ndarray"),
-        (["CartPole-v1"], "agentgym_gym.rollout.TextAdapter; see docs/adapters.md"),
+        (["CartPole-v1"], "CartPole-v1 is no text environment: its observation is of type ndarray"),
+        (["CartPole-v1"], "wrap it in agentgym_gym.rollout.TextAdapter"),
         (["nasty_envs:nasty/Nasty-v0", "--isolate", "loop"], "those of nasty/Nasty-v0 are no coroutine"),
         (["nasty_envs:nasty/Nasty-v0", "--isolate", "jail"], "--isolate='jail' should be one of loop"),
         (["nasty_envs:nasty/Nasty-v0", "--success-at", "high"], "--success-at 'high' should be a number"),

@@ -100,13 +100,9 @@ def test_what_breaks_in_another_s_environment_is_a_fault(rewards, info, kind):
     assert EpisodeRecord.from_json(json.loads(json.dumps(record.to_json()))).fault == record.fault
 
 
-def test_an_environment_without_text_is_a_fault_that_names_the_adapter():
-    fault = play_episode(Plain(said=3), RandomAgent(), 0).fault
-    assert fault["kind"] == "TypeError"
-    assert (
-        "should be text, not int: wrap the environment in agentgym_gym.rollout.TextAdapter"
-        in fault["message"]
-    )
+def test_an_environment_without_text_ends_the_run_and_names_the_adapter():
+    with pytest.raises(BadOption, match=r"no text environment: its observation is of type int.*TextAdapter"):
+        play_episode(Plain(said=3), RandomAgent(), 0)
 
 
 def test_a_typed_action_needs_an_environment_with_actions():

@@ -141,7 +141,9 @@ def _note(episode: Episode, trial: Trial) -> None:
 
 
 def _failed(place: str, task: Task, trial: Trial) -> Finding:
-    advice = _NOT_TEXT if "TextAdapter" in trial.fault else _FAILED
+    advice = _FAILED
+    if "TextAdapter" in trial.fault or "should be text" in trial.fault:
+        advice = _NOT_TEXT
     if "main thread" in trial.fault and task.isolate != "process":
         advice = _isolate(task, trial)
     return problem(_CHECK, f"{place}: {task.env_id} failed: {trial.fault}", advice)

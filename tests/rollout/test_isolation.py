@@ -1,0 +1,329 @@
+"""Where an environment runs: the event loop, a thread of its own, or a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import odd_env
+import programs
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout import Pool, TextAdapter
+from clock import wait_until
+
+ODD = "odd_env:test/Odd-v0"
+WITH_THREADS = ("thread", "process")
+
+
+def played(*actions, env=ODD, env_kwargs=None, **options):
+    """Play actions, each in an episode of its own, in one pool; return the episodes."""
+
+    async def work():
+        async with Pool(env, env_kwargs, **options) as pool:
+            episodes = []
+            for number, action in enumerate(actions):
+                async with pool.episode(seed=number) as episode:
+                    if not episode.over:
+                        await episode.step(action)
+                episodes.append(episode)
+            return episodes
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("isolate", [None, *WITH_THREADS])
+def test_an_episode_is_the_same_everywhere(isolate):
+    (episode,) = played("say hello", isolate=isolate)
+    assert episode.fault is None
+    assert [message["content"] for message in episode.chat()] == [
+        "Do odd things.",
+        "seed 0",
+        "say hello",
+        "hello",
+    ]
+    record = episode.record(agent="me")
+    assert (record.env_id, record.task_id, record.return_) == ("test/Odd-v0", 0, 1.0)
+
+
+@pytest.mark.parametrize("isolate", [None, *WITH_THREADS])
+def test_an_environment_lives_in_one_thread(isolate, tmp_path):
+    log = tmp_path / "closed"
+    played(*["say x"] * 3, env_kwargs={"log": str(log)}, isolate=isolate)
+    assert log.read_text() == "1\n"
+
+
+def test_processes_are_reused_and_others():
+    pids = [episode.observation for episode in played("pid", "pid", isolate="process")]
+    assert len(set(pids)) == 1
+    assert pids[0] != str(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "message"),
+    [
+        ("exit 3", "RuntimeError", "SystemExit: 3"),
+        ("vanish 7", "EnvProcessDied", "exited with code 7"),
+        ("crash", "EnvProcessDied", "killed by SIGSEGV"),
+        ("unreadable", "Unreadable", "one two"),
+        ("nothing", "AttributeError", "_nothing"),
+    ],
+)
+def test_what_ends_a_process_is_a_fault_of_one_episode(action, kind, message):
+    first, fault, last = played("say x", action, "say x", isolate="process")
+    assert fault.fault["kind"] == kind
+    assert message in fault.fault["message"]
+    assert fault.transient
+    assert (first.fault, last.fault) == (None, None)
+
+
+def test_sys_exit_in_a_thread_is_a_fault_of_one_episode():
+    fault, last = played("exit 3", "say x", isolate="thread")
+    assert fault.fault == {"kind": "RuntimeError", "message": "SystemExit: 3"}
+    assert last.fault is None
+
+
+@pytest.mark.parametrize("isolate", [None, *WITH_THREADS])
+def test_a_constructor_that_exits_is_a_fault(isolate):
+    episodes = played("say x", "say x", env_kwargs={"fails": True}, isolate=isolate)
+    assert [episode.fault["message"] for episode in episodes] == ["SystemExit: 3"] * 2
+
+
+def test_a_hang_is_a_fault_and_its_process_is_killed():
+    async def work():
+        async with Pool(ODD, isolate="process", timeout=5) as pool:
+            async with pool.episode() as episode:
+                pid = int((await episode.step("pid")).observation)
+                episode._worker.timeout = 0.2
+                began = time.monotonic()
+                await episode.step("sleep 60")
+            assert time.monotonic() - began < 10
+            wait_until(lambda: not _runs(pid))
+            async with pool.episode() as after:
+                await after.step("say x")
+            return episode.fault, after.fault
+
+    fault, after = asyncio.run(work())
+    assert fault == {"kind": "TimeoutError", "message": "no answer from the environment in 0.2 s"}
+    assert after is None
+
+
+def test_a_cancelled_step_kills_its_process_and_no_other():
+    async def work():
+        async with Pool(ODD, isolate="process") as pool:
+            other = await pool.begin()
+            pids = []
+
+            async def playing():
+                async with pool.episode() as episode:
+                    pids.append(int((await episode.step("pid")).observation))
+                    await episode.step("sleep 60")
+
+            task = asyncio.create_task(playing())
+            while not pids:  # noqa: ASYNC110 - no event of the environment can be awaited
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            wait_until(lambda: not _runs(pids[0]))
+            assert (await other.step("say x")).observation == "x"
+            await other.end()
+
+    asyncio.run(work())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of address space is enforced on Linux")
+def test_a_limit_of_memory_is_a_fault():
+    fault, last = played("fill 4000", "fill 1", isolate="process", memory_limit=2 * 2**30)
+    assert fault.fault["kind"] == "MemoryError"
+    assert last.fault is None
+
+
+def test_what_the_environment_prints_and_reads_leaves_the_messages_alone(capfd):
+    printed, read = played("print hello", "input", isolate="process")
+    assert (printed.fault, read.fault, read.observation) == (None, None, "''")
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "hello\n")
+
+
+def test_an_info_that_cannot_be_sent_loses_those_entries():
+    (episode,) = played("lock", isolate="process")
+    assert (episode.fault, dict(episode.info)) == (None, {"kept": 1})
+
+
+def test_os_chdir_moves_its_own_process(tmp_path):
+    before = Path.cwd()
+    (episode,) = played(f"chdir {tmp_path}", isolate="process")
+    assert episode.observation == str(tmp_path)
+    assert Path.cwd() == before
+
+
+def test_a_global_generator_is_everybody_s_but_in_processes():
+    """The draws of eight episodes at once are those of one at a time."""
+
+    async def draws(at_once):
+        async with Pool(ODD, isolate="process") as pool:
+
+            async def play(seed):
+                async with pool.episode(seed=seed) as episode:
+                    return [(await episode.step("draw")).observation for _ in range(5)]
+
+            if at_once:
+                return await asyncio.gather(*map(play, range(8)))
+            return [await play(seed) for seed in range(8)]
+
+    assert asyncio.run(draws(at_once=True)) == asyncio.run(draws(at_once=False))
+
+
+@pytest.mark.parametrize("isolate", [None, "loop", "thread", "process"])
+def test_coroutines_are_played_everywhere(isolate):
+    (episode,) = played("say hello", env=odd_env.AwaitedOdd, isolate=isolate)
+    assert (episode.fault, episode.observation) == (None, "hello")
+
+
+def test_the_loop_cannot_await_what_blocks():
+    (episode,) = played("say x", isolate="loop")
+    assert isinstance(episode.error, BadOption)
+    assert "use 'thread' or 'process'" in episode.fault["message"]
+
+
+@pytest.mark.parametrize("isolate", ["processes", "", 3])
+def test_an_isolation_that_is_none(isolate):
+    with pytest.raises(BadOption, match="should be one of loop, thread, process"):
+        Pool(ODD, isolate=isolate)
+
+
+def test_a_function_that_cannot_be_sent_is_named():
+    (episode,) = played("say x", env=lambda: odd_env.Odd(None), isolate="process")
+    assert episode.fault["kind"] == "BadOption"
+    assert "isolate='process' cannot send <function" in episode.fault["message"]
+    (episode,) = played("say x", env=functools.partial(odd_env.Odd, 3), isolate="process")
+    assert episode.fault is None
+
+
+def test_attributes_are_read_in_the_process():
+    async def work():
+        async with Pool(ODD, {"capacity": 3}, isolate="process") as pool, pool.episode() as episode:
+            env = episode.env
+            assert (env.capacity, env.system_prompt, env.unwrapped) == (3, "Do odd things.", env)
+            assert env.action_space == odd_env.Odd.action_space
+            assert env.get_wrapper_attr("capacity") == 3
+            assert not hasattr(env, "nothing")
+            assert episode.facts.capacity == 3
+
+    asyncio.run(work())
+
+
+def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call():
+    program = """
+        import asyncio
+        from agentgym_gym.rollout import Pool
+
+        async def main():
+            pool = Pool("odd_env:test/Odd-v0", isolate="process")
+            episode = await pool.begin()
+            print((await episode.step("pid")).observation, flush=True)
+            await episode.step("sleep 1000")
+
+        asyncio.run(main())
+    """
+    running = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=programs.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        pid = int(running.stdout.readline())
+        time.sleep(0.2)
+        assert _runs(pid)
+    finally:
+        running.kill()
+        running.communicate()
+    wait_until(lambda: not _runs(pid))
+
+
+def test_ctrl_c_ends_a_program_with_processes_in_silence():
+    program = """
+        import asyncio
+        from agentgym_gym.rollout import Pool
+
+        async def main():
+            async with Pool("odd_env:test/Odd-v0", isolate="process") as pool, pool.episode() as episode:
+                print((await episode.step("pid")).observation, flush=True)
+                await episode.step("sleep 1000")
+
+        try:
+            asyncio.run(main())
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    running = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=programs.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    pid = int(running.stdout.readline())
+    time.sleep(0.2)
+    os.killpg(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert (out, err) == ("interrupted\n", "")
+    assert not _runs(pid)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_leaves_its_parent_s_processes_alone():
+    async def work():
+        async with Pool(ODD, isolate="process") as pool:
+            episode = await pool.begin()
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            os.waitpid(child, 0)  # noqa: ASYNC222 - it ends at once
+            turn = await episode.step("say x")
+            await episode.end()
+            return turn.observation
+
+    assert asyncio.run(work()) == "x"
+
+
+def lake():
+    """FrozenLake as text."""
+    import gymnasium
+
+    return TextAdapter(gymnasium.make("FrozenLake-v1", is_slippery=False), act={"down": 1, "right": 2})
+
+
+def test_an_adapted_environment_in_a_process():
+    (episode,) = played("down", env=lake, isolate="process")
+    assert (episode.fault, episode.observation) == (None, "4")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:  # a zombie that init will collect
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_threads_end_with_their_environments():
+    played("say x", isolate="thread")
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name == "agentgym-env"])
