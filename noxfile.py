@@ -1,4 +1,4 @@
-"""Runs what needs verl, inspect_ai or an engine that serves models, in environments of its own: ``nox``.
+"""Runs what needs verl, inspect_ai, other libraries or an engine, in environments of its own: ``nox``.
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
 and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
@@ -64,6 +64,17 @@ def inspect(session: nox.Session) -> None:
     pins = "constraints/inspect.txt"
     session.install(*LATER, "--constraint", pins, "--requirement", pins, "--editable", ".[servers,inspect]")
     session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/inspect", *session.posargs)
+
+
+@nox.session
+def libraries(session: nox.Session) -> None:
+    """Evaluate and train in environments of other libraries; TextWorldExpress needs Java."""
+    if sys.version_info[:2] != (3, 11):
+        session.skip("the pins of libraries are for Python 3.11: start make with PYTHON=python3.11")
+    pins = "constraints/libraries.txt"
+    # Compiled at once: eight processes at a time import them.
+    session.install("--constraint", pins, "--requirement", pins, "--editable", ".[eval,data]")
+    session.run("pytest", "-n2", "--durations=15", "tests/libraries", *session.posargs)
 
 
 @nox.session(name="openai-oldest")

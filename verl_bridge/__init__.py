@@ -1,4 +1,4 @@
 """The bridge from any text ``gymnasium.Env`` to verl. docs/training/bridge.md says how.
 
-It knows gymnasium and verl, and never imports ``agentgym_gym``.
+It needs verl, and of ``agentgym_gym`` only the rollout runtime, ``agentgym_gym.rollout``.
 """

@@ -50,7 +50,7 @@ from uuid import uuid4
 from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
-from agentgym_gym.rollout import Episode, EpisodeWriter, StepRecord, writer_at
+from agentgym_gym.rollout import Episode, EpisodeWriter, StepRecord, drop_blank_system, writer_at
 from verl_bridge.episode_log import opening_of, record_of, task_id_of
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.observations import LEAST, CutEpisodes, default_limit
@@ -163,7 +163,7 @@ class GymAgentLoop(AgentLoopBase):
             Exception: Whatever the generation server raises. The environment raises nothing.
         """
         task = Task.of(kwargs, **self._defaults)
-        messages = [dict(message) for message in kwargs["raw_prompt"]]
+        messages = drop_blank_system(kwargs["raw_prompt"])
         system = any(message.get("role") == "system" for message in messages)
         conversation = conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system)
         replays = Replays(task, self._fault_budget)

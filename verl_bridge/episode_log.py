@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym.rollout import drop_blank_system
 from verl_bridge.labels import without_passwords
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def task_id_of(task: Task, row: Mapping[str, Any]) -> int:
 
 
 def opening_of(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the messages before the first observation as text; None if there are none."""
+    """Return the messages before the first observation as text; None if there are none, or blank ones."""
+    messages = drop_blank_system(messages)
     if len(messages) == 1 and messages[0].get("role") == "system":
         return str(messages[0].get("content"))
     lines = [f"{message.get('role')}: {message.get('content')}" for message in messages]

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from agentgym_gym.rollout import drop_blank_system
 from verl_bridge import reasoning
 from verl_bridge.control_tokens import ControlTokens
 from verl_bridge.observations import LEAST, cut_in_the_middle, default_limit, encode_within
@@ -39,14 +40,15 @@ class Fitting:
         """Append the first observation to the messages.
 
         Args:
-            messages: Those of the loop. A system message that the chat template does not take is put into the
-                user's after it.
+            messages: Those of the loop, edited in place. A blank system message is removed; one that the
+                chat template does not take is put into the user's after it.
             observation: What the environment said.
 
         Returns:
             Why the prompt is too long, also with a shorter observation, so that none was shown; empty if it
             is not.
         """
+        messages[:] = drop_blank_system(messages)
         conversation = self._conversation(messages)
         if conversation is not None:
             messages[:] = conversation.prepared(messages)

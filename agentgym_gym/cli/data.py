@@ -74,8 +74,7 @@ def _rl(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FILE",
-            help="A text to use as the system prompt, instead of the environment's own. With several "
-            "environments say for which, and repeat it.",
+            help="System prompt in place of the environment's own; NAME= with several environments.",
         ),
     ] = None,
     system_prompt_from_traj: Annotated[
@@ -112,8 +111,8 @@ def _rl(
 ) -> None:
     """Write the tasks that verl trains on by reinforcement.
 
-    A row holds the system prompt and says which task of which environment is to be played; the first
-    observation comes when it is played. No server is asked.
+    A row holds the system prompt, blank if the environment has none, and names the task and its environment;
+    the first observation comes when the task is played. No server is asked.
     """
     chosen = {each.source.name: each for each in map(_resolved, _named(sources))}
     division = library.divide(
@@ -202,10 +201,12 @@ def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict
         yield row
 
 
-def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str:
-    """Return what an environment of another library tells a model to begin with."""
+def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
+    """Return the system prompt of another library's environment; None if it has none."""
     try:
-        prompt: str = importlib.import_module("verl_bridge.recipes.rows").own_prompt(env_id, env_kwargs)
+        prompt: str | None = importlib.import_module("verl_bridge.recipes.rows").own_prompt(
+            env_id, env_kwargs
+        )
     except ValueError as error:
         raise BadOption(str(error)) from error
     return prompt
@@ -235,7 +236,7 @@ def _summary(
     parts = {"train": division.train, "val": division.val}
     counts = {part: Counter(item.environment.name for item in items) for part, items in parts.items()}
     lengths = [
-        len(recipes[item.environment.name].system_prompt) for items in parts.values() for item in items
+        len(recipes[item.environment.name].system_prompt or "") for items in parts.values() for item in items
     ]
     return {
         "rows": {part: len(items) for part, items in parts.items()},
@@ -243,7 +244,7 @@ def _summary(
             of[name].id: {
                 "train": counts["train"][name],
                 "val": counts["val"][name],
-                "prompt_chars": len(recipe.system_prompt),
+                "prompt_chars": len(recipe.system_prompt or ""),
             }
             for name, recipe in recipes.items()
         },

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from agentgym_gym._base_env import BaseTextEnv
@@ -13,6 +14,7 @@ from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
 from agentgym_gym.cli.names import Chosen, resolve
+from agentgym_gym.cli.options import text_of
 from agentgym_gym.cli.sources import require_server
 from agentgym_gym.errors import AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate.slots import Places
@@ -46,7 +48,8 @@ class PlannedEnvironment:
 
     Raises:
         UnknownEnvironment: There is none of that name.
-        BadOption: It has no such tasks, or the plan has a value that it cannot have.
+        BadOption: It has no such tasks, the plan has a value that it cannot have, or the file with its system
+            prompt cannot be read.
     """
 
     def __init__(self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False) -> None:
@@ -62,6 +65,7 @@ class PlannedEnvironment:
         self.isolate = _isolation(plan.isolate)
         self.success_at = _threshold(plan.success_at)
         self.deadline = _deadline(plan.env_timeout, self.chosen)
+        self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
         self._looked: dict[bool, Any] = {}
         self._described: EnvFacts | None = None  # another library's may take long to make
 
@@ -108,11 +112,12 @@ class PlannedEnvironment:
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return what a run keeps of the environment."""
+        own = self._describe(tools=tools).system_prompt
         return {
             "env_id": self.chosen.id,
             "tasks": self.plan.tasks,
             "options": self._options(tools=tools),
-            "system_prompt": self._describe(tools=tools).system_prompt,
+            "system_prompt": own if self.system_prompt is None else self.system_prompt,
             "isolate": self.isolate,
             "env_timeout": self.deadline,
             **self.servers,
@@ -144,12 +149,9 @@ class PlannedEnvironment:
             raise BadOption(f"{self.chosen.id} cannot be made: {kind}: {error}") from error
 
     def _look(self, *, tools: bool) -> Any:
-        """Return an environment of AgentGym to be asked, and not to be played."""
+        """Return an environment of AgentGym for its attributes, not to be played."""
         if tools not in self._looked:
-            env = self.maker(tools=tools)()
-            self._looked[tools] = own = env.unwrapped
-            if not isinstance(own, BaseTextEnv):
-                env.close()
+            self._looked[tools] = self.maker(tools=tools)().unwrapped
         return self._looked[tools]
 
     def _asked(self, *, tools: bool) -> dict[str, Any]:

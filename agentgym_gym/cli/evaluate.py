@@ -112,6 +112,14 @@ def evaluate(
     env_timeout: EnvTimeout = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,
+    system_prompt: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="System prompt in place of the environment's own.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -170,7 +178,9 @@ def evaluate(
     prompt: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A prompt of your own, with examples if you like.", rich_help_panel=_MODEL
+            metavar="FILE",
+            help="Prompt file: text around the system prompt, or messages with examples.",
+            rich_help_panel=_MODEL,
         ),
     ] = None,
     history: Annotated[
@@ -245,6 +255,7 @@ def evaluate(
         "success_at": success_at,
         "env_timeout": env_timeout,
         "env_kwargs": json_object(env_kwargs) or None,
+        "system_prompt": None if system_prompt is None else str(system_prompt),
     }
     of_model: dict[str, Any] = {
         "base_url": base_url,
@@ -275,6 +286,8 @@ def evaluate(
     else:
         if not agents:
             raise BadOption("who plays? Give --agent, --model, or --launch with --model-path")
+        if agent is not None and system_prompt is not None:
+            raise BadOption("--system-prompt is for models: it needs --model, or --launch")
         plan = RunPlan(environments=[EnvironmentPlan(id=name, **of_environment)], agents=agents, **of_run)
     play(plan, headers=headers_of(header), resume=resume, retry_faulted=retry_faulted)
 

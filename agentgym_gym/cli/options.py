@@ -111,7 +111,7 @@ def text_of(file: Path) -> str:
         BadOption: It cannot be read, or is empty.
     """
     try:
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BadOption(f"cannot read {file}: {error}") from error
     if not text.strip():

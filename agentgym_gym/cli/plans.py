@@ -43,6 +43,7 @@ class EnvironmentPlan:
     success_at: float | None = _key((int, float), "return that solves a task where no success is stated")
     env_timeout: float | None = _key((int, float), "seconds for each call of another library's environment")
     env_kwargs: Mapping[str, Any] = _key(dict, "more arguments of the environment", {})
+    system_prompt: str | None = _key(str, "file with a system prompt for models")
 
 
 @dataclass(frozen=True)

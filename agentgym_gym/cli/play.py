@@ -14,6 +14,7 @@ from agentgym_gym.cli.names import EnvKwargs, Name, json_object, resolve
 from agentgym_gym.cli.options import Header, headers_of
 from agentgym_gym.data.items import SEEDS
 from agentgym_gym.evaluate import play_episode
+from agentgym_gym.rollout import system_prompt_of
 
 if TYPE_CHECKING:
     import gymnasium
@@ -73,9 +74,9 @@ class _Player:
     name = "player"
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Show what an agent is told first."""
-        told = getattr(env.unwrapped, "system_prompt", None)
-        start = f"{clean(told)}\n\n" if isinstance(told, str) and told else ""
+        """Show the system prompt of the environment, if it has one."""
+        prompt = system_prompt_of(env)
+        start = "" if prompt is None else f"{clean(prompt)}\n\n"
         typer.echo(f"{start}Task {info['task_id']}:\n")
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:

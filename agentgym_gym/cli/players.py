@@ -50,8 +50,12 @@ class Player:
         """Whether its actions are tool calls."""
         return self.plan.tools == "native"
 
-    def maker(self, environment: Environment | None) -> Callable[[], Agent]:
+    def maker(self, environment: Environment | None, system_prompt: str | None = None) -> Callable[[], Agent]:
         """Return what makes the agent for an environment, one for each episode that is played at once.
+
+        Args:
+            environment: The environment's entry in the catalogue; None for another library's.
+            system_prompt: Text that a model is given in place of the environment's system prompt.
 
         Raises:
             BadOption: There is no such agent, or an option of it has a value it cannot have.
@@ -60,27 +64,34 @@ class Player:
         if self.plan.agent is not None:
             find_modules_here()
             return maker_from(self.plan.agent, environment, self.seed or 0)
-        return self._chat_agent(self.plan.base_url if self.engine is None else self.engine.base_url).clone
+        base_url = self.plan.base_url if self.engine is None else self.engine.base_url
+        return self._chat_agent(base_url, system_prompt).clone
 
-    def settings(self, environment: Environment | None) -> dict[str, Any] | None:
+    def settings(
+        self, environment: Environment | None, system_prompt: str | None = None
+    ) -> dict[str, Any] | None:
         """Return what shapes its replies, as JSON values; None where it does not say.
+
+        Args:
+            environment: As for `maker`.
+            system_prompt: Likewise.
 
         Raises:
             BadOption: As for `maker`.
             MissingExtra: Likewise.
         """
         if self.engine is None:
-            describe = getattr(self.maker(environment)(), "describe", None)
+            describe = getattr(self.maker(environment, system_prompt)(), "describe", None)
             return describe() if callable(describe) else None
         return {
-            **self._chat_agent("http://127.0.0.1/v1").describe(),
+            **self._chat_agent("http://127.0.0.1/v1", system_prompt).describe(),
             "base_url": None,  # not known before it is started
             "model_path": self.engine.model_path,
             "engine": self.plan.launch,
             "engine_arguments": list(self.plan.engine_arguments),
         }
 
-    def _chat_agent(self, base_url: str | None) -> ChatAgent:
+    def _chat_agent(self, base_url: str | None, system_prompt: str | None) -> ChatAgent:
         from agentgym_gym.evaluate.chat.agent import ChatAgent  # noqa: PLC0415 - not always needed
         from agentgym_gym.evaluate.chat.prompt import ChatPrompt  # noqa: PLC0415 - likewise
 
@@ -89,6 +100,7 @@ class Player:
             # An engine that was started here asks for no key, and is not told the user's.
             "api_key_variable": plan.api_key_variable or (None if self.engine is None else _NO_KEY),
             "tools": plan.tools,
+            "system_prompt": system_prompt,
             "prompt": None if plan.prompt is None else ChatPrompt.read(plan.prompt),
             "history": plan.history,
             "seed": self.seed,

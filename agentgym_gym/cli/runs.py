@@ -47,7 +47,7 @@ class _Entry:
 
     def part(self, on_episode: Callable[[EpisodeRecord], object]) -> Part:
         """Return it as the runner takes it."""
-        make_agent = self.player.maker(self.environment.chosen.environment)
+        make_agent = self.player.maker(self.environment.chosen.environment, self.environment.system_prompt)
         served = getattr(make_agent(), "served", None)
 
         def take(record: EpisodeRecord) -> None:
@@ -134,7 +134,7 @@ def _opened(
     out = Path(plan.out or f"runs/{'run' if several else name}")
     run = {
         "agent": player.name,
-        "agent_settings": player.settings(environment.chosen.environment),
+        "agent_settings": player.settings(environment.chosen.environment, environment.system_prompt),
         "seed": plan.seed if player.is_model else plan.seed or 0,
         "samples": plan.samples,
         "concurrency": plan.concurrency,

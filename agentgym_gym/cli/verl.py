@@ -141,7 +141,7 @@ def _init(
         list[str] | None,
         typer.Option(
             metavar="[ENV=]FILE",
-            help="What the model is told first, in place of the environment's own.",
+            help="System prompt in place of the environment's own.",
         ),
     ] = None,
     isolate: Annotated[

@@ -55,7 +55,7 @@ class EnvOptions:
         tasks: Which tasks; None for those that suit the preset.
         val: How many are for validation; None likewise.
         split: The split they are of; None for the first.
-        system_prompt: What the model is told first; None for the environment's own.
+        system_prompt: The system prompt; None for the environment's own.
         isolate: Where each environment runs; None for the default.
         success_at: The return that solves a task where no success is stated; None for the default.
     """

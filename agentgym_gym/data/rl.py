@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.data.parquet import need_pyarrow
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout import row_messages
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -31,7 +32,7 @@ class Recipe:
 
     Attributes:
         env_kwargs: What ``gymnasium.make`` is given, as JSON values.
-        system_prompt: What the model is told before the first observation.
+        system_prompt: The system prompt; None for none.
         module: The module that registers the id with gymnasium, for processes that have not imported it.
 
     Raises:
@@ -39,7 +40,7 @@ class Recipe:
     """
 
     env_kwargs: Mapping[str, Any]
-    system_prompt: str
+    system_prompt: str | None
     module: str = "agentgym_gym"
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ def rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[
         recipe = recipes[item.environment.name]
         yield {
             "data_source": item.environment.id,
-            "prompt": [{"role": "system", "content": recipe.system_prompt}],
+            "prompt": row_messages(recipe.system_prompt),
             "ability": "agent",
             "reward_model": {"style": "rule", "ground_truth": ""},  # the environment rewards
             "agent_name": _LOOP,

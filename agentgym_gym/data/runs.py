@@ -53,11 +53,12 @@ def _head(run: Run) -> Iterator[Message]:
             f"{run.path} does not say which system prompt its agent was given (summary.json, "
             "run.system_prompt), so that its episodes are no data to train on"
         )
-    settings = run.facts.get("agent_settings")
-    prompt = settings.get("prompt") if isinstance(settings, dict) else None
+    given = run.facts.get("agent_settings")
+    settings = given if isinstance(given, dict) else {}
+    prompt = settings.get("prompt")
     kept = prompt if isinstance(prompt, dict) else {}
-    told = ChatPrompt(kept.get("system"), tuple(kept.get("examples") or ()))
-    messages = told.messages(run.facts["system_prompt"])
+    around = ChatPrompt(kept.get("system"), tuple(kept.get("examples") or ()))
+    messages = around.messages(settings.get("system_prompt", run.facts["system_prompt"]))
     # Without a system message the first example would look like AgentGym's prompt and its answer.
     example = False if messages and messages[0]["role"] == "system" else None
     for message in messages:

@@ -98,7 +98,7 @@ class LocalSlot:
         """
         if self._agent is None:
             self._agent = await self._thread(self.part.make_agent)
-            self._thread.stop()  # it starts again if the agent blocks
+            self._thread.stop(reuse=True)  # it starts again if the agent blocks
         call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
         episode = AgentEpisode(self._pool, self._agent, call, success_at=self.part.success_at)
         return await episode.play(task_id, sample)
@@ -114,5 +114,5 @@ class LocalSlot:
         except Exception as error:  # noqa: BLE001 - another's code may raise anything
             logger.warning("closing failed after evaluation: %s: %s", type(error).__name__, error)
         finally:
-            self._thread.stop()
+            self._thread.stop(reuse=True)
             await self._pool.close()

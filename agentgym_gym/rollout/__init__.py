@@ -23,12 +23,26 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout.adapter import TextAdapter
     from agentgym_gym.rollout.episode import Episode, StepResult
     from agentgym_gym.rollout.makers import EnvMaker
-    from agentgym_gym.rollout.messages import Conversation, History, Message, system_message
+    from agentgym_gym.rollout.messages import (
+        Conversation,
+        History,
+        Message,
+        drop_blank_system,
+        row_messages,
+        system_message,
+    )
     from agentgym_gym.rollout.pool import CallerPool, Pool, close_all, shared_pool
     from agentgym_gym.rollout.process import EnvProcessDied
     from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, goal_of, read_records
     from agentgym_gym.rollout.specs import Unregistered, find_spec, split_id
-    from agentgym_gym.rollout.workers import EnvFacts, Isolation, attribute_of, describe_env, env_id_of
+    from agentgym_gym.rollout.workers import (
+        EnvFacts,
+        Isolation,
+        attribute_of,
+        describe_env,
+        env_id_of,
+        system_prompt_of,
+    )
     from agentgym_gym.rollout.writer import EpisodeWriter, writer_at
 
 __all__ = [
@@ -52,13 +66,16 @@ __all__ = [
     "attribute_of",
     "close_all",
     "describe_env",
+    "drop_blank_system",
     "env_id_of",
     "find_spec",
     "goal_of",
     "read_records",
+    "row_messages",
     "shared_pool",
     "split_id",
     "system_message",
+    "system_prompt_of",
     "writer_at",
 ]
 
@@ -67,12 +84,26 @@ _LAZY = {
     "adapter": ("TextAdapter",),
     "episode": ("Episode", "StepResult"),
     "makers": ("EnvMaker",),
-    "messages": ("Conversation", "History", "Message", "system_message"),
+    "messages": (
+        "Conversation",
+        "History",
+        "Message",
+        "drop_blank_system",
+        "row_messages",
+        "system_message",
+    ),
     "pool": ("CallerPool", "Pool", "close_all", "shared_pool"),
     "process": ("EnvProcessDied",),
     "records": ("EpisodeRecord", "StepRecord", "goal_of", "read_records"),
     "specs": ("Unregistered", "find_spec", "split_id"),
-    "workers": ("EnvFacts", "Isolation", "attribute_of", "describe_env", "env_id_of"),
+    "workers": (
+        "EnvFacts",
+        "Isolation",
+        "attribute_of",
+        "describe_env",
+        "env_id_of",
+        "system_prompt_of",
+    ),
     "writer": ("EpisodeWriter", "writer_at"),
 }
 """The names above, by module."""

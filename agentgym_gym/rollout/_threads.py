@@ -8,12 +8,19 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeAlias
+
+from agentgym_gym._lifecycle import after_fork_in_child
 
 __all__ = ["CallThread", "Outcome", "as_exception"]
 
 Outcome: TypeAlias = "tuple[Any, Exception | None]"
 """What a call returned, and what it raised."""
+
+Calls: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
+
+_IDLE_SECONDS = 2.0  # after which a thread without an owner ends
 
 
 class CallThread:
@@ -28,7 +35,7 @@ class CallThread:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls: queue.SimpleQueue[Callable[[], None] | None] | None = None
+        self._calls: Calls | None = None
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
         """Run a function in the thread, after the calls submitted before it.
@@ -48,9 +55,7 @@ class CallThread:
             future.set_result(outcome)
 
         if self._calls is None:
-            calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-            threading.Thread(target=_serve, args=(calls,), name=self._name, daemon=True).start()
-            self._calls = calls
+            self._calls = _take_thread(self._name)
         self._calls.put(run)
         return future
 
@@ -67,17 +72,62 @@ class CallThread:
             raise error
         return await value if inspect.isawaitable(value) else value
 
-    def stop(self) -> None:
-        """End the thread after the calls submitted so far. A later call starts another thread."""
+    def stop(self, *, reuse: bool = False) -> None:
+        """End the thread after the calls submitted so far. A later call starts another thread.
+
+        Args:
+            reuse: Whether another `CallThread` may have the thread: then nothing may depend on its identity.
+        """
         if self._calls is not None:
-            self._calls.put(None)
+            if reuse:
+                self._calls.put(partial(_offer, self._calls))
+            else:
+                self._calls.put(None)
             self._calls = None
 
 
-def _serve(calls: queue.SimpleQueue[Callable[[], None] | None]) -> None:
-    while (run := calls.get()) is not None:
+_lock = threading.Lock()
+_offered: list[Calls] = []  # of threads without an owner
+
+
+def _take_thread(name: str) -> Calls:
+    with _lock:
+        if _offered:
+            return _offered.pop()
+    calls: Calls = queue.SimpleQueue()
+    threading.Thread(target=_serve, args=(calls,), name=name, daemon=True).start()
+    return calls
+
+
+def _offer(calls: Calls) -> None:
+    with _lock:
+        _offered.append(calls)
+
+
+def _serve(calls: Calls) -> None:
+    while True:
+        try:
+            run = calls.get(timeout=_IDLE_SECONDS if calls in _offered else None)
+        except queue.Empty:
+            with _lock:
+                if calls not in _offered:  # it was taken in this moment
+                    continue
+                _offered.remove(calls)
+                return
+        if run is None:
+            return
         run()
         del run  # an idle thread keeps no environment alive
+
+
+def _forget() -> None:
+    """Start empty in a forked child: the threads are its parent's."""
+    global _lock  # noqa: PLW0603 - another thread of the parent may have held it
+    _lock = threading.Lock()
+    _offered.clear()
+
+
+after_fork_in_child(_forget)
 
 
 def as_exception(error: BaseException) -> Exception:

@@ -13,6 +13,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from agentgym_gym.rollout.release import release_at_end
 from agentgym_gym.rollout.specs import find_spec
+from agentgym_gym.rollout.workers import EnvFacts, close_env, describe_env
 
 __all__ = ["EnvMaker", "WrongArguments", "creator_of", "metadata_of"]
 
@@ -60,6 +61,20 @@ class EnvMaker:
         except TypeError as error:
             _check_arguments(made_by, arguments, error)
             raise
+
+    def facts(self) -> EnvFacts:
+        """Make the environment, read its properties and close it. Not for use in an event loop.
+
+        Raises:
+            Unregistered: No environment is registered under the id.
+            WrongArguments: The environment has no such argument, or lacks one.
+            Exception: The error of its constructor.
+        """
+        env = self()
+        try:
+            return describe_env(env)
+        finally:
+            close_env(env, self.env_id)
 
     def _make(self, made_by: Any, spec: EnvSpec) -> Any:
         awaited = metadata_of(made_by).get("asynchronous_entry_point")

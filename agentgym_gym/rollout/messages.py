@@ -13,7 +13,15 @@ from typing import Any, TypeAlias
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["Conversation", "History", "Message", "estimate", "system_message"]
+__all__ = [
+    "Conversation",
+    "History",
+    "Message",
+    "drop_blank_system",
+    "estimate",
+    "row_messages",
+    "system_message",
+]
 
 Message: TypeAlias = Mapping[str, Any]
 """A message of OpenAI's chat protocol, as it is sent."""
@@ -137,13 +145,36 @@ class Conversation:
 
 
 def system_message(prompt: str | None) -> list[dict[str, str]]:
-    """Return the message that holds a system prompt; none if there is no prompt."""
+    """Return the message that holds a system prompt; none if there is no prompt, or a blank one."""
     return [{"role": "system", "content": prompt}] if prompt and prompt.strip() else []
+
+
+def row_messages(prompt: str | None) -> list[dict[str, str]]:
+    """Return the messages of a row of training data.
+
+    A row needs a message, since verl's dataset renders it by a chat template. Without a system prompt it is a
+    blank system message, which `drop_blank_system` removes before the model is given anything.
+    """
+    return system_message(prompt) or [{"role": "system", "content": ""}]
+
+
+def drop_blank_system(messages: Iterable[Message]) -> list[Message]:
+    """Return messages without blank system messages.
+
+    So the chat template's own default applies, if it has one, as it does to a request without a system
+    message.
+    """
+    return [message for message in messages if message.get("role") != "system" or not _is_blank(message)]
 
 
 def estimate(messages: Sequence[Message]) -> int:
     """Return about how many tokens messages have, from their size in UTF-8."""
     return sum(_TOKENS_PER_MESSAGE + _bytes(message) // _BYTES_PER_TOKEN for message in messages)
+
+
+def _is_blank(message: Message) -> bool:
+    content = message.get("content")
+    return content is None or (isinstance(content, str) and not content.strip())
 
 
 def _bytes(message: Message) -> int:

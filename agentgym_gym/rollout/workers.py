@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from agentgym_gym._logging import logger
+from agentgym_gym._text import scrub
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._threads import CallThread, Outcome, as_exception
 
@@ -35,8 +36,10 @@ __all__ = [
     "Worker",
     "attribute_of",
     "check_isolation",
+    "close_env",
     "describe_env",
     "env_id_of",
+    "system_prompt_of",
 ]
 
 Isolation: TypeAlias = Literal["loop", "thread", "process"]
@@ -52,7 +55,8 @@ class EnvFacts:
     Attributes:
         env_id: Its gymnasium id; ``module:class`` for one made without ``gymnasium.make``.
         awaited: Whether its ``reset`` and ``step`` are coroutine functions.
-        system_prompt: Its attribute ``system_prompt``, of a wrapper or of the environment; None without one.
+        system_prompt: Its attribute ``system_prompt``, of a wrapper or of the environment; None if there is
+            none, or a blank one.
         capacity: Its attribute ``capacity``: how many such environments may be open at once; None for any
             number.
         max_turns: The registered step limit, for an environment that is awaited: gymnasium's wrapper, which
@@ -80,6 +84,15 @@ def attribute_of(env: Any, name: str) -> Any:
         return None
 
 
+def system_prompt_of(env: Any) -> str | None:
+    """Return the ``system_prompt`` of a wrapper or of the environment; None if there is none, or a blank one.
+
+    It is what a model is given before the first observation, in evaluation and in training.
+    """
+    prompt = attribute_of(env, "system_prompt")
+    return scrub(prompt) if isinstance(prompt, str) and prompt.strip() else None
+
+
 def env_id_of(env: Any) -> str:
     """Return the gymnasium id of an environment; ``module:class`` if it has none."""
     spec = getattr(env, "spec", None)
@@ -92,19 +105,28 @@ def describe_env(env: Any) -> EnvFacts:
     """Return the properties of an environment of any library."""
     spec = getattr(env, "spec", None)
     awaited = inspect.iscoroutinefunction(getattr(env, "step", None))
-    prompt, capacity = attribute_of(env, "system_prompt"), attribute_of(env, "capacity")
-    metadata = attribute_of(env, "metadata")
+    capacity, metadata = attribute_of(env, "capacity"), attribute_of(env, "metadata")
     option = metadata.get("task_option") if isinstance(metadata, dict) else None
     threshold = getattr(spec, "reward_threshold", None)
     return EnvFacts(
         env_id=env_id_of(env),
         awaited=awaited,
-        system_prompt=prompt if isinstance(prompt, str) and prompt.strip() else None,
+        system_prompt=system_prompt_of(env),
         capacity=capacity if type(capacity) is int and capacity > 0 else None,
         max_turns=getattr(spec, "max_episode_steps", None) if awaited else None,
         success_at=None if threshold is None else float(threshold),
         task_option=option if isinstance(option, str) else None,
     )
+
+
+def close_env(env: Any, env_id: str) -> None:
+    """Close an environment, awaited or not, outside of any event loop; an error is logged."""
+    try:
+        closed = env.close()
+        if inspect.isawaitable(closed):
+            asyncio.run(_in_close_seconds(closed))
+    except Exception as error:  # noqa: BLE001 - its episodes are over
+        _log_not_closed(env_id, error)
 
 
 class Worker(ABC):
@@ -221,7 +243,7 @@ class ThreadWorker(Worker):
 
     def to_loop(self) -> LoopWorker:
         """Hand a coroutine environment over to the running event loop, and end the thread."""
-        self._thread.stop()
+        self._thread.stop(reuse=True)
         return LoopWorker(self.env, self.facts, self.timeout)
 
     def keep_in_thread(self) -> None:
@@ -242,14 +264,8 @@ class ThreadWorker(Worker):
 
     def _close_env(self) -> None:
         env, self.env = self.env, None
-        if env is None:
-            return
-        try:
-            closed = env.close()
-            if inspect.isawaitable(closed):
-                asyncio.run(_in_close_seconds(closed))
-        except Exception as error:  # noqa: BLE001 - its episodes are over
-            _log_not_closed(self.facts.env_id, error)
+        if env is not None:
+            close_env(env, self.facts.env_id)
 
     async def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self._running = self._thread.submit(function, *args, **kwargs)
@@ -406,8 +422,10 @@ def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
 
 def _reset_arguments(seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
     """Return the arguments that are set: some environments take no seed, or no options."""
-    arguments = {"seed": seed, "options": options}
-    return {name: value for name, value in arguments.items() if value is not None}
+    arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
+    if options is not None:
+        arguments["options"] = options
+    return arguments
 
 
 async def _outcome(call: Coroutine[Any, Any, Any]) -> Outcome:

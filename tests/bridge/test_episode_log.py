@@ -121,6 +121,8 @@ def test_what_stands_before_the_first_observation():
         "user: Count.\n\nassistant: OK."
     )
     assert opening_of([]) is None
+    assert opening_of([{**system, "content": ""}]) is None
+    assert opening_of([{**system, "content": ""}, {"role": "user", "content": "Go."}]) == "user: Go."
 
 
 def nodes(*heads):

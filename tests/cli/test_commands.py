@@ -79,7 +79,7 @@ def test_help_reads_well_at_80_columns(run, monkeypatch, command):
 def test_every_option_has_help(run):
     lines = run("eval", "--help", env={"COLUMNS": "300"}).stdout.splitlines()
     options = [line for line in lines if line.lstrip().startswith("--")]
-    assert len(options) == 42
+    assert len(options) == 43
     assert all(len(line.split("  ", 2)[-1].strip()) > 10 for line in options)
 
 
@@ -232,6 +232,15 @@ def test_play_to_the_end_on_a_server_that_sends_nasty_text(run, nasty):
     assert "\x00" not in result.stdout
     assert result.stdout.count("[red]made :smile: up[/red] [/nothing]") == 2
     assert result.stdout.endswith("Score 1 after 1 turns: solved.\n")
+
+
+@pytest.mark.parametrize(("name", "prompt"), [("Instructed", "You count."), ("Count", "Task 3:")])
+def test_play_shows_the_system_prompt_of_a_wrapper(run, name, prompt):
+    result = run("play", f"counting_env:bridge/{name}-v0", "--task", 3, input="1\nquit\n")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith(prompt)
+    assert "Task 3:" in result.stdout
+    assert "Score 1 after 1 turns" in result.stdout
 
 
 def test_play_when_input_ends(run, textcraft_url):

@@ -7,10 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 import programs
+from agentgym_gym.rollout import drop_blank_system
+from counting_env import Instructed
 from fake_model import asked, completion, refused
 from fake_server import FakeServer, in_turn
 
@@ -58,6 +62,83 @@ def test_a_model_is_evaluated_in_one_command(run, tmp_path, textcraft_url, model
     everything = "".join(path.read_text("utf-8") for path in tmp_path.iterdir()) + result.output
     assert KEY not in everything
     assert "hidden" not in everything
+
+
+def test_a_system_prompt_of_a_file(run, tmp_path, textcraft_url, model):
+    """It is that of training: the same file by the same option gives the same message."""
+    (tmp_path / "mine.txt").write_text("Craft it.\n{{system_prompt}}\n", "utf-8")
+    (tmp_path / "around.txt").write_text("Be brief. {{system_prompt}}", "utf-8")
+    server = model(completion("Action:\ninventory"))
+    given = ("--system-prompt", tmp_path / "mine.txt")
+    options = ("--server", textcraft_url, "--max-turns", 1, "--tasks", "0:1")
+    tiny = ("eval", "TextCraft", "--model", "tiny", "--base-url", f"{server.url}/v1", *options)
+    for number, more in enumerate([(), ("--prompt", tmp_path / "around.txt")]):
+        result = run(*tiny, *given, *more, "--out", tmp_path / str(number))
+        assert result.exit_code == 0, result.stderr
+    sent = [request["messages"][0]["content"] for request in asked(server)]
+    assert sent == ["Craft it.\n{{system_prompt}}", "Be brief. Craft it.\n{{system_prompt}}"]
+    assert summary(tmp_path / "0")["run"]["system_prompt"] == sent[0]
+    assert run("data", "rl", "TextCraft", "--tasks", "0:4", *given, "--out", tmp_path / "rl").exit_code == 0
+    rows = parquet.read_table(tmp_path / "rl/train.parquet").to_pylist()
+    assert [row["prompt"] for row in rows] == [[{"role": "system", "content": sent[0]}]] * len(rows)
+    refused_ones = {
+        (*tiny, "--system-prompt", tmp_path / "none.txt"): "cannot read",
+        ("eval", "TextCraft", "--agent", "random", *options, *given): "--system-prompt is for models",
+        (*tiny, *given, "--resume", "--out", tmp_path / "1"): "holds a run with agent_settings",
+    }
+    for words, message in refused_ones.items():
+        result = run(*words)
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("env_id", "messages"),
+    [
+        ("Instructed", [{"role": "system", "content": Instructed.system_prompt}]),
+        ("Count", []),
+    ],
+)
+def test_the_prompt_of_a_model_is_that_of_the_rows(run, tmp_path, model, env_id, messages):
+    server, name = model(completion("4")), f"counting_env:bridge/{env_id}-v0"
+    options = ("--base-url", f"{server.url}/v1", "--tasks", "3", "--max-turns", 1, "--out", tmp_path / "run")
+    assert run("eval", name, "--model", "tiny", *options).exit_code == 0
+    (request,) = asked(server)
+    assert request["messages"] == [*messages, {"role": "user", "content": "Count from 0 to 3."}]
+    kept = summary(tmp_path / "run")["run"]["system_prompt"]
+    assert kept == (messages[0]["content"] if messages else None)
+    assert run("data", "rl", name, "--tasks", "0:4", "--out", tmp_path / "rl").exit_code == 0
+    rows = parquet.read_table(tmp_path / "rl/train.parquet").to_pylist()
+    assert [drop_blank_system(row["prompt"]) for row in rows] == [messages] * len(rows)
+    sft = ("data", "sft", tmp_path / "run", "--out", tmp_path / "sft", "--val", 0)
+    assert run(*sft).exit_code == 0
+    (row,) = parquet.read_table(tmp_path / "sft/train.parquet").to_pylist()
+    assert row["messages"][:-2] == messages
+
+
+def test_a_run_file_names_system_prompts(run, tmp_path, monkeypatch, textcraft_url, model):
+    monkeypatch.chdir(tmp_path)
+    server = model(completion("4"))
+    Path("mine.txt").write_text("Mine.\n")
+    Path("runs.toml").write_text(
+        f"""
+        out = "out"
+        max_turns = 1
+        tasks = "0"
+        [[environments]]
+        id = "counting_env:bridge/Instructed-v0"
+        system_prompt = "mine.txt"
+        [[environments]]
+        id = "counting_env:bridge/Count-v0"
+        [[agents]]
+        model = "tiny"
+        base_url = "{server.url}/v1"
+        """
+    )
+    result = run("eval", "runs.toml")
+    assert result.exit_code == 0, result.stderr
+    sent = {tuple(message["content"] for message in request["messages"]) for request in asked(server)}
+    assert sent == {("Mine.", "Count from 0 to 3."), ("Count from 0 to 3.",)}
 
 
 def test_native_tools(run, tmp_path, textcraft_url, model):

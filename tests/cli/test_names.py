@@ -357,6 +357,24 @@ def test_ids_may_contain_colons(run):
     }
 
 
+def test_rows_and_recipes_of_ids_with_colons(run):
+    Path("other_library.py").write_text(LIBRARY.replace("mine/Maze-v0", "game:Guess-v0"))
+    name = "other_library:game:Guess-v0"
+    assert run("data", "rl", name, "--tasks", "0:4", "--out", "rl").exit_code == 0
+    done = run("verl", "init", "--env", name, "--tasks", "0:20", "--val", 4, "--out", "recipe")
+    assert done.exit_code == 0, done.stderr
+    for file in ("rl/train.parquet", "recipe/data/train.parquet"):
+        found = {(row["data_source"], kwargs(row)["env_id"]) for row in rows(file)}
+        assert found == {("game:Guess-v0", name)}
+    several = ("--env", name, "--env", OTHERS, "--tasks", f"{name}=0:20", "--val", f"{name}=4")
+    done = run("verl", "init", *several, "--out", "several")
+    assert done.exit_code == 0, done.stderr
+    assert {row["data_source"] for row in rows("several/data/val.parquet")} == {
+        "game:Guess-v0",
+        "mine/Echo-v3",
+    }
+
+
 def test_a_name_like_agentgym_s_is_not_taken_for_it():
     assert resolve("other_library:mine/Maze-v0").environment is None
     assert resolve("other_library:mine/Echo").name == OTHERS

@@ -17,7 +17,7 @@ import yaml
 from pyarrow import parquet
 
 from verl_bridge.recipes import ALGORITHMS, INTEGRATIONS, PRESETS, VERSIONS
-from verl_bridge.recipes.rows import INSTRUCTION, seeded, write_rows
+from verl_bridge.recipes.rows import seeded, write_rows
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 # What this folder cannot be told off for: the loop is written in a module that may not be there yet.
@@ -207,7 +207,7 @@ def test_any_text_environment(run, checked, tmp_path, monkeypatch):
         part: parquet.read_table(tmp_path / f"data/{part}.parquet").to_pylist() for part in ("train", "val")
     }
     assert {part: len(those) for part, those in rows.items()} == {"train": 16, "val": 4}
-    assert rows["train"][0]["prompt"] == [{"role": "system", "content": INSTRUCTION}]
+    assert rows["train"][0]["prompt"] == [{"role": "system", "content": ""}]
     assert checked(tmp_path) == []
 
 

@@ -246,6 +246,9 @@ def test_a_prompt_of_the_users_own_is_what_the_agent_was_told(kept):
     (told,) = read_trajectories(kept(episode(), name="other", agent_settings=settings))
     assert [(each.content, each.loss) for each in told.messages[:2]] == [("a", None), ("b", None)]
     assert as_system(told) == told
+    settings = {"system_prompt": "Mine, {{system_prompt}}.", "prompt": {"system": None, "examples": []}}
+    (told,) = read_trajectories(kept(episode(), name="third", agent_settings=settings))
+    assert told.messages[0].content == "Mine, {{system_prompt}}."
 
 
 def test_the_parser_of_agentgym_is_named(kept):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from importlib.util import find_spec
 
 import pytest
+from gymnasium.wrappers import TimeLimit
 
 from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent, ChatPrompt, History
 from agentgym_gym.evaluate.chat.thinking import without_thinking
+from counting_env import Count, Instructed
 from fake_model import Lines, asked, call, completion, replies
 from fake_server import FakeServer, in_turn
 
@@ -175,6 +178,26 @@ def test_an_environment_without_a_prompt(sent):
     assert sent(completion(), turns=1, env=Lines(system_prompt=None)) == [["o0"]]
     prompt = ChatPrompt("Win. {{system_prompt}}")
     assert sent(completion(), turns=1, env=Lines(system_prompt=None), prompt=prompt) == [["Win. ", "o0"]]
+    for blank in ("", " \n", 7):
+        assert sent(completion(), turns=1, env=Lines(system_prompt=blank)) == [["o0"]]
+
+
+def test_the_system_prompt_of_a_wrapper(sent):
+    with contextlib.closing(Instructed(Count())) as env:
+        assert sent(completion(), turns=1, env=env) == [[Instructed.system_prompt, "o0"]]
+        assert sent(completion(), turns=1, env=TimeLimit(env, 3)) == [[Instructed.system_prompt, "o0"]]
+        assert sent(completion(), turns=1, env=env.unwrapped) == [["o0"]]
+
+
+def test_a_system_prompt_in_place_of_the_environment_s_own(sent):
+    text = "Mine, with {{system_prompt}}."
+    assert sent(completion(), turns=1, system_prompt=text) == [[text, "o0"]]
+    assert sent(completion(), turns=1, system_prompt="") == [["o0"]]
+    around = ChatPrompt("Be brief. {{system_prompt}}")
+    assert sent(completion(), turns=1, system_prompt=text, prompt=around) == [[f"Be brief. {text}", "o0"]]
+    agent = ChatAgent("m", base_url="http://h", system_prompt=text)
+    assert agent.describe()["system_prompt"] == text
+    assert "system_prompt" not in ChatAgent("m", base_url="http://h").describe()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import ClassVar
 import gymnasium
 import pytest
 
-from agentgym_gym.rollout import close_all, workers
+from agentgym_gym.rollout import EnvMaker, close_all, workers
 from clock import wait_until
 from task_play import begin, play
 from verl_bridge.tasks import Task
@@ -186,4 +186,10 @@ def test_a_cancelled_coroutine_is_closed():
 def test_a_coroutine_that_takes_too_long_is_a_fault():
     episode, _ = play(Task(AWAITED), "long", timeout=0.1)
     assert episode.fault["kind"] == "TimeoutError"
+    assert Awaited.opened == set()
+
+
+def test_the_properties_of_an_environment_are_read_without_playing_it():
+    facts = EnvMaker(AWAITED).facts()
+    assert (facts.env_id, facts.awaited, facts.max_turns, facts.system_prompt) == (AWAITED, True, 3, None)
     assert Awaited.opened == set()

@@ -121,6 +121,17 @@ FAMILIES = {
         end="<end_of_turn>",
         system=False,
     ),
+    # Puts the system message into the first message of the user.
+    "gemma 3": Family(
+        "<bos>{% set first = messages[0]['content'] + '\n\n' if messages[0]['role'] == 'system' else '' %}"
+        "{% for m in (messages[1:] if first else messages) %}"
+        "<start_of_turn>{{ 'model' if m['role'] == 'assistant' else m['role'] }}\n"
+        "{{ first if loop.first }}{{ m['content'] | trim }}<end_of_turn>\n{% endfor %}"
+        "{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}",
+        ("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"),
+        eos="<eos>",
+        end="<end_of_turn>",
+    ),
     # Ends a conversation that is not to go on with the tokenizer's end token.
     "phi 3": Family(
         _by_role(

@@ -71,4 +71,15 @@ class Count(gymnasium.Env):
         opened.discard(self.number)
 
 
+class Instructed(gymnasium.Wrapper):
+    """Counting with a system prompt, which a wrapper has and the environment does not."""
+
+    system_prompt = "You count. Reply with the next number, and with nothing else.\n"
+
+
+def make_instructed(**kwargs: Any) -> gymnasium.Env:
+    return Instructed(Count(**kwargs))
+
+
 gymnasium.register("bridge/Count-v0", Count)
+gymnasium.register("bridge/Instructed-v0", make_instructed)

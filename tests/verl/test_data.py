@@ -101,6 +101,16 @@ def test_verl_yields_what_was_written(load, written):
             assert {column: got[column] for column in columns} == {column: row[column] for column in columns}
 
 
+def test_rows_without_a_system_prompt_are_kept(load, tmp_path):
+    """Also where verl filters by the rendered length, which needs a message."""
+    environment = agentgym_gym.find("Maze")
+    parts = {"train": rows(items_of(environment, "0:4"), {"Maze": Recipe({}, None)})}
+    path = write(tmp_path / "data", parts, schema())["train"]
+    for filtered in (True, False):
+        dataset = load(path, max_prompt_length=20, filter_overlong_prompts=filtered)
+        assert [each["raw_prompt"] for each in dataset] == [[{"role": "system", "content": ""}]] * 4
+
+
 def test_files_can_be_put_together(load, written):
     paths, parts = written
     assert len(load(*paths.values())) == len(parts["train"]) + len(parts["val"])

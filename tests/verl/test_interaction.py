@@ -65,6 +65,21 @@ def test_a_game_from_its_first_observation_to_its_last_reward(play):
     assert not counting_left()
 
 
+@needs_interactions
+@pytest.mark.parametrize(
+    ("template", "opening"),
+    [
+        ("chatml", "<|im_start|>user\n"),
+        ("default_system", "<|im_start|>system\nBe of help.<|im_end|>\n<|im_start|>user\n"),
+    ],
+)
+def test_a_blank_system_message_is_not_rendered(play, template, opening):
+    """It is what a row holds whose environment has no system prompt."""
+    played = play(scripted(["1", "2", "3"]), [row()], integration="interaction", system="", template=template)
+    assert played.prompt(0).startswith(f"{opening}Count from 0 to 3.")
+    assert played.score(0) == 3.0
+
+
 KEYS = ("score", "return", "success", "turns", "invalid_actions", "fault", "cut", "replays")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.rollout import close_all
+from agentgym_gym.rollout import close_all, drop_blank_system
 from verl_bridge.recipes.check_episodes import Case, examine
 from verl_bridge.recipes.finding import Finding, ok, problem, unseen, warning
 from verl_bridge.tasks import Task
@@ -214,7 +214,8 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
             prompt = row.get("prompt")
             messages = prompt if isinstance(prompt, list) else []
             known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
-            start = Start(task, view.place(part, index), [dict(message) for message in known])
+            shown = [dict(message) for message in drop_blank_system(known)]  # as in the agent loop
+            start = Start(task, view.place(part, index), shown)
             roles = [message.get("role") for message in known]
             key = json.dumps([task.env_id, task.env_kwargs, roles], sort_keys=True, default=str)
             if key not in starts or _characters(start) > _characters(starts[key]):

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentgym_gym.rollout import split_id
+
 __all__ = ["LIKE", "Published", "about", "published"]
 
 
@@ -284,7 +286,7 @@ def published(like: str | None, env_id: str) -> Published | None:
         return None
     if like not in LIKE:
         raise ValueError(f"like={like!r} is not one of {', '.join(LIKE)}")
-    environment = env_id.rpartition(":")[2]
+    environment = split_id(env_id)[1]
     if environment not in LIKE[like]:
         raise ValueError(
             f"{like} published no settings for {environment}; it has those of {', '.join(LIKE[like])}"

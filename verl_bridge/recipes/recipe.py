@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from agentgym_gym.rollout import Isolation
+from agentgym_gym.rollout import Isolation, split_id
 from verl_bridge.recipes.papers import Published, published
 
 __all__ = [
@@ -54,8 +54,8 @@ KL_COEF = 1e-3
 _MICRO_BATCH = 2
 _EVERY = 100
 
-# As gymnasium reads it, but for the version, which may be left out there.
-_ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w-]+/)?[\w.-]+")
+# As gymnasium reads it, but for the version, which may be left out there, and colons at the ends of a name.
+_ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w:-]+/)?[\w.-](?:[\w:.-]*[\w.-])?")
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class EnvChoice:
     @property
     def id(self) -> str:
         """The id without the module."""
-        return self.env_id.rpartition(":")[2]
+        return split_id(self.env_id)[1]
 
 
 @dataclass(frozen=True)

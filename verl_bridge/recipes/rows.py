@@ -11,51 +11,46 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentgym_gym.rollout import EnvMaker, row_messages, split_id
 from verl_bridge.recipes.settings import LOOP
 
-__all__ = ["INSTRUCTION", "own_prompt", "seeded", "write_rows"]
-
-INSTRUCTION = (
-    "You act in an environment that is described in words. Reply with your next action and nothing else."
-)
-"""What a model is told where neither the user nor the environment says it."""
+__all__ = ["own_prompt", "seeded", "write_rows"]
 
 
-def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str:
-    """Return what an environment tells a model to begin with, its ``system_prompt``, or :data:`INSTRUCTION`.
+def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
+    """Return the system prompt of an environment; None if it has none.
+
+    It is the attribute ``system_prompt`` of a wrapper or of the environment, as in an evaluation.
 
     Raises:
         ValueError: No environment is registered by the id, or it cannot be made.
     """
-    gymnasium = importlib.import_module("gymnasium")
     try:
-        env = gymnasium.make(env_id, **{"disable_env_checker": True, **env_kwargs})
+        return EnvMaker(env_id, env_kwargs).facts().system_prompt
     except Exception as error:  # a constructor may raise anything
         raise ValueError(
             f"the environment {env_id!r} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    try:
-        said = getattr(env.unwrapped, "system_prompt", None)
-        return said if isinstance(said, str) and said.strip() else INSTRUCTION
-    finally:
-        env.close()
 
 
 def seeded(
-    env_id: str, seeds: Iterable[int], system_prompt: str, env_kwargs: Mapping[str, Any] | None = None
+    env_id: str,
+    seeds: Iterable[int],
+    system_prompt: str | None,
+    env_kwargs: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row for each seed of an environment's ``reset``.
 
     Args:
         env_id: gymnasium's id, with its module.
         seeds: The seeds.
-        system_prompt: What the model is told first.
+        system_prompt: The system prompt; None for none.
         env_kwargs: Arguments of the environment, if they do not stand in the yaml of the loop.
     """
     return [
         {
-            "data_source": env_id.rpartition(":")[2],
-            "prompt": [{"role": "system", "content": system_prompt}],
+            "data_source": split_id(env_id)[1],
+            "prompt": row_messages(system_prompt),
             "ability": "agent",
             "reward_model": {"style": "rule", "ground_truth": ""},
             "agent_name": LOOP,

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
+from agentgym_gym.rollout import split_id
 from verl_bridge.recipes.compose import SFT
 from verl_bridge.recipes.folder import RELEASES, put, template
 from verl_bridge.recipes.settings import to_yaml
@@ -84,7 +85,7 @@ def _evaluate(recipe: SftRecipe) -> str:
     """Return the lines of the script that play the last checkpoint."""
     lines = []
     for each in recipe.evaluations:
-        name = each.name.rpartition(":")[2].rpartition("/")[2]
+        name = split_id(each.name)[1].rpartition("/")[2].replace(":", "_")
         words = ["-m", "agentgym_gym", "eval", each.name, "--launch", recipe.eval_engine, *each.options]
         lines.append(
             f'"$python" {shlex.join(words)} --model-path "checkpoints/global_step_$step" '

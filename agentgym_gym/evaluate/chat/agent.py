@@ -20,7 +20,7 @@ from agentgym_gym.evaluate.chat.client import ChatClient, Outcome
 from agentgym_gym.evaluate.chat.prompt import ChatPrompt
 from agentgym_gym.evaluate.chat.server import ModelServer
 from agentgym_gym.evaluate.chat.thinking import without_thinking
-from agentgym_gym.rollout import env_id_of
+from agentgym_gym.rollout import env_id_of, system_prompt_of
 from agentgym_gym.rollout.messages import Conversation, History, Message, estimate
 from agentgym_gym.rollout.records import StepRecord
 
@@ -53,7 +53,8 @@ class ChatAgent:
         tools: ``"none"``: the model writes text, as the environment's system prompt teaches it. ``"native"``:
             it is given the environment's ``tools`` and answers with calls, which go to ``env.step`` as an
             assistant's message; the environment's ``action_format`` should be ``"tool_calls"``.
-        prompt: A prompt in place of the environment's own.
+        system_prompt: Text in place of the environment's system prompt; None for the environment's own.
+        prompt: A system prompt around that one, or examples after it.
         history: How much of the conversation is sent: a `History`, or its text such as ``"turns:4"``.
         sampling: Parameters of the request by name, such as ``temperature``, sent as they are. An
             ``extra_body`` among them is merged into the request, as the client of OpenAI does it.
@@ -84,6 +85,7 @@ class ChatAgent:
         base_url: str | None = None,
         api_key_variable: str = "OPENAI_API_KEY",
         tools: Tools = "none",
+        system_prompt: str | None = None,
         prompt: ChatPrompt | None = None,
         history: History | str = "all",
         sampling: Mapping[str, Any] | None = None,
@@ -111,6 +113,7 @@ class ChatAgent:
         self._server = ModelServer(base_url, api_key_variable)
         self._client = ChatClient(self._server, timeout=timeout, retry_seconds=retry_seconds)
         self._native = tools == "native"
+        self._system_prompt = None if system_prompt is None else scrub(system_prompt)
         self._prompt = ChatPrompt() if prompt is None else prompt
         self._history = History.parse(history) if isinstance(history, str) else history
         self._sampling = _checked(sampling or {}, max_tokens=max_tokens, stop=stop)
@@ -140,7 +143,10 @@ class ChatAgent:
 
     def describe(self) -> dict[str, Any]:
         """Return all that shapes the replies, as JSON: the model, its server, every setting, but no key."""
+        # A key that the settings of earlier runs lack stands there only where it is set: they can be resumed.
+        own = {} if self._system_prompt is None else {"system_prompt": self._system_prompt}
         return {
+            **own,
             "model": self.model,
             "base_url": self._server.url,
             "api_key_variable": self._server.api_key_variable,
@@ -173,13 +179,13 @@ class ChatAgent:
             BadOption: The environment has no tools to hand to the model.
         """
         inner = getattr(env, "unwrapped", env)
-        own = getattr(inner, "system_prompt", None)
         self._tools = list(getattr(inner, "tools", None) or ()) if self._native else []
         if self._native and not self._tools:
             raise BadOption(f"{env_id_of(env)} has no tools for tools='native'; use tools='none'")
         self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
         self._turn, self._calls = 0, ()
-        head: list[Message] = list(self._prompt.messages(own if isinstance(own, str) else None))
+        own = system_prompt_of(env) if self._system_prompt is None else self._system_prompt
+        head: list[Message] = list(self._prompt.messages(own))
         overhead = estimate([{"role": "system", "content": json.dumps(self._tools)}]) if self._tools else 0
         self._conversation = Conversation(self._history, head, overhead)
 

@@ -12,6 +12,7 @@ from typing import Any
 from agentgym_gym._text import scrub, shown
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout import system_message
 
 __all__ = ["ENVIRONMENT_PROMPT", "ChatPrompt"]
 
@@ -21,11 +22,11 @@ ENVIRONMENT_PROMPT = "{{system_prompt}}"
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """What a model is told before the first observation.
+    """The messages before the first observation, in place of the environment's system prompt alone.
 
     Attributes:
         system: The system prompt, in which each ``{{system_prompt}}`` stands for the environment's own;
-            nothing else in it is replaced. None for the environment's own alone. Empty for none at all.
+            nothing else in it is replaced. None for the environment's own alone. Blank for none at all.
         examples: Messages that follow it: by turns of the role ``user`` and ``assistant``, each with ``role``
             and ``content``.
         source: The file it was read from.
@@ -87,7 +88,7 @@ class ChatPrompt:
         """
         own = environment_prompt or ""
         system = own if self.system is None else self.system.replace(ENVIRONMENT_PROMPT, own)
-        return [*([{"role": "system", "content": system}] if system else []), *map(dict, self.examples)]
+        return [*system_message(system), *map(dict, self.examples)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what it says, as JSON, with the SHA-256 of that."""

@@ -1,0 +1,82 @@
+"""Ids of environments in recipes and rows: gymnasium's may contain colons."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from counting_env import Count, Instructed, opened
+from verl_bridge.recipes import EnvChoice, Recipe
+from verl_bridge.recipes.papers import published
+from verl_bridge.recipes.rows import own_prompt, seeded
+
+sft = importlib.import_module("verl_bridge.recipes.sft")
+sft_folder = importlib.import_module("verl_bridge.recipes.sft_folder")
+
+
+@pytest.fixture
+def instructed(monkeypatch):
+    """The name of an environment whose id has a colon."""
+    spec = gymnasium.envs.registration.EnvSpec("game:Count-v0", lambda: Instructed(Count()))
+    monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+    return f"counting_env:{spec.id}"
+
+
+def test_a_row_of_an_id_with_a_colon(instructed):
+    prompt = own_prompt(instructed, {})
+    assert prompt == Instructed.system_prompt
+    (row,) = seeded(instructed, [3], prompt)
+    assert (row["data_source"], row["prompt"]) == (
+        "game:Count-v0",
+        [{"role": "system", "content": Instructed.system_prompt}],
+    )
+    assert row["extra_info"]["interaction_kwargs"]["env_id"] == instructed
+    assert not opened
+
+
+def test_an_environment_that_cannot_be_made_is_named():
+    for env_id, kwargs, reason in (
+        ("counting_env:bridge/Count-v0", {"nonsense": 1}, "env_kwargs do not fit"),
+        ("counting_env:bridge/Count-v0", {"faults": ["make"]}, "RuntimeError: broken at make"),
+        ("no_such_module:game:Count-v0", {}, "cannot import 'no_such_module'"),
+    ):
+        with pytest.raises(ValueError, match=f"the environment '{env_id}' cannot be made: .*{reason}"):
+            own_prompt(env_id, kwargs)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "bare"),
+    [
+        ("my_package:game:Guess-v0", "game:Guess-v0"),
+        ("my.package:my:games/Guess:easy-v0", "my:games/Guess:easy-v0"),
+        ("my_package:my/Env-v0", "my/Env-v0"),
+        ("my/Env-v0", "my/Env-v0"),
+    ],
+)
+def test_a_recipe_takes_ids_with_colons(env_id, bare):
+    assert EnvChoice(env_id).id == bare
+    assert Recipe(env_id=env_id).env_id == env_id
+
+
+@pytest.mark.parametrize("env_id", ["", "my env", "my_package:", "a/b/c", "$(x):Env-v0"])
+def test_what_is_no_id_is_refused(env_id):
+    with pytest.raises(ValueError, match="is not the id of an environment"):
+        EnvChoice(env_id)
+
+
+def test_published_settings_are_found_by_the_id_without_the_module():
+    assert published("gigpo", "agentgym_gym:agentgym/WebShop-v0") == published("gigpo", "agentgym/WebShop-v0")
+    with pytest.raises(ValueError, match="published no settings for game:WebShop-v0"):
+        published("gigpo", "my_package:game:WebShop-v0")
+
+
+def test_the_folder_of_an_evaluation_has_no_colon(tmp_path):
+    evaluations = [sft.Evaluation("my_package:game:Guess-v0"), sft.Evaluation("agentgym/Maze-v0")]
+    sft_folder.write_sft(sft.SftRecipe(evaluations=evaluations), Path(tmp_path))
+    script = (tmp_path / "run.sh").read_text()
+    assert "eval my_package:game:Guess-v0 " in script
+    assert "--out eval/game_Guess-v0/" in script
+    assert "--out eval/Maze-v0/" in script
