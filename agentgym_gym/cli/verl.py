@@ -220,8 +220,8 @@ def _check(
 ) -> None:
     """Say before a GPU is rented what would fail.
 
-    Composes the settings by the installed verl, reads the tasks, and begins one of each environment. Each
-    check goes as far as what is installed allows. Exits with 1 if there is a problem. The module of an
+    Composes the settings by the installed verl, reads the tasks, and plays the first turns of each
+    environment, alone and two episodes at once. Each check goes as far as what is installed allows. Exits with 1 if there is a problem. The module of an
     environment of your own may lie in the folder where this runs: so it does for run.sh.
     """
     if not folder.is_dir():

@@ -21,12 +21,13 @@ from agentgym_gym.cli.console import out, print_table
 from agentgym_gym.cli.environments import ENV_TIMEOUT, require_text
 from agentgym_gym.cli.names import all_by_name, by_name, json_object, resolve
 from agentgym_gym.cli.options import text_of
-from agentgym_gym.errors import BadOption, MissingExtra
+from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra
 from agentgym_gym.rollout import Pool
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.cli.names import Chosen
+    from agentgym_gym.rollout import EnvFacts
     from verl_bridge.recipes import EnvChoice, Recipe, Share
 
 __all__ = ["EnvOptions", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
@@ -236,24 +237,38 @@ def rows_of(
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
-    for env, each in zip(recipe.environments, given, strict=True):
-        if each.chosen.environment is None:
-            asyncio.run(_require_text(env))
+    given = [
+        each if each.chosen.environment else dataclasses.replace(each, system_prompt=_prompt(env, each))
+        for env, each in zip(recipe.environments, given, strict=True)
+    ]
     if recipe.several:
         return _shared(recipe, given)
     train, val = _divided(recipe, given[0])
     return {"train": _rows(recipe, 0, given[0], train), "val": _rows(recipe, 0, given[0], val)}, []
 
 
-async def _require_text(env: EnvChoice) -> None:
-    """Check that another library's environment observes text, before anything is written.
+def _prompt(env: EnvChoice, each: EnvOptions) -> str | None:
+    """Return the system prompt for another library's environment, which is made and reset where it will run.
 
     Raises:
-        BadOption: It does not.
+        SetupError: It observes no text.
+        ValueError: It cannot be made.
     """
+    try:
+        facts = asyncio.run(_facts(env))
+    except AgentGymError:
+        raise
+    except Exception as error:  # another's constructor may raise anything
+        kind = getattr(error, "kind", type(error).__name__)
+        raise ValueError(f"the environment {env.env_id!r} cannot be made: {kind}: {error}") from error
+    return each.system_prompt or facts.system_prompt
+
+
+async def _facts(env: EnvChoice) -> EnvFacts:
     isolate: Any = env.isolate  # checked by the recipe
     async with Pool(env.env_id, env.env_kwargs, isolate=isolate, timeout=ENV_TIMEOUT) as pool:
         await require_text(pool, 0)
+        return await pool.facts()
 
 
 def _shared(
@@ -338,8 +353,7 @@ def _rows_of_tasks(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[in
     kwargs = env.env_kwargs if recipe.several else {}
     if each.chosen.environment is None:
         rows = importlib.import_module("verl_bridge.recipes.rows")
-        prompt = each.system_prompt or rows.own_prompt(env.env_id, env.env_kwargs)
-        seeded: list[dict[str, Any]] = rows.seeded(env.env_id, tasks, prompt, kwargs)
+        seeded: list[dict[str, Any]] = rows.seeded(env.env_id, tasks, each.system_prompt, kwargs)
         return seeded
     environment = each.chosen.environment
     prompt = each.system_prompt or data.own_prompt(environment, env.env_kwargs)

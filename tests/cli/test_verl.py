@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -224,6 +225,18 @@ def test_the_yaml_says_where_an_environment_runs(run, tmp_path, integration):
     else:
         (played,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
     assert (played["env_id"], played["isolate"], played["success_at"]) == (env, "process", 1.5)
+
+
+def test_the_prompt_is_read_where_the_environment_runs(run, tmp_path):
+    env = "nasty_envs:nasty/Somewhere-v0"
+    result = run(
+        *("verl", "init", "--env", env, "--isolate", "process", "--tasks", "0:20", "--val", 4),
+        *("--out", tmp_path),
+    )
+    assert result.exit_code == 0, result.stderr
+    (prompt,) = parquet.read_table(tmp_path / "data/train.parquet").to_pylist()[0]["prompt"]
+    assert re.fullmatch(r"You are in \d+\.", prompt["content"])
+    assert str(os.getpid()) not in prompt["content"]
 
 
 @pytest.mark.parametrize(

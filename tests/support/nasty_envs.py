@@ -167,6 +167,11 @@ class OneAtATime(Nasty):
 class Somewhere(Nasty):
     """Observes where it is played."""
 
+    @property
+    def system_prompt(self) -> str:
+        """Tells where it was made."""
+        return f"You are in {os.getpid()}."
+
     def step(self, action: str) -> Any:
         """Return the process."""
         return (f"{os.getpid()} {Path.cwd()}", *super().step(action)[1:])
