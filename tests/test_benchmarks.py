@@ -15,6 +15,7 @@ BARS = {
     "evaluation": ["ratio"],
     "heavy_tails": ["faster_by_the_mean"],
     "importing": ["beside_gymnasium"],
+    "isolation": ["thread_ms", "process_ms"],
     "local_servers": ["WebShop_step", "BabyAI_step"],
     "memory": ["theirs_beside_ours"],
     "model_requests": ["share_of_the_ideal", "beside_openai", "beside_openai_all_at_once"],

@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 __all__ = ["MEANS", "by_environment", "of_columns", "what_failed", "without_faulted"]
@@ -37,7 +37,8 @@ _MOST_SHOWN = 8
 def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") -> dict[str, float]:
     """Return the metrics of each environment, ``{prefix}/{env_id}/{name}``.
 
-    Where no episode of an environment was played, its averages are left out.
+    Where no episode of an environment was played, its averages are left out. So is the average of a number
+    that is unknown (NaN) in all of them.
 
     Args:
         records: One for each episode. Those without an ``env_id`` are not of this bridge, and passed over.
@@ -115,6 +116,8 @@ def without_faulted(
 
     ``mean@n`` and ``std@n`` are over those of a prompt's n episodes that were played; ``best@n``, ``worst@n``
     and ``maj@n`` are over the prompts of which at least n were. ``fault`` itself is over all episodes.
+    A number that is unknown (NaN), such as a success that the environment does not state, is left out in the
+    same way: a data source in which all are unknown has no such metric.
 
     Args:
         process: verl's ``process_validation_metrics``.
@@ -126,43 +129,79 @@ def without_faulted(
     Returns:
         What `process` returns: data source, name of the number, name of the metric, value.
     """
-    faults = infos_dict.get("fault") or ()
-    faulted = {place for place, fault in enumerate(faults) if fault}
-    if not faulted:
+    faulted = {place for place, fault in enumerate(infos_dict.get("fault") or ()) if fault}
+    unknown = {name: _unknown(column) - faulted for name, column in infos_dict.items()}
+    if not faulted and not any(unknown.values()):
         return dict(process(data_sources, sample_uids, infos_dict, **others))
-
-    def of(places: Sequence[int], names: Iterable[str]) -> Mapping[str, Any]:
-        columns = {name: [infos_dict[name][place] for place in places] for name in names}
-        sources, uids = ([column[place] for place in places] for column in (data_sources, sample_uids))
-        return process(sources, uids, columns, **others)
-
     hit = {data_sources[place] for place in faulted}
+    partly = hit | {data_sources[place] for places in unknown.values() for place in places}
     counts = others.pop("expected_acc_counts", None)
     if counts:  # of a source with faults, verl would count a faulted episode as one of accuracy 0
         others["expected_acc_counts"] = {key: count for key, count in counts.items() if key[0] not in hit}
-    every = range(len(data_sources))
-    whole = [place for place in every if data_sources[place] not in hit]
-    result = dict(of(whole, infos_dict)) if whole else {}
-    for source in sorted(hit, key=str):
-        own = [place for place in every if data_sources[place] == source]
+    rows = _Rows(process, data_sources, sample_uids, infos_dict, others)
+    whole = [place for place, source in enumerate(data_sources) if source not in partly]
+    result = dict(rows.process(whole, infos_dict)) if whole else {}
+    for source in sorted(partly, key=str):
+        result[source] = rows.of_source(source, faulted, unknown)
+    return result
+
+
+class _Rows(NamedTuple):
+    """The episodes of a validation, as verl gives them to `function`."""
+
+    function: Callable[..., Mapping[str, Any]]
+    sources: Sequence[str]
+    uids: Sequence[str]
+    columns: Mapping[str, Sequence[Any]]
+    others: Mapping[str, Any]
+
+    def process(self, places: Sequence[int], names: Iterable[str]) -> Mapping[str, Any]:
+        """Return what verl computes of some episodes and columns."""
+        columns = {name: [self.columns[name][place] for place in places] for name in names}
+        sources, uids = ([column[place] for place in places] for column in (self.sources, self.uids))
+        return self.function(sources, uids, columns, **self.others)
+
+    def of_source(
+        self, source: str, faulted: set[int], unknown: Mapping[str, set[int]]
+    ) -> dict[str, Mapping[str, float]]:
+        """Return the metrics of a data source without the faulted episodes and the unknown numbers."""
+        own = [place for place, other in enumerate(self.sources) if other == source]
+        gaps = {name: places for name, places in unknown.items() if places.intersection(own)}
+        known = [name for name in self.columns if name not in gaps]
+        if faulted.intersection(own):
+            known.remove("fault")
+            metrics = self._averaged(source, own, known, faulted)
+            metrics |= self.process(own, ["fault"]).get(source, {})
+        else:
+            metrics = dict(self.process(own, known).get(source, {}))
+        for name, places in gaps.items():
+            metrics |= self._averaged(source, own, [name], faulted | places)
+        return metrics
+
+    def _averaged(
+        self, source: str, places: Iterable[int], names: Sequence[str], left_out: set[int]
+    ) -> dict[str, Mapping[str, float]]:
+        """Return the averages over prompts of what verl computes of the episodes that count."""
         merged: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         groups: dict[str, list[int]] = defaultdict(list)
-        for place in own:
-            groups[sample_uids[place]].append(place)
+        for place in places:
+            groups[self.uids[place]].append(place)
         for group in groups.values():
-            played = [place for place in group if place not in faulted]
-            names = [name for name in infos_dict if name != "fault"]
-            for name, metrics in (of(played, names).get(source, {}) if played else {}).items():
+            counted = [place for place in group if place not in left_out]
+            for name, metrics in (self.process(counted, names).get(source, {}) if counted else {}).items():
                 for metric, value in metrics.items():
                     renamed = _as_of(metric, len(group))
                     if renamed:
                         merged[name][renamed].append(value)
-        averaged = {
+        return {
             name: {metric: math.fsum(values) / len(values) for metric, values in metrics.items()}
             for name, metrics in merged.items()
         }
-        result[source] = averaged | dict(of(own, ["fault"]).get(source, {}))
-    return result
+
+
+def _unknown(column: Sequence[Any]) -> set[int]:
+    """Return the places at which a number is NaN."""
+    return {place for place, value in enumerate(column) if isinstance(value, Real) and math.isnan(value)}
 
 
 def _as_of(metric: str, size: int) -> str | None:
@@ -180,7 +219,7 @@ def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
     numbers: dict[str, list[float]] = defaultdict(list)
     for record in records:
         for name, value in record.items():
-            if isinstance(value, Real):
+            if isinstance(value, Real) and not math.isnan(value):
                 numbers[name].append(float(value))
     return numbers
 

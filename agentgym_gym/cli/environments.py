@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
@@ -14,17 +16,19 @@ from agentgym_gym._text import redact
 from agentgym_gym.cli.names import Chosen, resolve
 from agentgym_gym.cli.options import text_of
 from agentgym_gym.cli.sources import require_server
-from agentgym_gym.errors import AgentGymError, BadOption
+from agentgym_gym.errors import AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate.slots import Places
-from agentgym_gym.rollout import describe_env
-from agentgym_gym.rollout.workers import close_env
+from agentgym_gym.rollout import Isolation, Pool, describe_env
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.plans import EnvironmentPlan
     from agentgym_gym.evaluate.text_env import TextEnv
     from agentgym_gym.rollout import EnvFacts
 
-__all__ = ["PlannedEnvironment"]
+__all__ = ["ENV_TIMEOUT", "PlannedEnvironment", "require_text"]
+
+ENV_TIMEOUT = 900.0
+"""Seconds allowed for each call of another library's environment: none may keep a run from ending."""
 
 
 class PlannedEnvironment:
@@ -36,9 +40,16 @@ class PlannedEnvironment:
         any_split: Whether ``all`` tasks are those of all splits where the plan names none; else they are
             those of the one that models are measured on.
 
+    Attributes:
+        isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
+        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
+        deadline: Seconds allowed for each call of the environment; None for AgentGym's, whose requests have
+            deadlines of their own.
+
     Raises:
         UnknownEnvironment: There is none of that name.
-        BadOption: It has no such tasks, or the file with its system prompt cannot be read.
+        BadOption: It has no such tasks, the plan has a value that it cannot have, or the file with its system
+            prompt cannot be read.
     """
 
     def __init__(self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False) -> None:
@@ -51,8 +62,12 @@ class PlannedEnvironment:
         whole = any_split and plan.tasks == "all" and plan.split is None
         # A range is of all splits where none is named; `all` is of the first.
         self.tasks = self.chosen.tasks(":" if whole and self.chosen.environment else plan.tasks, self.split)
+        self.isolate = _isolation(plan.isolate)
+        self.success_at = _threshold(plan.success_at)
+        self.deadline = _deadline(plan.env_timeout, self.chosen)
         self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
-        self._probed: dict[bool, tuple[Any, EnvFacts]] = {}  # another library's may take long to make
+        self._looked: dict[bool, Any] = {}
+        self._described: EnvFacts | None = None  # another library's may take long to make
 
     def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
         """Return what makes the environment.
@@ -69,7 +84,8 @@ class PlannedEnvironment:
         Raises:
             NoServer: None answers, or all are another environment's: now, and not by a folder full of faults.
         """
-        environment, own = self.chosen.environment, self._probe(tools=False)[0]
+        environment = self.chosen.environment
+        own = None if environment is None else self._look(tools=False)
         if environment is None or not isinstance(own, BaseTextEnv):
             return {}
         probes = require_server(environment, own.servers, self._headers)
@@ -89,42 +105,54 @@ class PlannedEnvironment:
         """
         served_by = self.servers.get("served_by", ())
         if not all(served_by) or not served_by:
-            return Places(self._probe(tools=False)[1].capacity)
+            return Places(self._describe(tools=False).capacity)
         # The number of places is that of AgentGym's server; this project's own have no fixed one.
         most = self.plan.env_kwargs.get("max_envs_per_server")
         return Places(None if most is None else most * len(served_by))
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return what a run keeps of the environment."""
-        own = self._probe(tools=tools)[1].system_prompt
+        own = self._describe(tools=tools).system_prompt
         return {
             "env_id": self.chosen.id,
             "tasks": self.plan.tasks,
             "options": self._options(tools=tools),
             "system_prompt": own if self.system_prompt is None else self.system_prompt,
+            "isolate": self.isolate,
+            "env_timeout": self.deadline,
             **self.servers,
         }
 
-    def _probe(self, *, tools: bool) -> tuple[Any, EnvFacts]:
-        """Return an environment for its attributes, not to be played, and its properties.
+    def _describe(self, *, tools: bool) -> EnvFacts:
+        """Return the properties of the environment; one of another library is made where it is played.
 
         Raises:
-            BadOption: It cannot be made.
+            BadOption: It cannot be made, or observes no text.
         """
-        if tools not in self._probed:
-            try:
-                env: Any = self.maker(tools=tools)()
-            except AgentGymError:
-                raise
-            except Exception as error:  # another's constructor may raise anything
-                raise BadOption(
-                    f"{self.chosen.id} cannot be made: {type(error).__name__}: {error}"
-                ) from error
-            own = getattr(env, "unwrapped", env)
-            self._probed[tools] = own, describe_env(env)
-            if not isinstance(own, BaseTextEnv):
-                close_env(env, self.chosen.id)
-        return self._probed[tools]
+        if self.chosen.environment is not None:
+            return describe_env(self._look(tools=tools))
+        if self._described is None:
+            self._described = asyncio.run(self._make_and_describe())
+        return self._described
+
+    async def _make_and_describe(self) -> EnvFacts:
+        try:
+            async with Pool(self.maker(tools=False), isolate=self.isolate, timeout=self.deadline) as pool:
+                facts = await pool.facts()
+                await require_text(pool, self.tasks[0])
+                return facts
+        except AgentGymError:
+            raise
+        except Exception as error:  # another's constructor may raise anything
+            kind = getattr(error, "kind", None)  # of an error in another process
+            kind = kind if isinstance(kind, str) else type(error).__name__
+            raise BadOption(f"{self.chosen.id} cannot be made: {kind}: {error}") from error
+
+    def _look(self, *, tools: bool) -> Any:
+        """Return an environment of AgentGym for its attributes, not to be played."""
+        if tools not in self._looked:
+            self._looked[tools] = self.maker(tools=tools)().unwrapped
+        return self._looked[tools]
 
     def _asked(self, *, tools: bool) -> dict[str, Any]:
         written = self.plan.action_format
@@ -144,6 +172,8 @@ class PlannedEnvironment:
         """Return what the episodes depend on: a run is gone on with by the same alone."""
         environment, more, turns = self.chosen.environment, self.plan.env_kwargs, self.plan.max_turns
         public = {name: value for name, value in more.items() if name not in {"headers", "server"}}
+        if self.success_at is not None:  # runs of earlier versions lack it
+            public["success_at"] = self.success_at
         if environment is None:
             return {"max_turns": turns, **public}
         shown = {
@@ -157,3 +187,44 @@ class PlannedEnvironment:
             "max_turns": environment.max_turns if turns is None else turns or None,
             **public,
         }
+
+
+async def require_text(pool: Pool, task: int) -> None:
+    """Check that an environment observes text, by a reset; any other fault is left to the episodes.
+
+    Args:
+        pool: Makes the environment.
+        task: Number of the task, or the seed.
+
+    Raises:
+        SetupError: The observation is not text, or it cannot be played without another change of set-up.
+    """
+    async with pool.episode(task=task) as episode:
+        error = episode.error
+    if isinstance(error, SetupError):
+        raise error
+
+
+def _isolation(text: str | None) -> Isolation | None:
+    kinds = get_args(Isolation)
+    if text is None or text in kinds:
+        return text  # type: ignore[return-value]
+    raise BadOption(f"isolate={text!r:.80} should be one of {', '.join(kinds)}")
+
+
+def _threshold(number: float | None) -> float | None:
+    if number is None or math.isfinite(number):
+        return None if number is None else float(number)
+    raise BadOption(f"success_at={number} should be a finite number")
+
+
+def _deadline(seconds: float | None, chosen: Chosen) -> float | None:
+    if chosen.environment is not None:
+        if seconds is not None:
+            raise BadOption(
+                f"env_timeout={seconds:g}: requests of {chosen.id} have deadlines of their own; set timeout"
+            )
+        return None
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise BadOption(f"env_timeout={seconds} should be a number of seconds above 0")
+    return ENV_TIMEOUT if seconds is None else float(seconds)

@@ -12,11 +12,14 @@ import typer
 from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, complete_name, json_object
 from agentgym_gym.cli.options import (
     ActionFormat,
+    EnvTimeout,
     Header,
+    Isolate,
     MaxTurns,
     OnUnknown,
     Parser,
     Server,
+    SuccessAt,
     Timeout,
     headers_of,
 )
@@ -104,6 +107,9 @@ def evaluate(
     on_unknown: OnUnknown = None,
     max_turns: MaxTurns = None,
     timeout: Timeout = None,
+    isolate: Isolate = None,
+    success_at: SuccessAt = None,
+    env_timeout: EnvTimeout = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,
     system_prompt: Annotated[
@@ -245,6 +251,9 @@ def evaluate(
         "on_unknown": on_unknown,
         "max_turns": max_turns,
         "timeout": timeout,
+        "isolate": isolate,
+        "success_at": success_at,
+        "env_timeout": env_timeout,
         "env_kwargs": json_object(env_kwargs) or None,
         "system_prompt": None if system_prompt is None else str(system_prompt),
     }

@@ -14,14 +14,17 @@ from agentgym_gym.errors import BadOption
 
 __all__ = [
     "ActionFormat",
+    "EnvTimeout",
     "Force",
     "Header",
+    "Isolate",
     "Json",
     "MaxTurns",
     "OnUnknown",
     "Parser",
     "Server",
     "Split",
+    "SuccessAt",
     "Timeout",
     "headers_of",
     "text_of",
@@ -56,6 +59,21 @@ MaxTurns = Annotated[
 Timeout = Annotated[
     float | None,
     typer.Option(help=f"Seconds allowed for each reply of the server; by default {DEFAULT_TIMEOUT:g}."),
+]
+
+Isolate = Annotated[
+    Literal["loop", "thread", "process"] | None,
+    typer.Option(help="Where each environment runs; by default loop or thread."),
+]
+
+SuccessAt = Annotated[
+    float | None,
+    typer.Option(metavar="RETURN", help="Return that solves a task where no success is stated."),
+]
+
+EnvTimeout = Annotated[
+    float | None,
+    typer.Option(help="Deadline of each call to another library's environment; default 900."),
 ]
 
 Header = Annotated[

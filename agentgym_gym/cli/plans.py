@@ -39,6 +39,9 @@ class EnvironmentPlan:
     on_unknown: str | None = _key(str, "what is done with an unknown action: forward or refuse")
     max_turns: int | None = _key(int, "turn limit, 0 for none")
     timeout: float | None = _key((int, float), "seconds allowed for each reply of the server")
+    isolate: str | None = _key(str, "where each environment runs: loop, thread or process")
+    success_at: float | None = _key((int, float), "return that solves a task where no success is stated")
+    env_timeout: float | None = _key((int, float), "seconds for each call of another library's environment")
     env_kwargs: Mapping[str, Any] = _key(dict, "more arguments of the environment", {})
     system_prompt: str | None = _key(str, "file with a system prompt for models")
 

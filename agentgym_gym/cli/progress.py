@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from agentgym_gym.cli.console import err
+from agentgym_gym.cli.console import clean, err
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym.rollout.records import EpisodeRecord
 
-__all__ = ["Progress"]
+__all__ = ["MAX_KINDS", "Progress"]
+
+MAX_KINDS = 20
+"""Kinds of faults whose first message is printed."""
+
+_MAX_LINE = 300  # characters of such a line
 
 
 class Progress:
     """Shows on standard error, where that is a terminal, how far a run has come.
 
     Beside the bar stand the success so far, the faults, the tokens that models write in a second, and the
-    time that is left.
+    time that is left. The first fault of each kind is printed as it happens, on a terminal or not.
 
     Args:
         before: What was played before.
@@ -47,6 +52,7 @@ class Progress:
         self._success = success
         self._solved = self._told = self._faults = self._tokens = 0
         self._began = time.monotonic()
+        self._kinds: set[tuple[bool, str]] = set()
         for record in before:
             self._count(record)
         self._tokens = 0  # of this time alone
@@ -61,6 +67,7 @@ class Progress:
     def note(self, record: EpisodeRecord) -> None:
         """Count an episode."""
         self._count(record)
+        self._print_fault(record)
         self._bar.update(self._task, advance=1, said=self._said())
 
     def _count(self, record: EpisodeRecord) -> None:
@@ -69,6 +76,18 @@ class Progress:
             self._told += 1
             self._solved += record.success
         self._tokens += sum(step.get("completion_tokens", 0) for step in record.steps)
+
+    def _print_fault(self, record: EpisodeRecord) -> None:
+        fault = record.fault or record.agent_fault
+        if fault is None:
+            return
+        kind = record.fault is None, fault["kind"]
+        if kind in self._kinds or len(self._kinds) >= MAX_KINDS:
+            return
+        self._kinds.add(kind)
+        where = f"agent {record.agent}" if record.fault is None else record.env_id
+        line = f"fault: {fault['kind']} in {where}, task {record.task_id}: {fault['message']}"
+        err.print(f"{' '.join(clean(line).split()):.{_MAX_LINE}}", soft_wrap=True)
 
     def _said(self) -> str:
         said: list[Any] = []

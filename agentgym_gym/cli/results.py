@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.cli.console import out, print_table
@@ -22,12 +21,11 @@ _OF_SEVERAL = frozenset({"episodes", "faulted", "success", "95 %", "score", "tur
 """What of each run stands in a table of several, so that it is not too wide."""
 
 
-def print_results(folders: Sequence[RunFolder], path: Path) -> None:
+def print_results(folders: Sequence[RunFolder]) -> None:
     """Print the figures of runs, a row for each.
 
     Args:
-        folders: Their folders.
-        path: The folder that holds them all.
+        folders: Their folders; several have the same parent.
     """
     rows = [_row(folder.summary) for folder in folders]
     names = [f"{folder.run['env_id'].rpartition('/')[2]} by {folder.run['agent']}" for folder in folders]
@@ -57,7 +55,9 @@ def print_results(folders: Sequence[RunFolder], path: Path) -> None:
             )
         if line := _counters(summary.counters):
             out.print(f"{of}{line}", soft_wrap=True)
-    out.print(f"Written to {folders[0].path if len(folders) == 1 else path}.", soft_wrap=True)
+    out.print(
+        f"Written to {folders[0].path if len(folders) == 1 else folders[0].path.parent}.", soft_wrap=True
+    )
 
 
 def _row(summary: Summary) -> dict[str, str]:

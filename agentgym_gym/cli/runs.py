@@ -57,7 +57,16 @@ class _Entry:
             on_episode(record)
 
         make_env = self.environment.maker(tools=self.player.uses_tools)
-        return Part(make_env, make_agent, self.left, take, self.environment.places)
+        return Part(
+            make_env,
+            make_agent,
+            self.left,
+            take,
+            self.environment.places,
+            isolate=self.environment.isolate,
+            timeout=self.environment.deadline,
+            success_at=self.environment.success_at,
+        )
 
 
 def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool) -> None:
@@ -90,7 +99,7 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
             with Progress(before, sum(len(entry.left) for entry in entries)) as progress:
                 make_slot = stack.enter_context(_cluster(plan, players)).slot if plan.ray else None
                 for engine, served in groupby(entries, key=lambda entry: entry.player.engine):
-                    with engine if engine is not None else contextlib.nullcontext():
+                    with _same_directory(), engine if engine is not None else contextlib.nullcontext():
                         parts = [entry.part(progress.note) for entry in served]
                         work = play_parts(parts, concurrency=plan.concurrency, make_slot=make_slot)
                         asyncio.run(interruptible(work))
@@ -98,7 +107,7 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
             interrupted = True
         except AgentFault as fault:
             problem = fault
-    print_results([entry.folder for entry in entries], Path(plan.out))
+    print_results([entry.folder for entry in entries])
     if problem is not None:
         report(f"{problem}. What was played is kept; --resume --retry-faulted goes on")
         raise typer.Exit(ERROR)
@@ -161,6 +170,17 @@ def _cluster(plan: RunPlan, players: Sequence[Player]) -> RayCluster:
     named = {player.plan.api_key_variable or "OPENAI_API_KEY" for player in players if player.is_model}
     variables = {name: os.environ[name] for name in named if name in os.environ}
     return RayCluster(str(plan.ray), concurrency=plan.concurrency, variables=variables)
+
+
+@contextlib.contextmanager
+def _same_directory() -> Iterator[None]:
+    """Restore the working directory, which environments may change: prompts and models may be relative."""
+    directory = Path.cwd()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.chdir(directory)
 
 
 def _slug(name: str) -> str:

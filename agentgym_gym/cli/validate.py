@@ -18,12 +18,15 @@ from agentgym_gym.cli.interrupts import interruptible
 from agentgym_gym.cli.names import TASKS_HELP, EnvKwargs, Name, find_modules_here, json_object
 from agentgym_gym.cli.options import (
     ActionFormat,
+    EnvTimeout,
     Header,
+    Isolate,
     MaxTurns,
     OnUnknown,
     Parser,
     Server,
     Split,
+    SuccessAt,
     Timeout,
     headers_of,
 )
@@ -62,6 +65,9 @@ def validate(
     on_unknown: OnUnknown = None,
     max_turns: MaxTurns = None,
     timeout: Timeout = None,
+    isolate: Isolate = None,
+    success_at: SuccessAt = None,
+    env_timeout: EnvTimeout = None,
     env_kwargs: EnvKwargs = "{}",
     header: Header = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes at once.")] = 16,
@@ -90,6 +96,9 @@ def validate(
         on_unknown=on_unknown,
         max_turns=max_turns,
         timeout=timeout,
+        isolate=isolate,
+        success_at=success_at,
+        env_timeout=env_timeout,
         env_kwargs=json_object(env_kwargs),
     )
     environment = PlannedEnvironment(plan, headers_of(header), any_split=True)
@@ -106,6 +115,9 @@ def validate(
             facts=facts,
             resume=resume,
             on_episode=progress.note,
+            isolate=environment.isolate,
+            timeout=environment.deadline,
+            success_at=environment.success_at,
         )
         found = asyncio.run(interruptible(work))
     if json:

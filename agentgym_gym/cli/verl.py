@@ -144,6 +144,14 @@ def _init(
             help="System prompt in place of the environment's own.",
         ),
     ] = None,
+    isolate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[ENV=]WHERE", help="Where each environment runs: loop, thread or process."),
+    ] = None,
+    success_at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[ENV=]RETURN", help="Return that solves a task where no success is stated."),
+    ] = None,
     offload: Annotated[
         bool, typer.Option(help="Whether what is not in use waits in the machine's memory.")
     ] = True,
@@ -165,6 +173,8 @@ def _init(
         val=val,
         split=split,
         system_prompt=system_prompt,
+        isolate=isolate,
+        success_at=success_at,
     )
     try:
         choice: Recipe = library.Recipe(
@@ -210,8 +220,8 @@ def _check(
 ) -> None:
     """Say before a GPU is rented what would fail.
 
-    Composes the settings by the installed verl, reads the tasks, and begins one of each environment. Each
-    check goes as far as what is installed allows. Exits with 1 if there is a problem. The module of an
+    Composes the settings by the installed verl, reads the tasks, and plays the first turns of each
+    environment, alone and two episodes at once. Each check goes as far as what is installed allows. Exits with 1 if there is a problem. The module of an
     environment of your own may lie in the folder where this runs: so it does for run.sh.
     """
     if not folder.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import importlib
 import importlib.util
@@ -17,14 +18,17 @@ from agentgym_gym import data
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._text import redact
 from agentgym_gym.cli.console import out, print_table
+from agentgym_gym.cli.environments import ENV_TIMEOUT, require_text
 from agentgym_gym.cli.names import all_by_name, by_name, json_object, resolve
 from agentgym_gym.cli.options import text_of
-from agentgym_gym.errors import BadOption, MissingExtra
+from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra
+from agentgym_gym.rollout import Pool
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.cli.names import Chosen
-    from verl_bridge.recipes import Recipe, Share
+    from agentgym_gym.rollout import EnvFacts
+    from verl_bridge.recipes import EnvChoice, Recipe, Share
 
 __all__ = ["EnvOptions", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
 
@@ -53,6 +57,8 @@ class EnvOptions:
         val: How many are for validation; None likewise.
         split: The split they are of; None for the first.
         system_prompt: The system prompt; None for the environment's own.
+        isolate: Where each environment runs; None for the default.
+        success_at: The return that solves a task where no success is stated; None for the default.
     """
 
     chosen: Chosen
@@ -62,6 +68,8 @@ class EnvOptions:
     val: int | None
     split: str | None
     system_prompt: str | None
+    isolate: str | None = None
+    success_at: float | None = None
 
 
 def read_options(
@@ -73,6 +81,8 @@ def read_options(
     val: Sequence[str] | None,
     split: Sequence[str] | None,
     system_prompt: Sequence[str] | None,
+    isolate: Sequence[str] | None = None,
+    success_at: Sequence[str] | None = None,
 ) -> list[EnvOptions]:
     """Return what the options of ``agentgym verl init`` say of each environment.
 
@@ -84,6 +94,8 @@ def read_options(
         val: Numbers.
         split: Splits.
         system_prompt: Files.
+        isolate: Isolations.
+        success_at: Numbers.
 
     Raises:
         AgentGymError: An option says what cannot be; the message names it.
@@ -99,6 +111,8 @@ def read_options(
     arguments = by_name("--env-kwargs", env_kwargs, names)
     ids, splits = by_name("--tasks", tasks, names), by_name("--split", split, names)
     numbers, files = by_name("--val", val, names), by_name("--system-prompt", system_prompt, names)
+    isolations = by_name("--isolate", isolate, names)
+    thresholds = by_name("--success-at", success_at, names)
     return [
         EnvOptions(
             each,
@@ -108,6 +122,8 @@ def read_options(
             _number(numbers[name]) if name in numbers else None,
             splits.get(name),
             text_of(Path(files[name])) if name in files else None,
+            isolations.get(name),
+            _return(thresholds[name]) if name in thresholds else None,
         )
         for (name, each), (_, weight) in zip(chosen.items(), weighted, strict=True)
     ]
@@ -155,6 +171,16 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _return(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadOption(f"--success-at {text!r:.40} should be a number, such as 1 or 0.5")
+    return number
+
+
 def chosen_in(given: Sequence[EnvOptions]) -> dict[str, Any]:
     """Return the arguments of a recipe that say which environment, or which several.
 
@@ -162,9 +188,16 @@ def chosen_in(given: Sequence[EnvOptions]) -> dict[str, Any]:
         ValueError: An id is none.
     """
     if len(given) == 1:
-        return {"env_id": given[0].chosen.name, "env_kwargs": given[0].env_kwargs}
+        (one,) = given
+        named = {"env_id": one.chosen.name, "env_kwargs": one.env_kwargs}
+        return {**named, "isolate": one.isolate, "success_at": one.success_at}
     choice = importlib.import_module("verl_bridge.recipes").EnvChoice
-    return {"envs": [choice(each.chosen.name, each.env_kwargs, each.weight) for each in given]}
+    return {
+        "envs": [
+            choice(each.chosen.name, each.env_kwargs, each.weight, each.isolate, each.success_at)
+            for each in given
+        ]
+    }
 
 
 def with_own_limits(recipe: Recipe, given: Sequence[EnvOptions]) -> Recipe:
@@ -197,16 +230,45 @@ def rows_of(
         given: What the options say of each of its environments.
 
     Raises:
-        BadOption: There are too few tasks, or the weight of an environment leaves it none.
+        BadOption: There are too few tasks, the weight of an environment leaves it none, or another library's
+            environment observes no text.
         MissingExtra: pyarrow is not installed.
         ValueError: Another library's environment cannot be made.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
+    given = [
+        each if each.chosen.environment else dataclasses.replace(each, system_prompt=_prompt(env, each))
+        for env, each in zip(recipe.environments, given, strict=True)
+    ]
     if recipe.several:
         return _shared(recipe, given)
     train, val = _divided(recipe, given[0])
     return {"train": _rows(recipe, 0, given[0], train), "val": _rows(recipe, 0, given[0], val)}, []
+
+
+def _prompt(env: EnvChoice, each: EnvOptions) -> str | None:
+    """Return the system prompt for another library's environment, which is made and reset where it will run.
+
+    Raises:
+        SetupError: It observes no text.
+        ValueError: It cannot be made.
+    """
+    try:
+        facts = asyncio.run(_facts(env))
+    except AgentGymError:
+        raise
+    except Exception as error:  # another's constructor may raise anything
+        kind = getattr(error, "kind", type(error).__name__)
+        raise ValueError(f"the environment {env.env_id!r} cannot be made: {kind}: {error}") from error
+    return each.system_prompt or facts.system_prompt
+
+
+async def _facts(env: EnvChoice) -> EnvFacts:
+    isolate: Any = env.isolate  # checked by the recipe
+    async with Pool(env.env_id, env.env_kwargs, isolate=isolate, timeout=ENV_TIMEOUT) as pool:
+        await require_text(pool, 0)
+        return await pool.facts()
 
 
 def _shared(
@@ -279,12 +341,19 @@ def _for_validation(recipe: Recipe, each: EnvOptions, count: int) -> int:
 
 def _rows(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> list[dict[str, Any]]:
     """Return the rows of some tasks; the arguments of a single environment stand in the yaml of the loop."""
+    made = _rows_of_tasks(recipe, at, each, tasks)
+    if recipe.several:
+        for row in made:
+            row["extra_info"]["interaction_kwargs"] |= recipe.environments[at].runtime
+    return made
+
+
+def _rows_of_tasks(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> list[dict[str, Any]]:
     env = recipe.environments[at]
     kwargs = env.env_kwargs if recipe.several else {}
     if each.chosen.environment is None:
         rows = importlib.import_module("verl_bridge.recipes.rows")
-        prompt = each.system_prompt or rows.own_prompt(env.env_id, env.env_kwargs)
-        seeded: list[dict[str, Any]] = rows.seeded(env.env_id, tasks, prompt, kwargs)
+        seeded: list[dict[str, Any]] = rows.seeded(env.env_id, tasks, each.system_prompt, kwargs)
         return seeded
     environment = each.chosen.environment
     prompt = each.system_prompt or data.own_prompt(environment, env.env_kwargs)

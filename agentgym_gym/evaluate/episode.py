@@ -44,12 +44,16 @@ class AgentEpisode:
         agent: Who plays. Its typed actions are rendered in the environment's format, so that the record has
             the text that was played.
         call: How the agent's methods are called.
+        success_at: The return from which on a task counts as solved, as for `Episode`.
     """
 
-    def __init__(self, workers: Workers, agent: Agent, call: Caller) -> None:
+    def __init__(
+        self, workers: Workers, agent: Agent, call: Caller, *, success_at: float | None = None
+    ) -> None:
         self._workers = workers
         self._agent = agent
         self._call = call
+        self._success_at = success_at
 
     async def play(self, task_id: int, sample: int = 0) -> EpisodeRecord:
         """Play a task.
@@ -62,7 +66,7 @@ class AgentEpisode:
             SetupError: It cannot be played without a change of set-up.
         """
         agent_fault, ending = None, ""
-        async with Episode(self._workers, task=task_id) as episode:
+        async with Episode(self._workers, task=task_id, success_at=self._success_at) as episode:
             try:
                 if not episode.over:
                     ending = await self._play(episode, task_id, sample)

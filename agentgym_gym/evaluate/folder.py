@@ -54,7 +54,7 @@ class RunFolder:
         price: What the tokens of its model cost, for the summary.
 
     Attributes:
-        path: The folder.
+        path: The folder, as an absolute path: environments may change the working directory.
         run: The facts about the run.
         records: The episodes so far, including those of a run that was resumed.
 
@@ -73,7 +73,7 @@ class RunFolder:
         planned: Iterable[tuple[int, int]] | None = None,
         price: Price | None = None,
     ) -> None:
-        self.path = path
+        self.path = path = path.absolute()
         self.records: list[EpisodeRecord] = []
         self.run = _without_headers(run)
         self._price = price

@@ -15,11 +15,12 @@ import contextlib
 import itertools
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import AgentGymError, MissingExtra, SetupError
-from agentgym_gym.evaluate.slots import LocalSlot, Part
+from agentgym_gym.evaluate.slots import LocalSlot, Part, Places
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -156,7 +157,9 @@ class RaySlot:
             host = self._cluster.host(self._number)
             try:
                 if self._host is not host:
-                    await host.open.remote(self._name, self.part.make_env, self.part.make_agent)
+                    # Its episodes and records stay in this process.
+                    part = replace(self.part, episodes=(), on_episode=_nothing, places=Places())
+                    await host.open.remote(self._name, part)
                     self._host = host
                 record: EpisodeRecord = await host.play.remote(self._name, task_id, sample)
             except self._cluster.died as error:
@@ -194,8 +197,8 @@ class _Host:
         self._slots: dict[int, LocalSlot] = {}
         self._playing: dict[int, Any] = {}
 
-    async def open(self, name: int, make_env: Callable[[], Any], make_agent: Callable[[], Any]) -> None:
-        self._slots[name] = LocalSlot(Part(make_env, make_agent, (), _nothing))
+    async def open(self, name: int, part: Part) -> None:
+        self._slots[name] = LocalSlot(part)
 
     async def play(self, name: int, task_id: int, sample: int) -> EpisodeRecord:
         import asyncio  # noqa: PLC0415 - importing the library must be cheap

@@ -38,12 +38,17 @@ _FAULTS_IN_A_ROW = 20  # at least, of the agent: then something is wrong that st
 
 
 def play_episode(
-    env: gymnasium.Env[str, Any], agent: Agent, task_id: int, *, sample: int = 0
+    env: gymnasium.Env[str, Any],
+    agent: Agent,
+    task_id: int,
+    *,
+    sample: int = 0,
+    success_at: float | None = None,
 ) -> EpisodeRecord:
     """Play one task.
 
-    The score of an environment that is not AgentGym's is the sum of its rewards, and ``success`` is what its
-    info says, if it does. An error that it raises is a fault, whose kind is the name of the error.
+    The score of another library's environment is the sum of its rewards, and ``success`` is its
+    ``info["success"]``, if it has one. An error that it raises is a fault; its kind is the name of the error.
 
     Args:
         env: The environment, as for `evaluate`.
@@ -51,11 +56,13 @@ def play_episode(
             what was played.
         task_id: The task, or the seed.
         sample: Which of several episodes of the task this is.
+        success_at: The return from which on a task counts as solved, where the environment does not state
+            ``info["success"]``; by default the registered ``reward_threshold``.
 
     Raises:
         SetupError: It cannot be played without a change of set-up.
     """
-    play = AgentEpisode(_called_here(env), agent, call_here).play(task_id, sample)
+    play = AgentEpisode(_called_here(env), agent, call_here, success_at=success_at).play(task_id, sample)
     return _completed(play, agent)
 
 
@@ -66,6 +73,7 @@ def evaluate(
     *,
     samples: int = 1,
     on_episode: Callable[[EpisodeRecord], object] | None = None,
+    success_at: float | None = None,
 ) -> list[EpisodeRecord]:
     """Play tasks one after another.
 
@@ -76,6 +84,8 @@ def evaluate(
         samples: Episodes of each task, from 1.
         on_episode: Called with each record as soon as its episode is over, so that an interrupted run keeps
             what was played.
+        success_at: The return from which on a task counts as solved, where the environment does not state
+            ``info["success"]``; by default the registered ``reward_threshold``.
 
     Returns:
         A record for each episode. An episode that could not be begun or was ended by a fault is among them,
@@ -90,7 +100,8 @@ def evaluate(
     async def play() -> list[EpisodeRecord]:
         records, watch = [], _FaultsInARow(_FAULTS_IN_A_ROW)
         for task_id, sample in episodes_of(tasks, samples):
-            record = await AgentEpisode(pool, agent, call_here).play(task_id, sample)
+            episode = AgentEpisode(pool, agent, call_here, success_at=success_at)
+            record = await episode.play(task_id, sample)
             records.append(record)
             if on_episode is not None:
                 on_episode(record)
@@ -159,6 +170,7 @@ async def evaluate_async(
     on_episode: Callable[[EpisodeRecord], object] | None = None,
     isolate: Isolation | None = None,
     timeout: float | None = None,
+    success_at: float | None = None,
 ) -> list[EpisodeRecord]:
     """Play tasks, many at once.
 
@@ -173,6 +185,8 @@ async def evaluate_async(
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`: by default, coroutines are
             awaited and any other environment has a thread of its own.
         timeout: Seconds allowed for making an environment and for each reset and step; None for any number.
+        success_at: The return from which on a task counts as solved, where the environment does not state
+            ``info["success"]``; by default the registered ``reward_threshold``.
 
     Returns:
         A record for each episode, by sample and then in the order of the tasks.
@@ -189,24 +203,34 @@ async def evaluate_async(
         if on_episode is not None:
             on_episode(record)
 
-    async with probe_env(make_env, isolate=isolate) as probe:
+    async with probe_env(make_env, isolate=isolate, timeout=timeout) as probe:
         places = Places(probe.facts.capacity)
-    part = Part(make_env, make_agent, episodes, take, places, isolate=isolate, timeout=timeout)
+    part = Part(
+        make_env,
+        make_agent,
+        episodes,
+        take,
+        places,
+        isolate=isolate,
+        timeout=timeout,
+        success_at=success_at,
+    )
     await play_parts([part], concurrency=concurrency)
     return [found[episode] for episode in episodes]
 
 
 @contextlib.asynccontextmanager
 async def probe_env(
-    make_env: Callable[[], TextEnv], *, isolate: Isolation | None = None
+    make_env: Callable[[], TextEnv], *, isolate: Isolation | None = None, timeout: float | None = None
 ) -> AsyncIterator[Worker]:
     """Make an environment that is not played, and close it at the end of the block.
 
     Args:
         make_env: Makes it.
         isolate: Where it is made.
+        timeout: Seconds allowed for it; None for any number.
     """
-    async with Pool(make_env, isolate=isolate) as pool:
+    async with Pool(make_env, isolate=isolate, timeout=timeout) as pool:
         worker = await pool.acquire()
         try:
             yield worker

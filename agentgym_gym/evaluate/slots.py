@@ -44,6 +44,7 @@ class Part:
         places: Where it is played: the same object for all parts on the same servers.
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
         timeout: Seconds allowed for each call of the environment; None for any number.
+        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
     """
 
     make_env: Callable[[], TextEnv]
@@ -53,6 +54,7 @@ class Part:
     places: Places = field(default_factory=Places)
     isolate: Isolation | None = None
     timeout: float | None = None
+    success_at: float | None = None
 
 
 class Slot(Protocol):
@@ -98,7 +100,8 @@ class LocalSlot:
             self._agent = await self._thread(self.part.make_agent)
             self._thread.stop(reuse=True)  # it starts again if the agent blocks
         call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
-        return await AgentEpisode(self._pool, self._agent, call).play(task_id, sample)
+        episode = AgentEpisode(self._pool, self._agent, call, success_at=self.part.success_at)
+        return await episode.play(task_id, sample)
 
     async def close(self) -> None:
         """Close environment and agent; an error of theirs is logged, as the episodes are over."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate.agents import Agent
     from agentgym_gym.evaluate.text_env import TextEnv
     from agentgym_gym.rollout.records import EpisodeRecord
+    from agentgym_gym.rollout.workers import Isolation
 
 __all__ = ["NullAgent", "Validation", "validate"]
 
@@ -144,6 +145,9 @@ async def validate(
     facts: Mapping[str, Any] | None = None,
     resume: bool = False,
     on_episode: Callable[[EpisodeRecord], object] | None = None,
+    isolate: Isolation | None = None,
+    timeout: float | None = None,
+    success_at: float | None = None,
 ) -> Validation:
     """Have a known solution and an agent that does nothing play tasks, many at once.
 
@@ -160,6 +164,9 @@ async def validate(
         facts: What their summaries say of the runs.
         resume: Whether to go on with what is in the folder; what a fault ended is played anew.
         on_episode: Called with each record as soon as its episode is over.
+        isolate: Where each environment runs, as for `evaluate_async`.
+        timeout: Seconds allowed for each call of the environment, as for `evaluate_async`.
+        success_at: The return from which on a task counts as won, as for `evaluate_async`.
 
     Raises:
         SetupError: It cannot be played without a change of set-up.
@@ -167,7 +174,7 @@ async def validate(
     """
     tasks = list(tasks)
     gold = None if make_gold is None else make_gold()
-    async with probe_env(make_env) as probe:
+    async with probe_env(make_env, isolate=isolate, timeout=timeout) as probe:
         env_id, places = probe.facts.env_id, Places(probe.facts.capacity)
         refused = _refused(probe.env, gold, tasks)
     chosen = {"gold": [task for task in tasks if task not in refused], "null": tasks}
@@ -186,7 +193,19 @@ async def validate(
                 kept = stack.enter_context(RunFolder(folder / run, about, resume=resume, planned=left))
                 records[run], keep = kept.records, kept.add
                 left = kept.remaining(left, retry_faulted=True)
-            parts.append(Part(make_env, make_agent, left, _each(keep, on_episode), places))
+            take = _each(keep, on_episode)
+            parts.append(
+                Part(
+                    make_env,
+                    make_agent,
+                    left,
+                    take,
+                    places,
+                    isolate=isolate,
+                    timeout=timeout,
+                    success_at=success_at,
+                )
+            )
         await play_parts(parts, concurrency=concurrency)
     played = {
         run: tuple(record for record in counting(those) if record.task_id in wanted)

@@ -162,6 +162,38 @@ def test_a_validation_without_its_faulted_episodes():
     assert found["craft"] == {"reward": {"mean@1": 7}, "fault": {"mean@1": 0}}
 
 
+def test_an_unknown_success_is_in_no_average():
+    records = [record(success=math.nan), record(success=1.0), record(CRAFT, success=math.nan)]
+    found = by_environment(records)
+    assert found[f"env/{MAZE}/success"] == 1.0
+    assert f"env/{CRAFT}/success" not in found
+    assert found[f"env/{CRAFT}/score"] == 0.0
+
+
+@pytest.mark.parametrize("faulted", [False, True])
+def test_a_validation_in_which_success_is_unknown(faulted):
+    nan = math.nan
+    infos = {
+        "success": [nan, 1.0, nan, 0.0, nan, nan, 1.0, 0.0],
+        "reward": [1.0, 1.0, 3.0, 3.0, 5.0, 7.0, 9.0, 9.0],
+        "fault": [0.0, 0.0, 0.0, float(faulted), 0.0, 0.0, 0.0, 0.0],
+    }
+    sources = ["partly"] * 4 + ["never"] * 2 + ["always"] * 2
+    uids = ["a", "a", "b", "b", "c", "c", "d", "d"]
+    found = without_faulted(process, sources, uids, infos)
+    known = {"a": 1.0} if faulted else {"a": 1.0, "b": 0.0}
+    assert found["partly"]["success"]["mean@2"] == sum(known.values()) / len(known)
+    assert "best@2/mean" not in found["partly"]["success"]  # no two of a prompt are known
+    assert found["partly"]["reward"]["mean@2"] == 2.0
+    assert found["partly"]["fault"]["mean@2"] == (0.25 if faulted else 0.0)
+    assert set(found["never"]) == {"reward", "fault"}
+    assert found["never"]["reward"]["mean@2"] == 6.0
+    assert found["always"]["success"] == {"mean@2": 0.5, "best@2/mean": 1.0}
+    assert not any(
+        math.isnan(value) for source in found.values() for each in source.values() for value in each.values()
+    )
+
+
 def test_a_validation_without_faults_is_verls_own():
     given = (["maze"] * 2, ["a", "a"], {"reward": [1.0, 0.0], "fault": [0.0, 0.0]})
     assert without_faulted(process, *given) == process(*given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -209,6 +210,52 @@ def test_any_text_environment(run, checked, tmp_path, monkeypatch):
     assert {part: len(those) for part, those in rows.items()} == {"train": 16, "val": 4}
     assert rows["train"][0]["prompt"] == [{"role": "system", "content": ""}]
     assert checked(tmp_path) == []
+
+
+@pytest.mark.parametrize("integration", INTEGRATIONS)
+def test_the_yaml_says_where_an_environment_runs(run, tmp_path, integration):
+    options = ["--isolate", "process", "--success-at", "1.5", "--tasks", "0:20", "--val", "4"]
+    options += ["--verl", "0.7", "--integration", integration]
+    env = "nasty_envs:nasty/Nasty-v0"
+    result = run("verl", "init", "--env", env, *options, "--out", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    if integration == "interaction":
+        (entry,) = yaml.safe_load((tmp_path / "interaction.yaml").read_text())["interaction"]
+        played = entry["config"]
+    else:
+        (played,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
+    assert (played["env_id"], played["isolate"], played["success_at"]) == (env, "process", 1.5)
+
+
+def test_the_prompt_is_read_where_the_environment_runs(run, tmp_path):
+    env = "nasty_envs:nasty/Somewhere-v0"
+    result = run(
+        *("verl", "init", "--env", env, "--isolate", "process", "--tasks", "0:20", "--val", 4),
+        *("--out", tmp_path),
+    )
+    assert result.exit_code == 0, result.stderr
+    (prompt,) = parquet.read_table(tmp_path / "data/train.parquet").to_pylist()[0]["prompt"]
+    assert re.fullmatch(r"You are in \d+\.", prompt["content"])
+    assert str(os.getpid()) not in prompt["content"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["CartPole-v1"], "CartPole-v1 is no text environment: its observation is of type ndarray"),
+        (["CartPole-v1"], "wrap it in agentgym_gym.rollout.TextAdapter"),
+        (["nasty_envs:nasty/Nasty-v0", "--isolate", "loop"], "those of nasty/Nasty-v0 are no coroutine"),
+        (["nasty_envs:nasty/Nasty-v0", "--isolate", "jail"], "--isolate='jail' should be one of loop"),
+        (["nasty_envs:nasty/Nasty-v0", "--success-at", "high"], "--success-at 'high' should be a number"),
+    ],
+)
+def test_init_refuses_what_cannot_be_played(run, tmp_path, options, said):
+    result = run(
+        "verl", "init", "--env", *options, "--tasks", "0:20", "--val", "4", "--out", tmp_path / "new"
+    )
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "new").exists()
 
 
 # check

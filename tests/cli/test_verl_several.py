@@ -14,6 +14,7 @@ from pyarrow import parquet
 from agentgym_gym import find
 from agentgym_gym.data import own_prompt
 from verl_bridge.recipes.rows import write_rows
+from verl_bridge.tasks import Task
 
 MAZE, CRAFT, OWN = "agentgym/Maze-v0", "agentgym/TextCraft-v0", "own/Echo-v0"
 
@@ -147,6 +148,19 @@ def test_an_environment_of_another_library_beside_ours(init, own, checked, tmp_p
         if found["check"] == "response length" and found["text"].startswith(own)
     )
     assert f"{own}: 20 turns" in length
+
+
+def test_the_rows_of_one_environment_say_where_it_runs(init, tmp_path):
+    other = "nasty/Nasty-v0"
+    options = ("--tasks", f"{other}=0:20", "--isolate", f"{other}=process", "--success-at", f"{other}=2")
+    _, rows = init("--env", "Maze", "--env", f"nasty_envs:{other}", *options)
+    tasks = [Task.of(row) for row in rows["train"]]
+    assert {(task.env_id, task.isolate, task.success_at) for task in tasks} == {
+        (f"agentgym_gym:{MAZE}", None, None),
+        (f"nasty_envs:{other}", "process", 2.0),
+    }
+    (loop,) = yaml.safe_load((tmp_path / "joint/agent_loop.yaml").read_text())
+    assert not {"isolate", "success_at"} & set(loop)
 
 
 def test_a_lower_limit_that_is_registered_stays(init, own):

@@ -28,6 +28,7 @@ LOOP = """\
   _target_: verl_bridge.agent_loop.GymAgentLoop
   max_tokens_per_turn: 8
   fault_budget: 0
+  success_at: 1
 """
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.rollout import Unregistered, close_all, drop_blank_system
+from agentgym_gym.rollout import close_all, drop_blank_system
+from verl_bridge.recipes.check_episodes import Case, examine
 from verl_bridge.recipes.finding import Finding, ok, problem, unseen, warning
 from verl_bridge.tasks import Task
 
@@ -23,9 +24,6 @@ __all__ = ["Start", "apart", "played", "read", "shared"]
 
 MAX_STARTS = 16
 """Environments, with different arguments, of which one task is begun."""
-
-TURNS = 2
-"""Turns that are played in each, to see how long observations are."""
 
 _COLUMNS = ("prompt", "agent_name", "data_source", "reward_model", "extra_info")
 
@@ -39,12 +37,14 @@ class Start:
         place: Where its row stands.
         system: The messages of the row; the longest, of rows that make the same environment.
         observations: The first, and those that answered an empty reply.
+        other: Another task of the same environment, if there is one.
     """
 
     task: Task
     place: str
     system: list[dict[str, Any]]
     observations: list[str] = field(default_factory=list)
+    other: Case | None = None
 
 
 def read(view: View) -> Iterator[Finding]:
@@ -192,14 +192,15 @@ def _times(keys: list[str | None]) -> str:
 
 
 def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
-    """Begin a task of each environment, as the loop would.
+    """Play a task of each environment, as the loop would.
 
     Args:
         view: The folder, with its rows.
         timeout: Seconds for each call of an environment.
     """
     given = view.arguments()
-    defaults = {name: given.get(name) for name in ("env_id", "env_kwargs", "reset_options")}
+    names = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
+    defaults = {name: given.get(name) for name in names}
     findings: list[Finding] = []
     starts: dict[str, Start] = {}
     for part, rows in view.rows.items():
@@ -218,7 +219,10 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
             roles = [message.get("role") for message in known]
             key = json.dumps([task.env_id, task.env_kwargs, roles], sort_keys=True, default=str)
             if key not in starts or _characters(start) > _characters(starts[key]):
+                start.other = Case(starts[key].place, starts[key].task) if key in starts else None
                 starts[key] = start
+            elif starts[key].other is None and task != starts[key].task:
+                starts[key].other = Case(start.place, task)
     chosen = _in_turn(starts.values())[:MAX_STARTS]
     if len(chosen) < len(starts):
         left = f"{len(starts) - len(chosen)} of {len(starts)} environments with different arguments"
@@ -242,34 +246,17 @@ def _characters(start: Start) -> int:
 
 
 async def _play(starts: list[Start], timeout: float) -> list[Finding]:
+    """Play the task of each start; the first of each environment also beside another one."""
+    findings: list[Finding] = []
+    examined: set[str] = set()
     try:
-        return [await _begin(start, timeout) for start in starts]
+        for start in starts:
+            at_once = start.task.env_id not in examined
+            examined.add(start.task.env_id)
+            found, start.observations = await examine(
+                Case(start.place, start.task), timeout, other=start.other, at_once=at_once
+            )
+            findings += found
     finally:
         await asyncio.to_thread(close_all)
-
-
-async def _begin(start: Start, timeout: float) -> Finding:
-    env_id = start.task.env_id
-    episode = start.task.episode(timeout=timeout)
-    try:
-        await episode.__aenter__()
-    except Unregistered as error:
-        return problem(
-            "environment",
-            f"{start.place}: {error}",
-            "have env_id name the module before a colon; install it, or run this where it lies",
-        )
-    try:
-        if episode.fault is None:
-            start.observations.append(episode.observation)
-        while not episode.over and len(episode.rewards) < TURNS:
-            turn = await episode.step("")
-            start.observations += [turn.observation] if episode.fault is None else []
-        if episode.fault is not None:
-            said = f"{start.place}: {env_id} failed: {episode.fault['kind']}: {episode.fault['message']}"
-            return problem("environment", said, "start its server, or correct env_kwargs and reset_options")
-        return ok(
-            "environment", f"{env_id} begins and answers; {len(start.observations[0])} characters at first"
-        )
-    finally:
-        await episode.end()
+    return findings

@@ -214,7 +214,7 @@ _INTERACTION_ROW = "\n| `interaction.yaml` | the interaction, by which verl's lo
 def _environment(recipe: Recipe, pad: str) -> str:
     """Return the lines of the yaml that name the one environment, after a line that is not ended."""
     (env,) = recipe.environments
-    named = {"env_id": env.env_id, "env_kwargs": dict(env.env_kwargs)}
+    named = {"env_id": env.env_id, "env_kwargs": dict(env.env_kwargs), **env.runtime}
     return "".join(f"\n{pad}{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in named.items())
 
 

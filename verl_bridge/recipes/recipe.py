@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
-from agentgym_gym.rollout import split_id
+from agentgym_gym.rollout import Isolation, split_id
 from verl_bridge.recipes.papers import Published, published
 
 __all__ = [
@@ -126,14 +126,18 @@ class EnvChoice:
         env_kwargs: Its arguments.
         weight: Its share of the training tasks, beside the weights of the others: one of weight 2 has twice
             as many tasks in a step as one of weight 1.
+        isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`; None for its default.
+        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
 
     Raises:
-        ValueError: The id is none, or the weight is not a positive number.
+        ValueError: The id is none, the weight is not a positive number, or another argument is wrong.
     """
 
     env_id: str
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0
+    isolate: str | None = None
+    success_at: float | None = None
 
     def __post_init__(self) -> None:
         if not _ENV_ID.fullmatch(self.env_id):
@@ -142,6 +146,16 @@ class EnvChoice:
             )
         if not (math.isfinite(self.weight) and self.weight > 0):
             raise ValueError(f"weight={self.weight} of {self.id} should be a positive number")
+        if self.isolate is not None and self.isolate not in get_args(Isolation):
+            raise ValueError(f"isolate={self.isolate!r} should be one of {', '.join(get_args(Isolation))}")
+        if self.success_at is not None and not math.isfinite(self.success_at):
+            raise ValueError(f"success_at={self.success_at} should be a finite number")
+
+    @property
+    def runtime(self) -> dict[str, Any]:
+        """The keys of the loop's yaml, or of a row, that say how it is played; empty by default."""
+        keys = {"isolate": self.isolate, "success_at": self.success_at}
+        return {key: value for key, value in keys.items() if value is not None}
 
     @property
     def id(self) -> str:
@@ -175,8 +189,10 @@ class Recipe:
             They are of one environment.
         offload: Whether what is not being used waits in the memory of the machine.
         checkpointing: Whether activations are computed again instead of being kept.
-        envs: Several environments that are trained in together, in place of `env_id` and `env_kwargs`. The
-            rows must name them, and give their arguments.
+        envs: Several environments that are trained in together, in place of `env_id` and what else is of one
+            environment. The rows must name them, and give their arguments.
+        isolate: Where each environment runs, as for :class:`EnvChoice`.
+        success_at: The return that solves a task, likewise.
 
     Raises:
         ValueError: A choice that is none, or two that do not go together.
@@ -198,6 +214,8 @@ class Recipe:
     offload: bool = True
     checkpointing: bool = True
     envs: Sequence[EnvChoice] = ()
+    isolate: str | None = None
+    success_at: float | None = None
 
     def __post_init__(self) -> None:
         choices: dict[str, tuple[str, ...]] = {
@@ -268,7 +286,8 @@ class Recipe:
         return published(self.like, self.environments[0].env_id)
 
     def _check_environments(self) -> None:
-        if self.envs and (self.env_id or self.env_kwargs):
+        of_one = (self.env_id, self.env_kwargs, self.isolate, self.success_at is not None)
+        if self.envs and any(of_one):
             raise ValueError("envs hold ids and arguments: give them, or env_id and env_kwargs")
         ids = [env.env_id for env in self.environments]
         twice = next((env_id for env_id in ids if ids.count(env_id) > 1), None)
@@ -328,7 +347,9 @@ class Recipe:
         Raises:
             ValueError: The id of the one environment is none.
         """
-        return tuple(self.envs) or (EnvChoice(self.env_id, self.env_kwargs),)
+        return tuple(self.envs) or (
+            EnvChoice(self.env_id, self.env_kwargs, isolate=self.isolate, success_at=self.success_at),
+        )
 
     @property
     def several(self) -> bool:

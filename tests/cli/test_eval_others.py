@@ -1,0 +1,284 @@
+"""`agentgym eval` of other libraries' environments: their failures end an episode, and never the run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import nasty_envs
+from agentgym_gym.cli.progress import MAX_KINDS, Progress
+from agentgym_gym.rollout import EpisodeRecord
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def play(run, tmp_path):
+    """Plays an environment by name; returns the result, the records by task, and the summary."""
+
+    def evaluate(name, *options, tasks="0:4", agent="nasty_envs:Says", out="run", **env_kwargs):
+        result = run(
+            *("eval", f"nasty_envs:nasty/{name}-v0", "--agent", agent, "--tasks", tasks, "--out", out),
+            *("--env-kwargs", json.dumps(env_kwargs), *options),
+        )
+        folder = tmp_path / out
+        lines = (folder / "episodes.jsonl").read_text("utf-8").splitlines() if folder.exists() else []
+        records = sorted(map(EpisodeRecord.from_json, map(json.loads, lines)), key=lambda r: r.task_id)
+        return result, records
+
+    return evaluate
+
+
+FAULTS = {
+    "step exit": "RuntimeError: SystemExit: 3",
+    "reset exit": "RuntimeError: SystemExit: 3",
+    "reset None": "TypeError: reset should return observation and info, not None",
+    "reset info": "TypeError: the info should be a mapping, not NoneType",
+    "step info": "TypeError: the info should be a mapping, not NoneType",
+    "step four": "ValueError: not enough values to unpack (expected 5, got 4)",  # by gymnasium's wrapper
+    "step six": "ValueError: too many values to unpack (expected 5",
+    "step nan": "ValueError: the reward is nan, not a number that can be summed",
+    "step reward": "ValueError: could not convert string to float: 'much'",
+    "step bytes": "TypeError: the observation should be text, not bytes",
+    "step array": "TypeError: the observation should be text, not ndarray",
+    "step interrupt": "RuntimeError: KeyboardInterrupt",
+}
+
+
+@pytest.mark.parametrize("isolate", ["thread", pytest.param("process", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("wrong", FAULTS)
+def test_a_fault_is_of_its_episode(play, wrong, isolate):
+    result, records = play("Nasty", "--isolate", isolate, wrong=wrong)
+    assert [record.score for record in records] == [2.0, None, 2.0, None]
+    fault = records[1].fault
+    assert f"{fault['kind']}: {fault['message']}".startswith(FAULTS[wrong])
+    assert result.exit_code == 0
+    kind, _, message = FAULTS[wrong].partition(": ")
+    (line,) = result.stderr.splitlines()  # the first of two
+    assert line.startswith(f"fault: {kind} in nasty/Nasty-v0, task ")
+    assert message in line
+    assert f"2 ended by {kind}; not scored." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("step os._exit", "the environment's process exited with code 9"),
+        ("step abort", "the environment's process was killed by SIGABRT"),
+    ],
+)
+def test_a_crash_is_of_its_episode(play, wrong, message):
+    _, records = play("Nasty", "--isolate", "process", wrong=wrong)
+    assert [record.score for record in records] == [2.0, None, 2.0, None]
+    assert records[1].fault == {"kind": "EnvProcessDied", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("isolate", "seconds"), [("thread", 1), pytest.param("process", 6, marks=pytest.mark.slow)]
+)
+def test_a_hang_is_of_its_episode(play, isolate, seconds):
+    options = ("--isolate", isolate, "--env-timeout", seconds, "--concurrency", 2)
+    _, records = play("Nasty", *options, wrong="step hang")
+    assert [record.score for record in records] == [2.0, None, 2.0, None]
+    message = f"no answer from the environment in {seconds} s"
+    assert records[1].fault == {"kind": "TimeoutError", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "isolate", "message"),
+    [
+        ("make exit", "thread", "nasty/Nasty-v0 cannot be made: RuntimeError: SystemExit: no licence"),
+        ("make exit", "process", "nasty/Nasty-v0 cannot be made: RuntimeError: SystemExit: no licence"),
+        ("make os._exit", "process", "EnvProcessDied: the environment's process exited with code 7"),
+        ("", "loop", "isolate='loop' awaits reset and step, and those of nasty/Nasty-v0 are no coroutine"),
+    ],
+)
+def test_one_that_cannot_be_made_ends_the_run_before_it_begins(play, wrong, isolate, message):
+    result, records = play("Nasty", "--isolate", isolate, wrong=wrong)
+    assert (result.exit_code, records) == (2, [])
+    assert message in result.stderr
+    assert not Path("run").exists()
+
+
+def test_a_working_directory_that_changes(play, tmp_path):
+    """Also that of the replayed run, which is read by a relative path."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "prices.toml").write_text("[says]\ninput = 1\noutput = 1\n", "utf-8")
+    more = ("--prices", "prices.toml")
+    for agent, out in (("nasty_envs:Says", "first"), ("replay:first", "second")):
+        result, records = play(
+            "Nasty", *more, agent=agent, out=out, wrong="step chdir", folder=str(elsewhere)
+        )
+        assert result.exit_code == 0
+        assert [record.score for record in records] == [2.0] * 4
+        assert json.loads((tmp_path / out / "summary.json").read_text("utf-8"))["run"]["finished"]
+        assert Path.cwd() == tmp_path
+        assert f"Written to {tmp_path / out}.\n" in result.stdout
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_process_has_a_working_directory_of_its_own(play, tmp_path):
+    _, records = play("Somewhere", "--isolate", "process", "--concurrency", 2)
+    places = {record.messages[-1]["content"] for record in records}
+    assert {place.partition(" ")[2] for place in places} == {str(tmp_path)}
+    processes = {place.partition(" ")[0] for place in places}
+    assert str(os.getpid()) not in processes
+    assert len(processes) == 2
+
+
+@pytest.mark.parametrize("isolate", ["thread", "process"])
+def test_a_wrapper_can_be_registered(play, isolate):
+    _, records = play("Wrapped", "--isolate", isolate)
+    assert [record.score for record in records] == [2.0] * 4
+
+
+def test_a_reset_without_a_seed_is_named(play):
+    result, records = play("Unseeded")
+    assert result.exit_code == 1
+    assert "unexpected keyword argument 'seed'" in records[0].fault["message"]
+    assert "fault: TypeError in nasty/Unseeded-v0, task" in result.stderr
+
+
+@pytest.mark.parametrize("agent", ["nasty_envs:Says", "random"])
+def test_an_info_may_have_a_task_id_of_its_own(play, agent):
+    _, records = play("Nasty", agent=agent, wrong="task_id")
+    assert [(record.task_id, record.score) for record in records] == [(n, 2.0) for n in range(4)]
+
+
+def test_a_run_that_is_replayed_may_have_task_ids_of_its_own(play):
+    play("Nasty", out="first", wrong="task_id")
+    _, records = play("Nasty", agent="replay:first", out="second", wrong="task_id")
+    assert [record.score for record in records] == [2.0] * 4
+
+
+@pytest.mark.parametrize("isolate", [None, "loop", "thread", "process"])
+def test_coroutines_are_awaited(play, isolate):
+    result, records = play(
+        "Awaited", *([] if isolate is None else ["--isolate", isolate]), "--env-timeout", 9
+    )
+    assert result.exit_code == 0
+    assert [(record.score, record.success) for record in records] == [(1.0, True)] * 4
+    assert records[3].messages[0]["content"] == "Begin 3."
+
+
+@pytest.mark.parametrize("isolate", ["thread", "process"])
+def test_capacity(play, isolate, monkeypatch):
+    monkeypatch.setattr(nasty_envs.EightSessions, "most", 0)
+    _, records = play("EightSessions", "--concurrency", 16, "--isolate", isolate, tasks="0:48")
+    assert [record.fault for record in records] == [None] * 48
+    assert nasty_envs.EightSessions.most == (8 if isolate == "thread" else 0)
+    assert nasty_envs.EightSessions._open == 0
+
+
+def test_one_that_bears_no_other_beside_it(play):
+    _, records = play("OneAtATime", "--concurrency", 4, out="threads")
+    assert {record.fault["kind"] for record in records if record.fault} == {"RuntimeError"}
+    _, records = play("OneAtATime", "--concurrency", 4, "--isolate", "process", out="processes")
+    assert [record.score for record in records] == [2.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("options", "success"), [((), None), (("--success-at", 2), True), (("--success-at", 2.5), False)]
+)
+@pytest.mark.parametrize("isolate", ["thread", "process"])
+def test_a_return_solves_a_task(play, tmp_path, options, success, isolate):
+    _, records = play("Nasty", *options, "--isolate", isolate, tasks="0:2")
+    assert [record.success for record in records] == [success] * 2
+    facts = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["run"]
+    assert facts["options"].get("success_at") == (options[1] if options else None)
+    assert (facts["isolate"], facts["env_timeout"]) == (isolate, 900)
+
+
+def test_a_run_is_resumed_with_the_same_threshold_only(play):
+    play("Nasty", "--success-at", 2, tasks="0:2")
+    result, _ = play("Nasty", "--success-at", 1, "--resume")
+    assert result.exit_code == 2
+    assert "'success_at': 2" in result.stderr
+    result, records = play("Nasty", "--success-at", 2, "--resume", "--isolate", "process")
+    assert (result.exit_code, len(records)) == (0, 4)
+
+
+def test_a_run_file(run, tmp_path):
+    (tmp_path / "run.toml").write_text(
+        'out = "runs"\ntasks = "0:2"\nsuccess_at = 2\n'
+        '[[environments]]\nid = "nasty_envs:nasty/OneAtATime-v0"\nisolate = "process"\nenv_timeout = 60\n'
+        '[[environments]]\nid = "nasty_envs:nasty/Nasty-v0"\nsuccess_at = 3\n'
+        '[[agents]]\nagent = "nasty_envs:Says"\n',
+        "utf-8",
+    )
+    result = run("eval", "run.toml")
+    assert result.exit_code == 0, result.stderr
+    assert f"Written to {tmp_path / 'runs'}." in result.stdout
+    runs = {
+        path.parent.name: json.loads(path.read_text("utf-8")) for path in tmp_path.glob("runs/*/summary.json")
+    }
+    facts = {
+        name: (each["success_rate"], each["run"]["isolate"], each["run"]["env_timeout"])
+        for name, each in runs.items()
+    }
+    assert facts == {
+        "OneAtATime-v0-nasty_envs_Says": (1.0, "process", 60),
+        "Nasty-v0-nasty_envs_Says": (0.0, None, 900),
+    }
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options", "message"),
+    [
+        (
+            "nasty_envs:nasty/Nasty-v0",
+            ["--env-timeout", 0],
+            "--env-timeout=0.0 should be a number of seconds",
+        ),
+        ("nasty_envs:nasty/Nasty-v0", ["--success-at", "nan"], "--success-at=nan should be a finite number"),
+        ("TextCraft", ["--env-timeout", 5], "have deadlines of their own; set timeout"),
+        ("nasty_envs:nasty/Nasty-v0", ["--isolate", "jail"], "'jail' is not one of"),
+    ],
+)
+def test_a_value_that_cannot_be(run, env_id, options, message):
+    result = run("eval", env_id, "--agent", "random", "--tasks", "0", *options)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_validate(run):
+    options = ("--tasks", "0:2", "--isolate", "process", "--success-at", 2, "--json")
+    result = run("validate", "nasty_envs:nasty/Nasty-v0", *options)
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["null"]["won"], found["null"]["undecided"]) == (1, 2, 0)
+
+
+def test_the_kinds_of_faults_that_are_printed_are_limited(capsys, monkeypatch):
+    def record(kind, message="x" * 1000):
+        return EpisodeRecord(
+            env_id="a/B-v0",
+            agent="says",
+            task_id=7,
+            goal=None,
+            score=None,
+            success=None,
+            return_=0.0,
+            turns=0,
+            terminated=False,
+            truncated=True,
+            parse_errors={},
+            fault={"kind": kind, "message": message},
+            seconds=0.0,
+            rewards=(),
+            messages=(),
+        )
+
+    with Progress((), None) as progress:
+        for number in range(MAX_KINDS + 5):
+            for message in ("x" * 1000, "again"):
+                progress.note(record(f"Kind{number:02}", message))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == MAX_KINDS
+    assert lines[0] == f"fault: Kind00 in a/B-v0, task 7: {'x' * 300}"[:300]
