@@ -148,10 +148,10 @@ class GymInteraction(BaseInteraction):
             )
         task = Task.of({"interaction_kwargs": kwargs}, **self._defaults)
         replays = Replays(task, self._fault_budget)
-        episode = await _begun(task)
+        episode = await task.episode().begin()
         while await replays.wait(episode):
             await episode.end()
-            episode = await _begun(task)
+            episode = await task.episode().begin()
         self._played[instance_id] = played = _Played(task, episode, limit, replays.count)
         self._keep(instance_id, played)
         player = asyncio.current_task()
@@ -243,12 +243,6 @@ class GymInteraction(BaseInteraction):
             ending = asyncio.get_running_loop().create_task(self.finalize_interaction(instance_id))
             _ending.add(ending)
             ending.add_done_callback(_ending.discard)
-
-
-async def _begun(task: Task) -> Episode:
-    episode = task.episode()
-    await episode.__aenter__()
-    return episode
 
 
 _ending: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it is done

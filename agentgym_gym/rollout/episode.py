@@ -129,7 +129,13 @@ class Episode:
         self._began = time.monotonic()
 
     async def __aenter__(self) -> Self:
-        """Begin the episode.
+        return await self.begin()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    async def begin(self) -> Self:
+        """Get an environment and reset it; for use without ``async with``, then with `end` in a ``finally``.
 
         Raises:
             Unregistered: No environment is registered under the id.
@@ -140,9 +146,6 @@ class Episode:
             await self.end()
             raise
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.end()
 
     @property
     def env(self) -> Any:

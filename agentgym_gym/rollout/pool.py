@@ -116,8 +116,7 @@ class Pool:
         episode = self.episode(
             task=task, seed=seed, options=options, success_at=success_at, max_turns=max_turns
         )
-        await episode.__aenter__()
-        return episode
+        return await episode.begin()
 
     def episode(
         self,

@@ -47,7 +47,7 @@ async def measure(model: str, url: str, seed: int, often: int, turns: int) -> di
     conversation = Conversation(AutoTokenizer.from_pretrained(model))
     made = env_kwargs(url, turns)
     episodes = [
-        await Task(ENV_ID, made, {"task_id": start}).episode().__aenter__()
+        await Task(ENV_ID, made, {"task_id": start}).episode().begin()
         for start in STARTS
         for _ in range(often)
     ]

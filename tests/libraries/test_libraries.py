@@ -30,6 +30,8 @@ import programs
 from fake_model import completion
 from fake_server import FakeServer
 
+pytest.importorskip("textarena", reason="nox -s libraries installs the libraries and runs these tests")
+
 HERE = Path(__file__).parent
 ENVS = HERE / "envs"
 TASKS, CONCURRENCY, TURNS = 12, 8, 60

@@ -365,9 +365,9 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
         gymnasium.register("Hangs-v0", Hangs)
 
         async def work():
-            idle = await Task("Loud-v0").episode().__aenter__()
+            idle = await Task("Loud-v0").episode().begin()
             await idle.end()
-            hangs = await Task("Hangs-v0").episode(timeout=0.1).__aenter__()
+            hangs = await Task("Hangs-v0").episode(timeout=0.1).begin()
             await hangs.step("1")
             await hangs.end()
             print(hangs.fault["kind"])

@@ -14,7 +14,7 @@ def test_a_program_ends_in_silence_with_environments_in_the_pool():
 
         async def main():
             task = Task("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 0})
-            episodes = await asyncio.gather(*(task.episode().__aenter__() for _ in range(3)))
+            episodes = await asyncio.gather(*(task.episode().begin() for _ in range(3)))
             for episode in episodes:
                 await episode.step("move up")
             for episode in episodes[1:]:

@@ -25,7 +25,7 @@ PLAYS = """
 
     async def main():
         task = Task("agentgym_gym:agentgym/TextCraft-v0", {"server": sys.argv[1]}, {"task_id": 0})
-        episodes = await asyncio.gather(*(task.episode().__aenter__() for _ in range(3)))
+        episodes = await asyncio.gather(*(task.episode().begin() for _ in range(3)))
         assert not any(episode.fault for episode in episodes), episodes[0].fault
         await episodes[0].end()  # and waits in the pool
         print("plays", flush=True)
@@ -117,7 +117,7 @@ OWN = """
 
     async def main():
         for arguments in ({"key": "one"}, {"key": "one"}, {"place": 2}, {"place": object()}):
-            await Task("test/Own-v0", arguments).episode().__aenter__()
+            await Task("test/Own-v0", arguments).episode().begin()
 
     asyncio.run(main())
     child = os.fork()

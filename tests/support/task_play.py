@@ -7,7 +7,7 @@ import asyncio
 
 async def begin(task, *, timeout=None):
     """Begin an episode; the caller ends it."""
-    return await task.episode(timeout=timeout).__aenter__()
+    return await task.episode(timeout=timeout).begin()
 
 
 def play(task, *replies, timeout=None):

@@ -117,7 +117,7 @@ async def _play(tasks: Sequence[Task], timeout: float) -> list[Trial]:
 
 async def _begin(episode: Episode, trial: Trial) -> None:
     began = time.perf_counter()
-    await episode.__aenter__()
+    await episode.begin()
     trial.reset_seconds = time.perf_counter() - began
     trial.facts = episode.facts
     _note(episode, trial)
