@@ -9,7 +9,7 @@ WHOLE := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Shee
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl trainings algorithms train-demo pipeline format bench soak docs site validate screenshot clean
+.PHONY: help demo test check cov verl libraries trainings algorithms train-demo pipeline format bench soak docs site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,9 @@ cov: $(VENV)/.dev
 
 verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9, 0.8 and 0.7, and those with inspect_ai, each in an environment of its own
 	$(BIN)/nox --reuse-venv=yes
+
+libraries: $(VENV)/.dev ## games of seven other libraries, evaluated and trained in at eight at once; needs Java
+	$(BIN)/nox --reuse-venv=yes --session libraries
 
 trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, the horizon
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.7 -- -m slow -k "not test_algorithms"
