@@ -221,8 +221,9 @@ def _check(
     """Say before a GPU is rented what would fail.
 
     Composes the settings by the installed verl, reads the tasks, and plays the first turns of each
-    environment, alone and two episodes at once. Each check goes as far as what is installed allows. Exits with 1 if there is a problem. The module of an
-    environment of your own may lie in the folder where this runs: so it does for run.sh.
+    environment, alone and two episodes at once. Each check goes as far as what is installed allows. Exits
+    with 1 if there is a problem. The module of an environment of your own may lie in the folder where this
+    runs: so it does for run.sh.
     """
     if not folder.is_dir():
         raise BadOption(f"{folder} is no folder: agentgym verl init or sft writes one")
