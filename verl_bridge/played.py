@@ -108,6 +108,8 @@ class Played:
             "cut": float(self.cut_by is not None),
             "turn_limit": float(self.most or 0),
         }
+        if self.fault is not None:
+            numbers["success"] = 0.0
         self.record = {**numbers, **labels_of(task, self.fault)}
 
     def output(self, conversation: Conversation) -> AgentLoopOutput:

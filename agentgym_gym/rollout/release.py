@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any
 
 from agentgym_gym._logging import logger
 
@@ -33,7 +33,7 @@ ENTRY_POINT = "release_entry_point"
 """The key of an environment's ``metadata``."""
 
 _lock = threading.Lock()
-_pipe: IO[bytes] | None = None
+_pipe: int | None = None  # a descriptor, and no file: it stays open until this process has ended
 _told: set[bytes] = set()
 _warned: set[str] = set()
 
@@ -64,11 +64,11 @@ def _tell(line: bytes) -> None:
             return
         if _pipe is None:
             _pipe = _start()
-        _pipe.write(line)
+        os.write(_pipe, line)
         _told.add(line)
 
 
-def _start() -> IO[bytes]:
+def _start() -> int:
     """Start the other process; return the pipe, of which it meets the end when this one has ended."""
     path = [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100 - '' is the current folder
     starter = subprocess.Popen(  # noqa: S603 - it is this module
@@ -82,7 +82,8 @@ def _start() -> IO[bytes]:
     )
     if starter.wait() != 0 or starter.stdin is None:
         raise OSError(f"the process that releases did not start: it ended with {starter.returncode}")
-    return starter.stdin
+    with starter.stdin as pipe:
+        return os.dup(pipe.fileno())
 
 
 def _is_file(descriptor: int) -> bool:
@@ -111,7 +112,7 @@ def _forget() -> None:
     """Let go of the pipe in a forked child, whose parent's end the other process waits for."""
     global _lock, _pipe
     if _pipe is not None:
-        _pipe.close()
+        os.close(_pipe)
     _lock, _pipe = threading.Lock(), None
     _told.clear()
 

@@ -36,7 +36,7 @@ async def recorded(task, *replies, on_end=lambda numbers: None, max_turns=None, 
 def test_a_conversation_is_a_record_of_the_evaluation():
     record = asyncio.run(recorded(Task(COUNT, {"goal": 2}), "1", "?", "2"))
     assert (record.env_id, record.agent, record.task_id) == ("bridge/Count-v0", "tiny", 4)
-    assert (record.score, record.return_, record.success, record.turns) == (2.0, 2.0, None, 3)
+    assert (record.score, record.return_, record.success, record.turns) == (2.0, 2.0, True, 3)
     assert (record.ending, record.terminated, record.truncated) == ("terminated", True, False)
     assert (record.step, record.validation) == (3, False)
     assert record.replies == ("1", "?", "2")

@@ -16,7 +16,6 @@ for these tests only; no file of theirs is part of this project.
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import json
 import os
 import shutil
@@ -28,17 +27,13 @@ import pytest
 
 import library_policies as policies
 import programs
-from agentgym_gym.cli.evaluate import evaluate as eval_command
 from fake_model import completion
 from fake_server import FakeServer
 
 HERE = Path(__file__).parent
 ENVS = HERE / "envs"
 TASKS, CONCURRENCY, TURNS = 12, 8, 60
-ISOLATES = "isolate" in inspect.signature(eval_command).parameters
 COMPARED = ("messages", "rewards", "success", "ending", "fault", "agent_fault")
-
-isolated = pytest.mark.skipif(not ISOLATES, reason="agentgym eval has no --isolate yet")
 
 
 class Case(NamedTuple):
@@ -113,8 +108,6 @@ def case(request):
     for name in request.param.requires.split():
         if not (shutil.which(name) if name == "java" else importlib.util.find_spec(name)):
             pytest.skip(f"{name} is not installed: nox -s libraries runs this test")
-    if "TextAdapter" in (ENVS / f"{request.param.env.partition(':')[0]}.py").read_text("utf-8"):
-        pytest.importorskip("agentgym_gym.rollout")
     return request.param
 
 
@@ -172,7 +165,6 @@ def test_a_scripted_model_plays_reasonably(case, one_by_one):
     assert {each["success"] is not None for each in one_by_one.values()} == {case.success}
 
 
-@isolated
 def test_episodes_at_once_are_those_played_one_by_one(case, model, one_by_one, tmp_path):
     options = ("--concurrency", CONCURRENCY, "--isolate", "process")
     at_once = evaluate(case, tmp_path / "run", *model, *options)
@@ -180,7 +172,6 @@ def test_episodes_at_once_are_those_played_one_by_one(case, model, one_by_one, t
     assert at_once == one_by_one
 
 
-@isolated
 def test_a_random_agent_meets_no_fault(case, tmp_path):
     options = ("--concurrency", CONCURRENCY, "--isolate", "process")
     played = evaluate(case, tmp_path / "run", "--agent", "random", *options, tasks=CONCURRENCY)
@@ -192,7 +183,7 @@ def recipe(case, tmp_path_factory):
     """A folder of ``agentgym verl init``, whose rows for validation are the first seeds."""
     pytest.importorskip("pyarrow", reason="the extra data is not installed")
     folder = tmp_path_factory.mktemp("recipe")
-    rows = ("--tasks", "0:48", "--val", CONCURRENCY, "--turns", TURNS)
+    rows = ("--tasks", "0:48", "--val", CONCURRENCY, "--turns", TURNS, "--isolate", "process")
     agentgym("verl", "init", "--env", case.env, *rows, "--out", folder)
     return folder
 
@@ -205,7 +196,6 @@ def test_a_training_folder_passes_its_check(recipe):
     assert all("begins and answers" in text for text in began)
 
 
-@isolated
 def test_training_and_evaluation_play_the_same_episodes(case, recipe, one_by_one):
     """Play by the agent loop over a stand-in of verl's base class: verl would take gigabytes."""
     pytest.importorskip("jinja2", reason="the agent loop imports jinja2, which verl requires")

@@ -43,9 +43,7 @@ def test_an_episode():
     assert episode.fault is None
     counted = {"parse_errors": 0, "invalid_actions": 1, "ignored_actions": 0}
     counted |= {"retries": 0, "fault": 0, "replays": 0}
-    numbers = numbers_of(episode)
-    assert math.isnan(numbers.pop("success"))  # the environment does not state it
-    assert numbers == {"return": 2, "turns": 3, **counted}
+    assert numbers_of(episode) == {"return": 2, "success": 1, "turns": 3, **counted}
 
 
 def test_the_first_observation_is_that_of_this_reset():
@@ -178,6 +176,7 @@ def test_success(reward, terminated, info, success_at, success):
     task = Task(ODD, {"step": ("o", reward, terminated, True, info)}, success_at=success_at)
     episode, _ = play(task, "a")
     assert episode.success is success
+    assert math.isnan(numbers_of(episode)["success"]) == (success is None)
     assert episode.record(agent="a").success is success
 
 

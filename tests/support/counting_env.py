@@ -56,16 +56,14 @@ class Count(gymnasium.Env):
         heard.append(action)
         said = action.rsplit("</think>", maxsplit=1)[-1].strip()
         if not said.lstrip("-").isdigit():
-            return f"{said!r} is no number.", self.invalid, False, False, {"invalid_action": True}
+            return self._answer(f"{said!r} is no number.", self.invalid, invalid_action=True)
         right = int(said) == self.at + 1
         self.at += right
-        return (
-            f"You are at {self.at}.{self.besides}",
-            float(right),
-            self.at == self.start + self.goal,
-            False,
-            {},
-        )
+        return self._answer(f"You are at {self.at}.{self.besides}", float(right))
+
+    def _answer(self, observation: str, reward: float, **info: Any):
+        done = self.at == self.start + self.goal
+        return observation, reward, done, False, {**info, "success": done}
 
     def close(self) -> None:
         opened.discard(self.number)

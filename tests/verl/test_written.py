@@ -24,7 +24,7 @@ LOST = ["what?", "nothing", "at all"]
 
 
 def row(start=0, **kwargs):
-    options = {"reset_options": json.dumps({"start": start}), "seed": None, "success_at": 3.0}
+    options = {"reset_options": json.dumps({"start": start}), "seed": None}
     return {"env_id": "counting_env:bridge/Count-v0", "env_kwargs": json.dumps(kwargs), **options}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gymnasium
 
-from agentgym_gym import rollout
+from agentgym_gym.rollout import TextAdapter
 
 ACTIONS = ("left", "down", "right", "up")
 
@@ -26,7 +26,7 @@ def make(**kwargs):
         "Cross a frozen lake of 4 rows and 4 columns, from row 0, column 0, to row 3, column 3. The ice is "
         "slippery and has holes. Reply with left, down, right or up."
     )
-    return rollout.TextAdapter(
+    return TextAdapter(
         gymnasium.make("FrozenLake-v1", **kwargs), observe=observe, act=act, system_prompt=prompt
     )
 

@@ -6,7 +6,7 @@ import gymnasium
 from minigrid.core.constants import IDX_TO_OBJECT, STATE_TO_IDX
 from minigrid.wrappers import FullyObsWrapper
 
-from agentgym_gym import rollout
+from agentgym_gym.rollout import TextAdapter
 
 ACTIONS = {"left": 0, "right": 1, "forward": 2, "pickup": 3, "drop": 4, "toggle": 5, "done": 6}
 LETTERS = {"empty": ".", "wall": "#", "key": "k", "door": "D", "goal": "G"}
@@ -30,7 +30,7 @@ def observe(observation):
 def make(**kwargs):
     env = gymnasium.make("MiniGrid-DoorKey-5x5-v0", **kwargs)
     prompt = f"Reply with one of {', '.join(ACTIONS)}. You are the arrow; D is a locked door, _ an open one."
-    return rollout.TextAdapter(FullyObsWrapper(env), observe=observe, act=ACTIONS, system_prompt=prompt)
+    return TextAdapter(FullyObsWrapper(env), observe=observe, act=ACTIONS, system_prompt=prompt)
 
 
 gymnasium.register("minigrid_text/DoorKey-v0", make)
