@@ -104,7 +104,6 @@ class Played:
         numbers = {
             **numbers_of(episode, replays),
             "fault": float(self.fault is not None),
-            **({} if self.fault is None else {"success": 0.0}),  # as of other faults, not unknown
             "cut": float(self.cut_by is not None),
             "turn_limit": float(self.most or 0),
         }
