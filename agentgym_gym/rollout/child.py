@@ -11,6 +11,7 @@ import sys
 import threading
 from typing import IO, Any
 
+from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._threads import as_exception
 from agentgym_gym.rollout.process import Message, RemoteError, read_message, write_message
 from agentgym_gym.rollout.workers import BlockingEnv, attribute_of, describe_env
@@ -56,7 +57,13 @@ def _read(source: IO[bytes], requests: queue.SimpleQueue[Message]) -> None:
 
 
 def _make(pickled: bytes) -> tuple[Any, Any]:
-    make_env, memory_limit = pickle.loads(pickled)  # noqa: S301 - of our own process
+    try:
+        make_env, memory_limit = pickle.loads(pickled)  # noqa: S301 - of our own process
+    except (AttributeError, ImportError) as error:  # of a script or a notebook
+        raise BadOption(
+            f"isolate='process' cannot import the maker of the environment: {error}; define it in a module, "
+            "or use the environment's id with its module"
+        ) from error
     if memory_limit is not None:
         import resource  # noqa: PLC0415 - not on every system
 

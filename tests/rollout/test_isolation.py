@@ -211,6 +211,32 @@ def test_a_function_that_cannot_be_sent_is_named():
     assert episode.fault is None
 
 
+def test_a_class_of_a_script_is_named():
+    program = """
+        import asyncio
+        from agentgym_gym.rollout import Pool
+        from odd_env import Odd
+
+        class Mine(Odd):
+            pass
+
+        async def main():
+            async with Pool(Mine, isolate="process") as pool, pool.episode() as episode:
+                print(episode.fault["kind"], episode.fault["message"])
+
+        asyncio.run(main())
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=programs.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.startswith("BadOption isolate='process' cannot import the maker of the environment")
+    assert "define it in a module" in ended.stdout
+
+
 def test_attributes_are_read_in_the_process():
     async def work():
         async with Pool(ODD, {"capacity": 3}, isolate="process") as pool, pool.episode() as episode:
