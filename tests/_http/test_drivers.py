@@ -136,7 +136,7 @@ def test_one_connection_is_kept(serve):
     ],
 )
 def test_each_way_to_fail_is_a_fault_and_a_step_is_sent_once(serve, answer, fault):
-    server, driver = serve(answer, GOOD, timeout=0.4)
+    server, driver = serve(answer, GOOD, timeout=1.5)
     with pytest.raises(fault) as caught:
         driver.run(call(server)).text("observation")
     assert "/it" in str(caught.value)
