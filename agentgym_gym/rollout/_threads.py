@@ -8,7 +8,6 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, TypeAlias
 
 from agentgym_gym._lifecycle import after_fork_in_child
@@ -80,7 +79,7 @@ class CallThread:
         """
         if self._calls is not None:
             if reuse:
-                self._calls.put(partial(_offer, self._calls))
+                _offer(self._calls)
             else:
                 self._calls.put(None)
             self._calls = None
@@ -102,6 +101,11 @@ def _take_thread(name: str) -> Calls:
 def _offer(calls: Calls) -> None:
     with _lock:
         _offered.append(calls)
+    calls.put(_do_nothing)  # so that the thread waits no longer than `_IDLE_SECONDS` from now on
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _serve(calls: Calls) -> None:
