@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
@@ -18,7 +18,8 @@ from agentgym_gym.cli.options import text_of
 from agentgym_gym.cli.sources import require_server
 from agentgym_gym.errors import AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate.slots import Places
-from agentgym_gym.rollout import Isolation, Pool, describe_env
+from agentgym_gym.rollout import Pool, describe_env
+from agentgym_gym.rollout.workers import isolation_of
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.plans import EnvironmentPlan
@@ -62,7 +63,7 @@ class PlannedEnvironment:
         whole = any_split and plan.tasks == "all" and plan.split is None
         # A range is of all splits where none is named; `all` is of the first.
         self.tasks = self.chosen.tasks(":" if whole and self.chosen.environment else plan.tasks, self.split)
-        self.isolate = _isolation(plan.isolate)
+        self.isolate = isolation_of(plan.isolate)
         self.success_at = _threshold(plan.success_at)
         self.deadline = _deadline(plan.env_timeout, self.chosen)
         self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
@@ -203,13 +204,6 @@ async def require_text(pool: Pool, task: int) -> None:
         error = episode.error
     if isinstance(error, SetupError):
         raise error
-
-
-def _isolation(text: str | None) -> Isolation | None:
-    kinds = get_args(Isolation)
-    if text is None or text in kinds:
-        return text  # type: ignore[return-value]
-    raise BadOption(f"isolate={text!r:.80} should be one of {', '.join(kinds)}")
 
 
 def _threshold(number: float | None) -> float | None:

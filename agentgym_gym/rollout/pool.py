@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, after_fork_in_child, at_exit
 from agentgym_gym.errors import BadOption
@@ -27,6 +27,7 @@ from agentgym_gym.rollout.workers import (
     ThreadWorker,
     Worker,
     check_isolation,
+    isolation_of,
 )
 
 if TYPE_CHECKING:
@@ -66,14 +67,12 @@ class Pool:
         capacity: int | None = None,
         memory_limit: int | None = None,
     ) -> None:
-        if isolate is not None and isolate not in get_args(Isolation):
-            raise BadOption(f"isolate={isolate!r:.80} should be one of {', '.join(get_args(Isolation))}")
         if isinstance(env, str):
             env = EnvMaker(env, dict(env_kwargs or {}), release_if_killed=True)
         elif env_kwargs:
             raise BadOption("env_kwargs go with the id of an environment: have the function pass them")
         self.make_env = env
-        self.isolate = isolate
+        self.isolate = isolation_of(isolate)
         self._timeout = timeout
         self._memory_limit = memory_limit
         self._capacity = capacity
@@ -89,35 +88,6 @@ class Pool:
             return self._facts.env_id
         return split_id(self.make_env.env_id)[1] if isinstance(self.make_env, EnvMaker) else ""
 
-    async def begin(
-        self,
-        *,
-        task: int | None = None,
-        seed: int | None = None,
-        options: Mapping[str, Any] | None = None,
-        success_at: float | None = None,
-        max_turns: int | None = None,
-    ) -> Episode:
-        """Begin an episode in an environment of the pool. Call its ``end`` in a ``finally``.
-
-        Args:
-            task: Number of the task, as for `Episode`.
-            seed: Seed of ``reset``; None lets the environment draw.
-            options: Options of ``reset``.
-            success_at: As for `Episode`.
-            max_turns: As for `Episode`.
-
-        Returns:
-            The episode; if the environment failed, it is over and has a fault.
-
-        Raises:
-            Unregistered: No environment is registered under the id.
-        """
-        episode = self.episode(
-            task=task, seed=seed, options=options, success_at=success_at, max_turns=max_turns
-        )
-        return await episode.begin()
-
     def episode(
         self,
         *,
@@ -127,7 +97,15 @@ class Pool:
         success_at: float | None = None,
         max_turns: int | None = None,
     ) -> Episode:
-        """Return an episode that begins and ends as an ``async with`` block does; see `begin`."""
+        """Return an episode, which begins and ends as an ``async with`` block does.
+
+        Args:
+            task: Number of the task, as for `Episode`.
+            seed: Seed of ``reset``; None lets the environment draw.
+            options: Options of ``reset``.
+            success_at: As for `Episode`.
+            max_turns: As for `Episode`.
+        """
         return Episode(
             self, task=task, seed=seed, options=options, success_at=success_at, max_turns=max_turns
         )

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from agentgym_gym._logging import logger
 from agentgym_gym._text import scrub
@@ -39,6 +39,7 @@ __all__ = [
     "close_env",
     "describe_env",
     "env_id_of",
+    "isolation_of",
     "system_prompt_of",
 ]
 
@@ -179,6 +180,26 @@ class Worker(ABC):
         """Return whether the environment can be used in an event loop."""
         return True
 
+    async def _in_time(self, call: asyncio.Future[Outcome]) -> Any:
+        """Return the result of a call; one that is given up is cancelled where it can be.
+
+        Raises:
+            TimeoutError: There was no answer in time.
+            Exception: The error of the call.
+        """
+        try:
+            finished, _ = await asyncio.wait({call}, timeout=self.timeout)
+            if not finished:
+                raise TimeoutError(f"no answer from the environment in {self.timeout:g} s")
+        except BaseException:
+            self.broken = True
+            call.cancel()
+            raise
+        value, error = call.result()
+        if error is not None:
+            raise error
+        return value
+
 
 class CallerWorker(Worker):
     """An environment of the caller, called in the caller's thread and never closed."""
@@ -269,19 +290,7 @@ class ThreadWorker(Worker):
 
     async def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self._running = self._thread.submit(function, *args, **kwargs)
-        outcome = asyncio.wrap_future(self._running)
-        try:
-            finished, _ = await asyncio.wait({outcome}, timeout=self.timeout)
-        except BaseException:
-            self.broken = True
-            raise
-        if not finished:
-            self.broken = True
-            raise _no_answer(self.timeout)
-        value, error = outcome.result()
-        if error is not None:
-            raise error
-        return value
+        return await self._in_time(asyncio.wrap_future(self._running))
 
 
 class LoopWorker(Worker):
@@ -333,21 +342,8 @@ class LoopWorker(Worker):
         if self.timeout is None:
             return await call
         # A task, so that a cancellation inside the environment differs from one of the caller.
-        self._task = task = asyncio.ensure_future(_outcome(call))
-        try:
-            finished, _ = await asyncio.wait({task}, timeout=self.timeout)
-        except BaseException:
-            self.broken = True
-            task.cancel()
-            raise
-        if not finished:
-            self.broken = True
-            task.cancel()
-            raise _no_answer(self.timeout)
-        value, error = task.result()
-        if error is not None:
-            raise error
-        return value
+        self._task = asyncio.ensure_future(_outcome(call))
+        return await self._in_time(self._task)
 
     async def _close(self) -> None:
         if self._task is not None and not self._task.done():
@@ -407,6 +403,18 @@ class BlockingEnv:
             self._loop.close()
 
 
+def isolation_of(text: str | None) -> Isolation | None:
+    """Return an isolation by its name.
+
+    Raises:
+        BadOption: There is none of that name.
+    """
+    kinds = get_args(Isolation)
+    if text is None or text in kinds:
+        return text  # type: ignore[return-value]
+    raise BadOption(f"isolate={text!r:.80} should be one of {', '.join(kinds)}")
+
+
 def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
     """Check that an environment can be isolated in that way.
 
@@ -439,10 +447,6 @@ async def _outcome(call: Coroutine[Any, Any, Any]) -> Outcome:
 
 async def _in_close_seconds(closing: Any) -> None:
     await asyncio.wait_for(closing, CLOSE_SECONDS)
-
-
-def _no_answer(seconds: float | None) -> TimeoutError:
-    return TimeoutError(f"no answer from the environment in {seconds:g} s")
 
 
 def _log_not_closed(env_id: str, error: BaseException) -> None:

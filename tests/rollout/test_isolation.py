@@ -120,7 +120,7 @@ def test_a_hang_is_a_fault_and_its_process_is_killed():
 def test_a_cancelled_step_kills_its_process_and_no_other():
     async def work():
         async with Pool(ODD, isolate="process") as pool:
-            other = await pool.begin()
+            other = await pool.episode().begin()
             pids = []
 
             async def playing():
@@ -257,7 +257,7 @@ def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call():
 
         async def main():
             pool = Pool("odd_env:test/Odd-v0", isolate="process")
-            episode = await pool.begin()
+            episode = await pool.episode().begin()
             print((await episode.step("pid")).observation, flush=True)
             await episode.step("sleep 1000")
 
@@ -315,7 +315,7 @@ def test_ctrl_c_ends_a_program_with_processes_in_silence():
 def test_a_forked_child_leaves_its_parent_s_processes_alone():
     async def work():
         async with Pool(ODD, isolate="process") as pool:
-            episode = await pool.begin()
+            episode = await pool.episode().begin()
             child = os.fork()
             if not child:
                 os._exit(0)

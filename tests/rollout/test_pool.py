@@ -101,7 +101,7 @@ def test_the_capacity_holds(monkeypatch, make_env, given):
 def test_without_a_capacity_as_many_are_made_as_play():
     async def work():
         async with Pool(Counted) as pool:
-            episodes = await asyncio.gather(*(pool.begin() for _ in range(9)))
+            episodes = await asyncio.gather(*(pool.episode().begin() for _ in range(9)))
             assert len(Counted.open) == 9
             for episode in episodes:
                 await episode.end()
@@ -135,7 +135,7 @@ def test_cancelled_waiters_lose_no_place():
                 done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
                 assert all(not isinstance(each, Exception) for each in done)
             assert AwaitedCounted.most <= 2
-            fresh = await asyncio.wait_for(asyncio.gather(pool.begin(), pool.begin()), 5)
+            fresh = await asyncio.wait_for(asyncio.gather(pool.episode().begin(), pool.episode().begin()), 5)
             for episode in fresh:
                 await episode.end()
 
