@@ -80,7 +80,7 @@ class Task:
             reset_options: Options for it, likewise.
             seed: Seed of rows that have none.
             isolate: Where the environment runs, as `env_kwargs`.
-            success_at: The return that solves a task, likewise.
+            success_at: The return that solves a task; as `env_kwargs`.
 
         Raises:
             ValueError: A key of the row has a value it cannot have, or there is no ``env_id``.

@@ -96,7 +96,7 @@ def _reply(pipe: IO[bytes], kind: str, value: Any) -> None:
     except Exception as error:  # noqa: BLE001 - something that cannot be pickled
         try:
             write_message(pipe, (kind, _without_unpicklable(value)))
-        except Exception:  # noqa: BLE001 - likewise
+        except Exception:  # noqa: BLE001 - the info holds more of the kind
             write_message(pipe, ("error", TypeError(f"it cannot be sent to another process: {error}")))
 
 

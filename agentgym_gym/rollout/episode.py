@@ -224,7 +224,7 @@ class Episode:
         began = time.perf_counter()
         try:
             answer = await worker.step(action)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an environment may raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an environment may raise anything
             return self._failed_step(error)
         except asyncio.CancelledError as cancelled:
             worker.broken = True
@@ -344,7 +344,7 @@ class Episode:
             self._worker = worker = await self._workers.acquire()
         except Unregistered:
             raise  # a mistake in the call, which every episode would meet
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an environment may raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an environment may raise anything
             self._fail(error)
             return
         self.facts = worker.facts
@@ -354,7 +354,7 @@ class Episode:
         self._choose_task(worker.facts.task_option)
         try:
             answer = await worker.reset(self.seed, self.options)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the same
             self._fail(error)
             return
         except BaseException:

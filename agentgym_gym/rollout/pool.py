@@ -301,9 +301,9 @@ def shared_pool(
 
     Args:
         env_id: As for `EnvMaker`.
-        env_kwargs: Likewise.
+        env_kwargs: As for `EnvMaker`.
         isolate: As for `Pool`.
-        timeout: Likewise.
+        timeout: As for `Pool`.
     """
     key = json.dumps([env_id, dict(env_kwargs), isolate, timeout], sort_keys=True, default=repr)
     with _lock:

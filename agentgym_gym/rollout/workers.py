@@ -134,7 +134,7 @@ class Worker(ABC):
     """One environment and the one call that may run in it.
 
     Attributes:
-        env: The environment, or what stands for it here; None before it is made.
+        env: The environment, or its proxy; None before it is made.
         facts: Its properties.
         timeout: Seconds allowed for each call; None for any number.
         broken: Whether a call was interrupted, so that the state of the environment is unknown.
