@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar, ListOf, StepAction, Style, Thought, ToolCall, Verbatim
     from agentgym_gym.aio import AsyncAgentGymEnv
     from agentgym_gym.arguments import Argument, Choice, Integer, Name, Text
-    from agentgym_gym.calls import Body, Call, Flow, Reply, exchange
+    from agentgym_gym.calls import Body, Call, Flow, Reply
     from agentgym_gym.env import AgentGymEnv
     from agentgym_gym.formats import FORMATS, Format
     from agentgym_gym.spaces import ReplySpace, TextSpace
@@ -73,7 +73,6 @@ __all__ = [
     "__version__",
     "environments",
     "errors",
-    "exchange",
     "find",
     "register",
 ]
@@ -85,7 +84,7 @@ _LAZY = {
     "actions": ("Action", "Grammar", "ListOf", "StepAction", "Style", "Thought", "ToolCall", "Verbatim"),
     "aio": ("AsyncAgentGymEnv",),
     "arguments": ("Argument", "Choice", "Integer", "Name", "Text"),
-    "calls": ("Body", "Call", "Flow", "Reply", "exchange"),
+    "calls": ("Body", "Call", "Flow", "Reply"),
     "env": ("AgentGymEnv",),
     "formats": ("FORMATS", "Format"),
     "spaces": ("ReplySpace", "TextSpace"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.envs.registration import EnvSpec
 
-    from agentgym_gym._episode import StepResult
     from agentgym_gym._options import FormatName, HttpClient
     from agentgym_gym.actions import Grammar, StepAction
     from agentgym_gym.calls import WaitingFlow
@@ -107,7 +107,6 @@ class BaseTextEnv:
             own=own_options,
         )
         self.render_mode = options.render_mode
-        self.on_fault = options.on_fault
         self._tasks = self.environment.split(options.split)
         written = get_format(options.action_format)
         self.observation_space = TextSpace()
@@ -121,6 +120,7 @@ class BaseTextEnv:
             on_unknown=options.on_unknown or (self.environment.on_unknown if default else "forward"),
             max_turns=self.environment.max_turns if options.max_turns is AGENTGYMS_OWN else options.max_turns,
             max_envs_per_server=options.max_envs_per_server,
+            on_fault=options.on_fault,
         )
         self._server = options.server
         self._limits = options.limits(wire.time_limits)
@@ -148,7 +148,10 @@ class BaseTextEnv:
         """Return the transcript of the episode so far, or None without a render mode."""
         if self.render_mode is None:
             return None
-        return "\n\n".join(f"[{message.role}]\n{message.text}" for message in self._episode.transcript)
+        roles = itertools.cycle(("environment", "agent"))
+        return "\n\n".join(
+            f"[{role}]\n{text}" for role, text in zip(roles, self._episode.transcript, strict=False)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy by making a new environment with the same options; it holds no remote environment yet.
@@ -211,6 +214,11 @@ class BaseTextEnv:
         return self._options.parser
 
     @property
+    def on_fault(self) -> Literal["truncate", "raise"]:
+        """What a fault in a step does."""
+        return self._episode.on_fault
+
+    @property
     def playing(self) -> bool:
         """Whether an episode has begun and is not over."""
         return self._episode.playing
@@ -243,13 +251,6 @@ class BaseTextEnv:
         self._until = time.monotonic() + self._limits.episode
         _live.add(self)  # again, if it was closed
         return task_id
-
-    def _turn(self, action: StepAction) -> WaitingFlow[StepResult]:
-        """Play one turn; with ``on_fault="raise"`` raise the fault that ended the episode."""
-        turn = yield from self._episode.step(action)
-        if self.on_fault == "raise" and self._episode.fault is not None:
-            raise self._episode.fault
-        return turn
 
     def _closed(self) -> None:
         if not self._episode.holder.owes(again=True):

@@ -8,6 +8,7 @@ its siblings only drive them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from gymnasium.error import ResetNeeded
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from agentgym_gym.errors import ClientAnswer
     from agentgym_gym.formats import Format
 
-__all__ = ["Episode", "Message", "StepResult"]
+__all__ = ["Episode", "StepResult"]
 
 T = TypeVar("T")
 
@@ -73,13 +74,6 @@ class StepInfo(TypedDict, total=False):
     fault: dict[str, str]
 
 
-class Message(NamedTuple):
-    """One line of a transcript."""
-
-    role: Literal["environment", "agent"]
-    text: str
-
-
 class Episode:
     """Plays tasks in it, one after another.
 
@@ -92,11 +86,13 @@ class Episode:
         wire: The environment's wire with other options than its own.
         max_envs_per_server: Where this process holds as many remote environments, one is waited for; None
             for no limit.
+        on_fault: Whether a fault that ends a task is raised, too: ``"raise"``, else ``"truncate"``.
 
     Attributes:
         fault: The fault that ended the current task, if one did.
         stats: Where faults are counted; the driver's own, so that they stand beside what it counts.
-        transcript: The messages of the current task.
+        transcript: The texts of the current task: the environment's first, then in turn the agent's and the
+            environment's.
         lease: The lease on the remote environment that is played in.
         holder: Where that and all others are noted that are not released yet.
     """
@@ -110,16 +106,18 @@ class Episode:
         max_turns: int | None,
         wire: Wire | None = None,
         max_envs_per_server: int | None = None,
+        on_fault: Literal["truncate", "raise"] = "truncate",
     ) -> None:
         self.environment = environment
         self.max_envs_per_server = max_envs_per_server
+        self.on_fault = on_fault
         self.wire = wire or environment.wire
         self.action_format = action_format
         self.on_unknown = on_unknown
         self.max_turns = max_turns
         self.fault: Fault | None = None
         self.stats = Stats()
-        self.transcript: list[Message] = []
+        self.transcript: list[str] = []  # texts alone, which the garbage collector skips
         self.lease: Lease | None = None
         self.holder = Holder()
         self._playing = False
@@ -162,7 +160,7 @@ class Episode:
         self._task_id, self._start = task_id, start
         self._turn, self._score, self._agentgym_score, self._ignored = 0, 0.0, 0.0, ()
         self._available = start.available_actions
-        self.transcript = [Message("environment", start.observation)]
+        self.transcript = [start.observation]
         self._playing = True
         return start.observation, self._info()
 
@@ -179,13 +177,14 @@ class Episode:
         Raises:
             ResetNeeded: The episode is over, or none was begun.
             BadOption: It is none of these, or an action of another environment.
+            Fault: The environment failed and ``on_fault="raise"``.
         """
         if not self._playing or self.lease is None:
             raise ResetNeeded("the episode is over, or none was begun: call reset() before step()")
         reply = given(action, self.environment.grammar)
         self._turn += 1
         self._ignored = ()
-        self.transcript.append(Message("agent", shown_reply(reply)))
+        self.transcript.append(shown_reply(reply))
         try:
             reading = self.read(reply)
         except ActionError as error:
@@ -195,10 +194,16 @@ class Episode:
         meant, self._ignored = reading.action, reading.ignored
         if isinstance(meant, Thought):
             return self._answer("OK.")
+        lease, words = self.lease, self.wire.render(meant)
+        seen = lease.memory.seen
+        if seen is not None:
+            seen.unanswered = words
         try:
-            outcome = yield from self._play(self.lease, self.wire.render(meant))
+            outcome = yield from self._ask(lease, partial(self.wire.step, lease.env_id, words), "step")
         except Fault as fault:
             return self._end_by(fault, str(meant))
+        if seen is not None:
+            seen.outcome, seen.unanswered = outcome, ""
         return self._judge(outcome, str(meant))
 
     def read(self, reply: Given) -> ParseResult:
@@ -222,7 +227,7 @@ class Episode:
             if len(action.text) > MAX_ACTION_CHARS:
                 raise BadArguments(f"the action is longer than {MAX_ACTION_CHARS} characters")
             self.wire.check(action.text)
-        return reading._replace(action=action)
+        return reading if action is reading.action else reading._replace(action=action)
 
     def abort_episode(self) -> None:
         """End an episode of which nobody has the last turn: what is played next must begin anew."""
@@ -262,7 +267,7 @@ class Episode:
 
     def _reset_remote(self, lease: Lease, task_id: int) -> WaitingFlow[Start]:
         try:
-            start = yield from self._ask(lease, lambda: self.wire.reset(lease.env_id, task_id), "reset")
+            start = yield from self._ask(lease, partial(self.wire.reset, lease.env_id, task_id), "reset")
         except Fault as fault:
             lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
@@ -274,31 +279,16 @@ class Episode:
         self._served_by = lease.memory.served_by
         return start
 
-    def _play(self, lease: Lease, action: str) -> WaitingFlow[Outcome]:
-        def begin() -> Flow[Outcome]:
-            if seen is not None:
-                seen.unanswered = action
-            return self.wire.step(lease.env_id, action)
-
-        seen = lease.memory.seen
-        outcome = yield from self._ask(lease, begin, "step")
-        if seen is not None:
-            seen.outcome, seen.unanswered = outcome, ""
-        return outcome
-
     def _ask(self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage) -> WaitingFlow[T]:
         """Run a flow on the server of a lease that is still ours, and count the fault that it fails by."""
-
-        def wanted() -> Flow[T]:
-            # Where nothing can be closed it is of use to know when the server is done.
-            return begin() if self.wire.closes else listening(begin(), late_reply(lease))
-
+        if not self.wire.closes:  # then it is of use to know when the server is done
+            begin = partial(_listen, begin, lease)
         try:
             lease.check()
             # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
             # episode that looks as if it could go on.
             self._playing, lease.maybe_busy, lease.answered = False, True, False
-            answer = yield from ask_own(lease, wanted, self.stats)
+            answer = yield from ask_own(lease, begin, self.stats)
         except Fault as fault:
             lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:
@@ -365,14 +355,21 @@ class Episode:
         self._playing = not (done or truncated)
         if not self._playing and self.lease is not None:
             self.lease.pool.park(self.lease)
-        self.transcript.append(Message("environment", observation))
+        self.transcript.append(observation)
         return StepResult(observation, reward, done, truncated, self._info(**info))
 
     def _end_by(self, fault: Fault, action: str) -> StepResult:
+        """End the episode.
+
+        Raises:
+            Fault: This one, with ``on_fault="raise"``.
+        """
         self._playing = False
         self.fault, self._available = fault, None
         observation = f"The environment failed and the episode ends here ({fault.kind})."
-        self.transcript.append(Message("environment", observation))
+        self.transcript.append(observation)
+        if self.on_fault == "raise":
+            raise fault
         info = self._info(action=action, fault=fault.as_dict())
         return StepResult(observation, 0.0, terminated=False, truncated=True, info=info)
 
@@ -394,3 +391,7 @@ class Episode:
         # What does not apply is left out, so that `"fault" in info` says what it seems to say.
         optional = ("goal", "available_actions", "served_by", "parse_error", "ignored_actions", "fault")
         return {name: value for name, value in info.items() if value is not None or name not in optional}
+
+
+def _listen(begin: Callable[[], Flow[T]], lease: Lease) -> Flow[T]:
+    return listening(begin(), late_reply(lease))

@@ -130,7 +130,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
         Raises:
             InUse: Another task is in the middle of a reset or a step.
         """
-        return self._driver.run(self._turn(action), self._until)
+        return self._driver.run(self._episode.step(action), self._until)
 
     def abort_episode(self) -> None:
         """End the episode whose turn nobody awaits any more, whether or not the reply has come."""

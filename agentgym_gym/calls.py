@@ -5,7 +5,7 @@ httpx's ``auth_flow``. Everything that knows a protocol is a flow and does no ne
 synchronous driver, an asynchronous one and a test that replays a recording all run the same logic::
 
     def create(self, task_id: int) -> Flow[int]:
-        body = yield from exchange(Call("create", "POST", "/create"))
+        body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
 A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. A flow may
@@ -40,8 +40,6 @@ __all__ = [
     "Wait",
     "WaitingFlow",
     "at",
-    "body_of",
-    "exchange",
     "listening",
     "relay",
 ]
@@ -161,6 +159,22 @@ class Reply:
             return _decode(self.content.decode(json.detect_encoding(self.content), "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise BadReply(f"{self.call} answered something that is not JSON: {self.excerpt}") from error
+
+    def body(self) -> Body:
+        """Return the JSON of a successful reply, to be read field by field.
+
+        Raises:
+            ServerError: The status is not 200.
+            BadReply: The body is not JSON.
+            EnvironmentFailed: The body is an object with an ``error`` key, the way six of the servers report
+                failures with status 200. The text under the key may be empty, so the key alone decides.
+        """
+        if self.status != HTTPStatus.OK:
+            raise ServerError(f"{self.call} answered HTTP {self.status}: {self.excerpt}")
+        value = self.json()
+        if isinstance(value, dict) and "error" in value:
+            raise EnvironmentFailed(f"{self.call} answered an error: {shown(value['error'])}")
+        return Body(self.call, value)
 
     @property
     def excerpt(self) -> str:
@@ -371,29 +385,3 @@ class Body:
 
     def _bad(self, what: str) -> BadReply:
         return BadReply(f"{self.call} broke the protocol: {what}")
-
-
-def exchange(call: Call) -> Flow[Body]:
-    """Send a call and return the JSON of its reply.
-
-    Raises:
-        ServerError: The status is not 200.
-        BadReply: The body is not JSON.
-        EnvironmentFailed: The body is an object with an ``error`` key, the way six of the servers report
-            failures with status 200. The text under the key may be empty, so the key alone decides.
-    """
-    return body_of((yield call))
-
-
-def body_of(reply: Reply) -> Body:
-    """Return the JSON of a reply.
-
-    Raises:
-        ServerError, BadReply, EnvironmentFailed: See :func:`exchange`.
-    """
-    if reply.status != HTTPStatus.OK:
-        raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
-    value = reply.json()
-    if isinstance(value, dict) and "error" in value:
-        raise EnvironmentFailed(f"{reply.call} answered an error: {shown(value['error'])}")
-    return Body(reply.call, value)

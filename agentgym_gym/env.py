@@ -167,7 +167,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
             Fault: The environment failed and ``on_fault="raise"``.
             InUse: Another thread is using the environment.
         """
-        return self._run(self._turn(action))
+        return self._run(self._episode.step(action))
 
     def close(self) -> None:
         """Release the remote environment and close the connection. May be called again, as may ``reset``.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from agentgym_gym.calls import Body, Call, Flow, Reply, body_of
+from agentgym_gym.calls import Body, Call, Flow, Reply
 from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongServer
 
 __all__ = ["SERVER_HEADER", "Outcome", "Score", "Seen", "Start", "Wire", "greeting_of", "look"]
@@ -268,7 +268,7 @@ def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
     if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return None
     try:
-        return body_of(reply)
+        return reply.body()
     except EnvironmentFailed as error:
         return seen.done if "has finished" in str(error) else None
 

@@ -28,7 +28,6 @@ from agentgym_gym import (
     Outcome,
     Start,
     Wire,
-    exchange,
     register,
 )
 
@@ -56,21 +55,21 @@ class GuessingWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Open a game."""
-        return (yield from exchange(Call("create", "POST", "/create"))).integer("id")
+        return (yield Call("create", "POST", "/create")).body().integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Begin a game anew."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "number": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"id": env_id, "number": task_id})).body()
         return Start(body.text("observation"))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play an action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def close(self, env_id: int) -> Flow[None]:
         """End a game."""
-        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+        (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
 
 GUESSING = Environment(

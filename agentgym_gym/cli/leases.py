@@ -15,7 +15,7 @@ from agentgym_gym._leasing import held
 from agentgym_gym._leasing.capacity import SlotState, slot_states
 from agentgym_gym._left_open import ask, close_left, newest_id, remove_lost
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Call, Flow
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.console import clean, err, out, print_json, print_pairs, print_table
 from agentgym_gym.cli.names import Own, know
@@ -244,7 +244,7 @@ def _close(found: _ServerState, left: Sequence[Record]) -> bool:
 
 
 def _listed() -> Flow[tuple[int, ...]]:
-    return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
+    return (yield Call("observe", "GET", "/list_envs")).body().integers()
 
 
 def _count(number: int) -> str:

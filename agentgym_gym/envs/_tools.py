@@ -18,7 +18,7 @@ from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._templates import fields_of, names_of
 from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Style
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.envs._json_arguments import Value, literal
 from agentgym_gym.errors import BadArguments, BadReply, ClientAnswer, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
@@ -270,12 +270,12 @@ class ToolWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the server wants to know a task."""
-        body = yield from exchange(Call("create", "POST", "/create", {"id": task_id}))
+        body = (yield Call("create", "POST", "/create", {"id": task_id})).body()
         return body.integer()
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"env_idx": env_id, "id": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"env_idx": env_id, "id": task_id})).body()
         observation = body.text()
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None)
@@ -305,7 +305,7 @@ class ToolWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": action})).body()
         observation, reward = body.text("observation"), body.number("reward")
         done = body.flag("done")
         if not 0 <= reward <= 1:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import (
     INVALID_ACTION,
@@ -262,14 +262,14 @@ class ALFWorldWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment."""
-        body = yield from exchange(Call("create", "POST", "/create"))
+        body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task; the first observation ends in what can be done, as AgentGym's client shows it."""
-        body = yield from exchange(
-            Call("reset", "POST", "/reset", {"id": env_id, "game": task_id, "world_type": "Text"})
-        )
+        body = (
+            yield Call("reset", "POST", "/reset", {"id": env_id, "game": task_id, "world_type": "Text"})
+        ).body()
         body.check_id("id", env_id)
         observation, actions = body.text("observation"), body.texts("available_actions")
         task = _TASK.search(observation)
@@ -281,7 +281,7 @@ class ALFWorldWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(
             body.text("observation"),
             body.number("reward"),

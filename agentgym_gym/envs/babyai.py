@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name, strategies
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
@@ -224,19 +224,19 @@ class BabyAIWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment."""
-        body = yield from exchange(Call("create", "POST", "/create"))
+        body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id})).body()
         observation = body.text("observation")
         goal = _GOAL.search(observation)
         return Start(observation, goal=goal[1] if goal else None, available_actions=_available(observation))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         observation = body.text("observation")
         return Outcome(
             observation,
@@ -256,7 +256,7 @@ class BabyAIWire(Wire):
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone, or was never reset, does nothing."""
-        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+        (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score an outcome by the first reward above 0, whatever the server says of the end.

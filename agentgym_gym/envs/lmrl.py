@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.envs._agentgym_parsers import cut_end
 from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
@@ -31,20 +31,20 @@ class LMRLWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment."""
-        body = yield from exchange(Call("create", "POST", f"{self.prefix}/create"))
+        body = (yield Call("create", "POST", f"{self.prefix}/create")).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task; the reply need hold nothing but the observation."""
         wanted = {"id": env_id, self.task: task_id}
-        body = yield from exchange(Call("reset", "POST", f"{self.prefix}/reset", wanted))
+        body = (yield Call("reset", "POST", f"{self.prefix}/reset", wanted)).body()
         body.check_id("id", env_id)
         return Start(body.text("observation"))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
         played = {"id": env_id, "action": action}
-        body = yield from exchange(Call("step", "POST", f"{self.prefix}/step", played))
+        body = (yield Call("step", "POST", f"{self.prefix}/step", played)).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import (
     INVALID_ACTION,
@@ -63,12 +63,12 @@ class SciWorldWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the server starts a Java process for it."""
-        body = yield from exchange(Call("create", "POST", "/create"))
+        body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task. Its description is shown above the first observation, as AgentGym's client does."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id})).body()
         task, seen = body.text("task_description"), body.text("observation")
         if body.flag("done"):
             raise EnvironmentFailed(f"{body.call} began a task that is over already")
@@ -76,7 +76,7 @@ class SciWorldWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(
             body.text("observation"),
             body.number("reward"),
@@ -99,7 +99,7 @@ class SciWorldWire(Wire):
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; for one that is gone the server answers HTTP 500."""
-        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+        (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Count the score from what it was when the task began; a task that has failed is worth -1."""

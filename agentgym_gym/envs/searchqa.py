@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.errors import BadArguments, BadOption
@@ -149,18 +149,18 @@ class SearchQAWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the server wants to know a task already."""
-        body = yield from exchange(Call("create", "POST", "/create", {"id": task_id}))
+        body = (yield Call("create", "POST", "/create", {"id": task_id})).body()
         return body.integer()
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"env_idx": env_id, "id": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"env_idx": env_id, "id": task_id})).body()
         observation = body.text()
         return Start(observation, goal=observation.partition("\n\n Question: ")[2].strip() or None)
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": action})).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
@@ -170,7 +170,7 @@ class SearchQAWire(Wire):
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone does nothing."""
-        yield from exchange(Call("close", "POST", "/close", {"env_idx": env_id}))
+        (yield Call("close", "POST", "/close", {"env_idx": env_id})).body()
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Score an outcome: 1 for a right answer, and the end at the first one unless more are allowed."""

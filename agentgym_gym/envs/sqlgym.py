@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text, strategies
-from agentgym_gym.calls import Call, Flow, exchange
+from agentgym_gym.calls import Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.errors import BadArguments, ManyActions
 from agentgym_gym.wire import Outcome, Score, Start, Wire
@@ -222,15 +222,15 @@ class SqlGymWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the reply is its id and nothing else."""
-        return (yield from exchange(Call("create", "POST", "/create"))).integer()
+        return (yield Call("create", "POST", "/create")).body().integer()
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
         """Return the ids of all environments; each is a random number, so one that we made is ours still."""
-        return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
+        return (yield Call("observe", "GET", "/list_envs")).body().integers()
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"env_idx": env_id, "item_id": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"env_idx": env_id, "item_id": task_id})).body()
         observation = body.text(0)
         return Start(observation, goal=observation.partition("\n\n")[2].strip() or None)
 
@@ -241,7 +241,7 @@ class SqlGymWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Execute a statement."""
-        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": action})).body()
         return Outcome(body.text("state"), body.number("reward"), body.flag("done"))
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:

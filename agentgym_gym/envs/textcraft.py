@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar
 from agentgym_gym._templates import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import NO_NAMES, Integer, Name
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.errors import BadArguments
@@ -118,12 +118,12 @@ class TextCraftWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the server demands a body, if an empty one."""
-        body = yield from exchange(Call("create", "POST", "/create", {}))
+        body = (yield Call("create", "POST", "/create", {})).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task."""
-        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id})).body()
         body.check_id("id", env_id)
         observation = body.text("observation")
         goal = _GOAL.search(observation)
@@ -136,7 +136,7 @@ class TextCraftWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
@@ -148,7 +148,7 @@ class TextCraftWire(Wire):
 
     def close(self, env_id: int) -> Flow[None]:
         """Free an environment; closing one that is gone does nothing."""
-        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+        (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
 
 _QUIRKS = """\

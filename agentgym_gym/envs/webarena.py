@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Choice, Integer, Text, strategies
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import answers
 from agentgym_gym.errors import BadArguments, BadReply, ClientAnswer, EnvironmentFailed, NoAction
@@ -280,7 +280,7 @@ class WebArenaWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment, which starts a browser."""
-        body = yield from exchange(Call("create", "POST", "/create"))
+        body = (yield Call("create", "POST", "/create")).body()
         return body.integer("env_idx")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
@@ -290,11 +290,11 @@ class WebArenaWire(Wire):
             EnvironmentFailed: The reset failed, for whatever reason: the server tells none.
         """
         body = {"env_idx": env_id, "seed": 0, "idx": task_id}
-        said = yield from exchange(Call("reset", "POST", "/reset", body))
+        said = (yield Call("reset", "POST", "/reset", body)).body()
         if said.text("observation") == "TimeoutError":
             raise EnvironmentFailed(f"{said.call} failed: the server answered 'TimeoutError'")
         goal = said.text("object")
-        page = yield from exchange(Call("observe", "GET", "/observation", query={"env_idx": env_id}))
+        page = (yield Call("observe", "GET", "/observation", query={"env_idx": env_id})).body()
         return Start(page.text(), goal=goal)
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
@@ -305,7 +305,7 @@ class WebArenaWire(Wire):
                 know the environment, its browser died, the page could not be read, the evaluation failed.
         """
         fenced = action if _FENCE in action else f"{_FENCE}{action}{_FENCE}"
-        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": fenced}))
+        body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": fenced})).body()
         observation, reward = body.text("observation"), body.number("reward")
         terminated, truncated = body.flag("terminated"), body.flag("truncated")
         if not body.has("info") and not _AGENTS_DOING.match(observation):
@@ -333,7 +333,7 @@ class WebArenaWire(Wire):
         Raises:
             EnvironmentFailed: The browser could not be ended.
         """
-        body = yield from exchange(Call("close", "POST", "/close", {"env_idx": env_id}))
+        body = (yield Call("close", "POST", "/close", {"env_idx": env_id})).body()
         said = body.text("closed")
         if said != "closed":
             raise EnvironmentFailed(f"{body.call} failed: {shown(said)}")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text
-from agentgym_gym.calls import Body, Call, Flow, exchange
+from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import (
     INVALID_ACTION,
@@ -124,22 +124,22 @@ class WebShopWire(Wire):
 
     def create(self, task_id: int) -> Flow[int]:
         """Make an environment; the reply is its id and nothing else."""
-        body = yield from exchange(Call("create", "POST", "/create"))
+        body = (yield Call("create", "POST", "/create")).body()
         return body.integer()
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
         """Return the ids of all environments; each is a random number, so one that we made is ours still."""
         try:
-            return (yield from exchange(Call("observe", "GET", "/list_envs"))).integers()
+            return (yield Call("observe", "GET", "/list_envs")).body().integers()
         except ServerError:  # the list only saves environments, and is not needed
             return None
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task, and ask for the first page as AgentGym's client does."""
         body = {"env_idx": env_id, "session_id": task_id}
-        said = yield from exchange(Call("reset", "POST", "/reset", body))
+        said = (yield Call("reset", "POST", "/reset", body)).body()
         said.text(0)
-        page = yield from exchange(Call("observe", "GET", "/observation", query={"env_idx": env_id}))
+        page = (yield Call("observe", "GET", "/observation", query={"env_idx": env_id})).body()
         observation = page.text()
         goal = _GOAL.search(observation)
         return Start(observation, goal[1] if goal else None, (yield from self._list_actions(env_id)))
@@ -153,7 +153,7 @@ class WebShopWire(Wire):
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
         """Play one action."""
-        body = yield from exchange(Call("step", "POST", "/step", {"env_idx": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": action})).body()
         reward, done = _reward_of(body), body.flag("done")
         # Behind a purchase nothing is left to do, and a failure to list that would lose the score.
         actions = None if done else (yield from self._list_actions(env_id))
@@ -169,7 +169,7 @@ class WebShopWire(Wire):
         if not self.available_actions:
             return None
         call = Call("observe", "GET", "/available_actions", query={"env_idx": env_id})
-        body = yield from exchange(call)
+        body = (yield call).body()
         search = ("search[<keywords>]",) if body.flag("has_search_bar") else ()
         # The button of the search bar is listed, but clicking it does nothing.
         return search + tuple(f"click[{item}]" for item in body.texts("clickables") if item != "search")

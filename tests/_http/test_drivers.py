@@ -25,8 +25,9 @@ from agentgym_gym._http.async_driver import AsyncDriver
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.retry import backoff, may_repeat, retry_after
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym.calls import Call, Reply, at, exchange
+from agentgym_gym.calls import Call, Reply, at
 from agentgym_gym.wire import Wire
+from by_hand import ask
 from fake_server import FakeServer, dripping, hang_up, http, in_turn, never, then_hang_up
 from interrupts import PACKAGE, interrupted, points_of, run_as_asyncio, spread
 
@@ -107,7 +108,7 @@ def serve(monkeypatch, driver_of):
 
 
 def call(server, stage="step"):
-    return at(server.url, exchange(Call(stage, "POST", "/it", {"id": 0, "action": "ø\ud800"})))
+    return at(server.url, ask(Call(stage, "POST", "/it", {"id": 0, "action": "ø\ud800"})))
 
 
 def test_one_connection_is_kept(serve):
@@ -255,7 +256,7 @@ def test_https(monkeypatch, tmp_path, driver_of):
 def test_a_user_name_in_the_url_is_sent(serve):
     server, driver = serve(GOOD)
     url = server.url.replace("http://", "http://me:p%40ss@")
-    driver.run(at(url, exchange(Call("step", "POST", "/it", {}))))
+    driver.run(at(url, ask(Call("step", "POST", "/it", {}))))
     assert b"authorization: basic bwu6cebzcw==" in server.requests[0].raw.lower()
 
 
@@ -379,7 +380,7 @@ def test_headers_of_the_user_are_sent_with_every_request(serve):
     server, driver = serve(GOOD, headers={"Authorization": "Bearer s3cret", "accept": "text/x", "X-A": "b"})
     driver.run(call(server))
     url = server.url.replace("http://", "http://me:pw@")
-    driver.run(at(url, exchange(Call("step", "POST", "/it", {}))))
+    driver.run(at(url, ask(Call("step", "POST", "/it", {}))))
     for request in server.requests:
         lines = request.raw.lower().split(b"\r\n")
         assert [each for each in lines if each.startswith(b"authorization")] == [
@@ -418,7 +419,7 @@ def test_an_address_that_swallows_all_does_not_keep_the_next_from_being_tried(se
             full.connect_ex(deaf.getsockname())
         names(monkeypatch, deaf.getsockname(), ("127.0.0.1", port))
         began = time.monotonic()
-        body = driver.run(at("http://two.test", exchange(Call("step", "POST", "/it", {}))))
+        body = driver.run(at("http://two.test", ask(Call("step", "POST", "/it", {}))))
     assert body.text("observation") == "x"
     assert time.monotonic() - began < 4
 
@@ -431,7 +432,7 @@ def test_nobody_listens_only_where_each_address_refuses(serve, monkeypatch):
 
     def refused():
         with pytest.raises(errors.ServerUnreachable) as caught:
-            driver.run(at("http://two.test", exchange(step)))
+            driver.run(at("http://two.test", ask(step)))
         return caught.value.refused
 
     names(monkeypatch, ("127.0.0.1", port), ("127.0.0.2", port))
@@ -466,7 +467,7 @@ def test_the_connection_is_dropped_after_an_error_of_the_server(serve):
 def test_a_password_is_not_told(driver_of):
     driver = driver_of(limits=Limits.of(1))
     with pytest.raises(errors.ServerUnreachable) as caught:
-        driver.run(at("http://me:secret@127.0.0.1:9", exchange(Call("close", "POST", "/close", {}))))
+        driver.run(at("http://me:secret@127.0.0.1:9", ask(Call("close", "POST", "/close", {}))))
     assert "secret" not in str(caught.value)
     driver.close()
 
@@ -514,7 +515,7 @@ def test_wherever_it_is_interrupted_the_next_call_has_its_own_reply(driver_of, w
     tried, strange = [], []
 
     def tell(number):
-        return at(server.url, exchange(Call("step", "POST", "/it", {"number": number})))
+        return at(server.url, ask(Call("step", "POST", "/it", {"number": number})))
 
     def interrupt_everywhere():
         driver.run(tell(0))

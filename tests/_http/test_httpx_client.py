@@ -15,7 +15,8 @@ from agentgym_gym._http.async_driver import AsyncDriver
 from agentgym_gym._http.httpx_client import client_source
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym.calls import Call, at, exchange
+from agentgym_gym.calls import Call, at
+from by_hand import ask
 
 LIBRARIES = [
     pytest.param(
@@ -32,7 +33,7 @@ def library(request):
 
 
 def step():
-    return at("http://made.test", exchange(Call("step", "POST", "/step", {"action": "look"})))
+    return at("http://made.test", ask(Call("step", "POST", "/step", {"action": "look"})))
 
 
 def answering(library, requests):

@@ -6,10 +6,15 @@ import json
 from dataclasses import replace
 
 from agentgym_gym import catalogue, errors
-from agentgym_gym.calls import Call, InThread, Reply, exchange
+from agentgym_gym.calls import Call, InThread, Reply
 from agentgym_gym.wire import Outcome, Start, Wire
 
 GREETING = "This is environment Hand."
+
+
+def ask(call):
+    """Ask for the body of one reply."""
+    return (yield call).body()
 
 
 class HandWire(Wire):
@@ -19,18 +24,18 @@ class HandWire(Wire):
     closes = True
 
     def create(self, task_id):
-        return (yield from exchange(Call("create", "POST", "/create", {}))).integer("id")
+        return (yield Call("create", "POST", "/create", {})).body().integer("id")
 
     def reset(self, env_id, task_id):
-        body = yield from exchange(Call("reset", "POST", "/reset", {"id": env_id, "task": task_id}))
+        body = (yield Call("reset", "POST", "/reset", {"id": env_id, "task": task_id})).body()
         return Start(body.text("observation"))
 
     def step(self, env_id, action):
-        body = yield from exchange(Call("step", "POST", "/step", {"id": env_id, "action": action}))
+        body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def close(self, env_id):
-        yield from exchange(Call("close", "POST", "/close", {"id": env_id}))
+        (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
 
 class Endless(HandWire):
@@ -58,7 +63,7 @@ class Listing(Endless):
     capacity = 2
 
     def list_envs(self):
-        body = yield from exchange(Call("observe", "GET", "/list_envs"))
+        body = (yield Call("observe", "GET", "/list_envs")).body()
         return tuple(body.value)
 
 
