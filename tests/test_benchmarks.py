@@ -12,7 +12,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 BARS = {
     "concurrent_episodes": [],
-    "evaluation": ["ratio"],
+    "evaluation": ["replay", "oracle"],
     "heavy_tails": ["faster_by_the_mean"],
     "importing": ["beside_gymnasium"],
     "isolation": ["thread_ms", "process_ms"],
@@ -21,7 +21,7 @@ BARS = {
     "model_requests": ["share_of_the_ideal", "beside_openai", "beside_openai_all_at_once"],
     "parsing": ["median_of_all", "worst_environment", "worst_hostile"],
     "side_by_side": [
-        "share_of_the_ideal_64",
+        "share_of_the_limit_64",
         "beside_aiohttp_64_in_rounds",
         "beside_aiohttp_256",
         "beside_httpx_256",
