@@ -218,6 +218,10 @@ class BaseTextEnv:
         """What a fault in a step does."""
         return self._episode.on_fault
 
+    @on_fault.setter
+    def on_fault(self, value: Literal["truncate", "raise"]) -> None:
+        self._episode.on_fault = value
+
     @property
     def playing(self) -> bool:
         """Whether an episode has begun and is not over."""

@@ -17,7 +17,7 @@ from agentgym_gym.cli.names import Chosen, resolve
 from agentgym_gym.cli.options import text_of
 from agentgym_gym.cli.sources import require_server
 from agentgym_gym.errors import AgentGymError, BadOption, SetupError
-from agentgym_gym.evaluate.slots import Places
+from agentgym_gym.evaluate.slots import Servers
 from agentgym_gym.rollout import Pool, describe_env
 from agentgym_gym.rollout.workers import isolation_of
 
@@ -98,7 +98,7 @@ class PlannedEnvironment:
         }
 
     @cached_property
-    def places(self) -> Places:
+    def shared_servers(self) -> Servers:
         """Where it is played, by whichever agent.
 
         Raises:
@@ -106,10 +106,10 @@ class PlannedEnvironment:
         """
         served_by = self.servers.get("served_by", ())
         if not all(served_by) or not served_by:
-            return Places(self._describe(tools=False).capacity)
+            return Servers(self._describe(tools=False).capacity)
         # The number of places is that of AgentGym's server; this project's own have no fixed one.
         most = self.plan.env_kwargs.get("max_envs_per_server")
-        return Places(None if most is None else most * len(served_by))
+        return Servers(None if most is None else most * len(served_by))
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return what a run keeps of the environment."""

@@ -62,7 +62,7 @@ class _Entry:
             make_agent,
             self.left,
             take,
-            self.environment.places,
+            self.environment.shared_servers,
             isolate=self.environment.isolate,
             timeout=self.environment.deadline,
             success_at=self.environment.success_at,

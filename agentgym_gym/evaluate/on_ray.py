@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import AgentGymError, MissingExtra, SetupError
-from agentgym_gym.evaluate.slots import LocalSlot, Part, Places
+from agentgym_gym.evaluate.slots import LocalSlot, Part, Servers
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -158,7 +158,7 @@ class RaySlot:
             try:
                 if self._host is not host:
                     # Its episodes and records stay in this process.
-                    part = replace(self.part, episodes=(), on_episode=_nothing, places=Places())
+                    part = replace(self.part, episodes=(), on_episode=_nothing, servers=Servers())
                     await host.open.remote(self._name, part)
                     self._host = host
                 record: EpisodeRecord = await host.play.remote(self._name, task_id, sample)

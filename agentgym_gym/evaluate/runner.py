@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate.episode import AgentEpisode, call_here
-from agentgym_gym.evaluate.slots import LocalSlot, Part, Places
+from agentgym_gym.evaluate.slots import LocalSlot, Part, Servers
 from agentgym_gym.rollout import CallerPool, Isolation, Pool
 
 if TYPE_CHECKING:
@@ -204,13 +204,13 @@ async def evaluate_async(
             on_episode(record)
 
     async with probe_env(make_env, isolate=isolate, timeout=timeout) as probe:
-        places = Places(probe.facts.capacity)
+        servers = Servers(probe.facts.capacity)
     part = Part(
         make_env,
         make_agent,
         episodes,
         take,
-        places,
+        servers,
         isolate=isolate,
         timeout=timeout,
         success_at=success_at,
@@ -297,11 +297,11 @@ class _Job(NamedTuple):
 
 
 class _Jobs:
-    """What is left to be played, part after part, with no more at once than there are places."""
+    """What is left to be played, part after part, with no more at once than the servers hold."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._left = {id(part): (part, deque(part.episodes)) for part in parts}
-        self._workers: Counter[Places] = Counter()  # that play there
+        self._workers: Counter[Servers] = Counter()  # that play there
 
     def take(self, before: Part | None) -> _Job | None:
         """Return the next episode for a worker; None where there is none for it.
@@ -312,11 +312,11 @@ class _Jobs:
         if before is not None:
             if self._left[id(before)][1]:
                 return _Job(before, *self._left[id(before)][1].popleft())
-            self._workers[before.places] -= 1
+            self._workers[before.servers] -= 1
         for part, episodes in self._left.values():
-            most = part.places.most
-            if episodes and (most is None or self._workers[part.places] < most):
-                self._workers[part.places] += 1
+            most = part.servers.capacity
+            if episodes and (most is None or self._workers[part.servers] < most):
+                self._workers[part.servers] += 1
                 return _Job(part, *episodes.popleft())
         return None  # those who play what is left go on with it
 

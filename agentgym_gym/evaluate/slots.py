@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate.text_env import TextEnv
     from agentgym_gym.rollout import EpisodeRecord
 
-__all__ = ["LocalSlot", "Part", "Places", "Slot"]
+__all__ = ["LocalSlot", "Part", "Servers", "Slot"]
 
 _CLOSE_SECONDS = 30.0  # for an environment and an agent that are not needed any more
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """The places on an environment's servers, shared by all parts that are played on them.
+class Servers:
+    """The servers of an environment, shared by all parts that are played on them.
 
     Attributes:
-        most: How many environments they hold at once; None for no limit.
+        capacity: How many environments they hold at once; None for no limit.
     """
 
-    most: int | None = None
+    capacity: int | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Part:
         make_agent: Makes the agent, for one episode after another.
         episodes: Task and sample of each episode.
         on_episode: Called with each record as soon as its episode is over.
-        places: Where it is played: the same object for all parts on the same servers.
+        servers: Where it is played: the same object for all parts on the same servers.
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
         timeout: Seconds allowed for each call of the environment; None for any number.
         success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
@@ -51,7 +51,7 @@ class Part:
     make_agent: Callable[[], Agent]
     episodes: Sequence[tuple[int, int]]
     on_episode: Callable[[EpisodeRecord], object]
-    places: Places = field(default_factory=Places)
+    servers: Servers = field(default_factory=Servers)
     isolate: Isolation | None = None
     timeout: float | None = None
     success_at: float | None = None

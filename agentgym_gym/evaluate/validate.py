@@ -12,7 +12,7 @@ from agentgym_gym.actions import Verbatim
 from agentgym_gym.evaluate.folder import RunFolder
 from agentgym_gym.evaluate.runner import episodes_of, play_parts, probe_env
 from agentgym_gym.evaluate.runs import counting
-from agentgym_gym.evaluate.slots import Part, Places
+from agentgym_gym.evaluate.slots import Part, Servers
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate.agents import Agent
@@ -175,7 +175,7 @@ async def validate(
     tasks = list(tasks)
     gold = None if make_gold is None else make_gold()
     async with probe_env(make_env, isolate=isolate, timeout=timeout) as probe:
-        env_id, places = probe.facts.env_id, Places(probe.facts.capacity)
+        env_id, servers = probe.facts.env_id, Servers(probe.facts.capacity)
         refused = _refused(probe.env, gold, tasks)
     chosen = {"gold": [task for task in tasks if task not in refused], "null": tasks}
     makers: dict[str, Callable[[], Agent]] = {"null": NullAgent}
@@ -200,7 +200,7 @@ async def validate(
                     make_agent,
                     left,
                     take,
-                    places,
+                    servers,
                     isolate=isolate,
                     timeout=timeout,
                     success_at=success_at,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._threads import CallThread
     from agentgym_gym.rollout.adapter import TextAdapter
     from agentgym_gym.rollout.episode import Episode, StepResult
+    from agentgym_gym.rollout.facts import EnvFacts, attribute_of, describe_env, env_id_of, system_prompt_of
     from agentgym_gym.rollout.makers import EnvMaker
     from agentgym_gym.rollout.messages import (
         Conversation,
@@ -35,14 +36,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout.process import EnvProcessDied
     from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, goal_of, read_records
     from agentgym_gym.rollout.specs import Unregistered, find_spec, split_id
-    from agentgym_gym.rollout.workers import (
-        EnvFacts,
-        Isolation,
-        attribute_of,
-        describe_env,
-        env_id_of,
-        system_prompt_of,
-    )
+    from agentgym_gym.rollout.workers import Isolation
     from agentgym_gym.rollout.writer import EpisodeWriter, writer_at
 
 __all__ = [
@@ -83,6 +77,7 @@ _LAZY = {
     "_threads": ("CallThread",),
     "adapter": ("TextAdapter",),
     "episode": ("Episode", "StepResult"),
+    "facts": ("EnvFacts", "attribute_of", "describe_env", "env_id_of", "system_prompt_of"),
     "makers": ("EnvMaker",),
     "messages": (
         "Conversation",
@@ -96,14 +91,7 @@ _LAZY = {
     "process": ("EnvProcessDied",),
     "records": ("EpisodeRecord", "StepRecord", "goal_of", "read_records"),
     "specs": ("Unregistered", "find_spec", "split_id"),
-    "workers": (
-        "EnvFacts",
-        "Isolation",
-        "attribute_of",
-        "describe_env",
-        "env_id_of",
-        "system_prompt_of",
-    ),
+    "workers": ("Isolation",),
     "writer": ("EpisodeWriter", "writer_at"),
 }
 """The names above, by module."""

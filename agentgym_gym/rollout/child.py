@@ -13,8 +13,9 @@ from typing import IO, Any
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._threads import as_exception
+from agentgym_gym.rollout.facts import attribute_of, describe_env
 from agentgym_gym.rollout.process import Message, RemoteError, read_message, write_message
-from agentgym_gym.rollout.workers import BlockingEnv, attribute_of, describe_env
+from agentgym_gym.rollout.workers import BlockingEnv
 
 __all__ = ["main"]
 

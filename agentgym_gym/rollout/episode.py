@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agentgym_gym._text import scrub
-from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout._answers import (
+    check_reset,
+    error_of_part,
+    error_of_step,
+    fault_of,
+    stated_fault,
+    step_facts,
+)
 from agentgym_gym.rollout._threads import as_exception
 from agentgym_gym.rollout.messages import system_message
 from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, goal_of
@@ -20,7 +27,8 @@ from agentgym_gym.rollout.specs import Unregistered
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from agentgym_gym.rollout.workers import EnvFacts, Worker
+    from agentgym_gym.rollout.facts import EnvFacts
+    from agentgym_gym.rollout.workers import Worker
 
 __all__ = ["Episode", "StepResult", "Workers"]
 
@@ -246,10 +254,10 @@ class Episode:
             observation, reward, terminated, truncated, info = answer
             reward = float(reward)
         except (TypeError, ValueError, OverflowError) as error:
-            return self._failed_step(_unlike_step(answer, error))
+            return self._failed_step(error_of_step(answer, error))
         is_info = type(info) is dict or isinstance(info, Mapping)  # without a call for a dict
         if not (isinstance(observation, str) and is_info and math.isfinite(reward)):
-            return self._failed_step(_wrong_part(observation, reward, info))
+            return self._failed_step(error_of_part(observation, reward, info))
         if info.get("fault"):
             return self._stated_fault(info)
         if not observation.isascii():
@@ -354,6 +362,7 @@ class Episode:
         self._choose_task(worker.facts.task_option)
         try:
             answer = await worker.reset(self.seed, self.options)
+            observation, info = check_reset(answer, worker.facts.env_id)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the same
             self._fail(error)
             return
@@ -362,16 +371,6 @@ class Episode:
             raise
         finally:
             self.env_seconds = time.perf_counter() - began
-        if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004 - observation and info
-            self._fail(TypeError(f"reset should return observation and info, not {answer!r:.200}"))
-            return
-        observation, info = answer
-        if not isinstance(observation, str):
-            self._fail(_no_text(worker.facts.env_id, observation))
-            return
-        if not isinstance(info, Mapping):
-            self._fail(_wrong_part(observation, 0.0, info))
-            return
         self.info = info
         if info.get("fault"):
             self._fail_as_stated(info["fault"])
@@ -392,18 +391,12 @@ class Episode:
             self._stats, self._counted_before = stats, stats.copy()
 
     def _note(self, record: StepRecord, info: Mapping[str, Any]) -> None:
-        action, error, ignored = info.get("action", 0), info.get("parse_error"), info.get("ignored_actions")
-        if action is None or isinstance(action, str):
-            record["action"] = action
-        if error:
-            kind = error if isinstance(error, str) else "ParseError"
-            record["parse_error"] = kind
-            record["action"] = None
-            self.parse_errors[kind] += 1
-        if error or info.get("invalid_action"):
+        facts = step_facts(info)
+        record.update(facts)
+        if "parse_error" in facts:
+            self.parse_errors[facts["parse_error"]] += 1
+        if "parse_error" in facts or info.get("invalid_action"):
             self.invalid_actions += 1
-        if ignored and isinstance(ignored, (list, tuple)) and all(isinstance(text, str) for text in ignored):
-            record["ignored_actions"] = list(ignored)
 
     def _knows_its_state(self) -> bool:
         """Return whether the environment stated its fault itself, or had none."""
@@ -422,19 +415,13 @@ class Episode:
 
     def _fail(self, error: BaseException) -> None:
         self.error = error = as_exception(error)
-        kind = getattr(error, "kind", None)  # as this library's errors and those of another process have it
-        kind = kind if isinstance(kind, str) else type(error).__name__
-        self.fault = {"kind": kind, "message": scrub(str(error))}
+        self.fault = fault_of(error)
         self.transient = getattr(error, "transient", None) is not False
         self._end_with_fault()
 
     def _fail_as_stated(self, stated: Any) -> None:
-        fault = stated if isinstance(stated, Mapping) else {"message": stated}
-        self.fault = {
-            "kind": scrub(str(fault.get("kind", "Fault"))),
-            "message": scrub(str(fault.get("message", ""))),
-        }
-        self.transient = fault.get("transient") is not False
+        self.fault = stated_fault(stated)
+        self.transient = not isinstance(stated, Mapping) or stated.get("transient") is not False
         self._end_with_fault()
 
     def _end_with_fault(self) -> None:
@@ -451,26 +438,3 @@ def _is_of_caller() -> bool:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _unlike_step(answer: Any, error: Exception) -> Exception:
-    if isinstance(answer, tuple) and len(answer) == 5:  # noqa: PLR2004 - then it is the reward
-        return error
-    return TypeError(
-        f"step should return observation, reward, terminated, truncated, info, not {answer!r:.200}"
-    )
-
-
-def _no_text(env_id: str, observation: Any) -> Exception:
-    return BadOption(
-        f"{env_id} is no text environment: its observation is of type {type(observation).__name__}, and "
-        "should be str; wrap it in agentgym_gym.rollout.TextAdapter"
-    )
-
-
-def _wrong_part(observation: Any, reward: float, info: Any) -> Exception:
-    if not isinstance(observation, str):
-        return TypeError(f"the observation should be text, not {type(observation).__name__}")
-    if not isinstance(info, Mapping):
-        return TypeError(f"the info should be a mapping, not {type(info).__name__}")
-    return ValueError(f"the reward is {reward}, not a number that can be summed")

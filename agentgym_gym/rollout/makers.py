@@ -11,9 +11,10 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from agentgym_gym.rollout.facts import EnvFacts, describe_env
 from agentgym_gym.rollout.release import release_at_end
 from agentgym_gym.rollout.specs import find_spec
-from agentgym_gym.rollout.workers import EnvFacts, close_env, describe_env
+from agentgym_gym.rollout.workers import close_env
 
 __all__ = ["EnvMaker", "WrongArguments", "creator_of", "metadata_of"]
 

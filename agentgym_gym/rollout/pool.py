@@ -22,7 +22,6 @@ from agentgym_gym.rollout.specs import split_id
 from agentgym_gym.rollout.workers import (
     CLOSE_SECONDS,
     CallerWorker,
-    EnvFacts,
     Isolation,
     ThreadWorker,
     Worker,
@@ -32,6 +31,8 @@ from agentgym_gym.rollout.workers import (
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from agentgym_gym.rollout.facts import EnvFacts
 
 __all__ = ["MAX_IDLE", "CallerPool", "Pool", "close_all", "shared_pool"]
 

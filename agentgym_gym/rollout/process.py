@@ -17,11 +17,14 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym._lifecycle import after_fork_in_child
 from agentgym_gym.errors import BadOption
-from agentgym_gym.rollout.workers import EnvFacts, ThreadWorker
+from agentgym_gym.rollout.workers import ThreadWorker
+
+if TYPE_CHECKING:
+    from agentgym_gym.rollout.facts import EnvFacts
 
 __all__ = ["EnvProcessDied", "ProcessEnv", "ProcessWorker", "RemoteError", "read_message", "write_message"]
 

@@ -17,107 +17,30 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentgym_gym._logging import logger
-from agentgym_gym._text import scrub
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._threads import CallThread, Outcome, as_exception
+from agentgym_gym.rollout.facts import EnvFacts, describe_env
 
 __all__ = [
     "CLOSE_SECONDS",
     "BlockingEnv",
     "CallerWorker",
-    "EnvFacts",
     "Isolation",
     "LoopWorker",
     "ThreadWorker",
     "Worker",
-    "attribute_of",
     "check_isolation",
     "close_env",
-    "describe_env",
-    "env_id_of",
     "isolation_of",
-    "system_prompt_of",
 ]
 
 Isolation: TypeAlias = Literal["loop", "thread", "process"]
 
 CLOSE_SECONDS = 10.0
 """Seconds allowed for an environment to close."""
-
-
-@dataclass(frozen=True)
-class EnvFacts:
-    """Properties of an environment, read once when it is made.
-
-    Attributes:
-        env_id: Its gymnasium id; ``module:class`` for one made without ``gymnasium.make``.
-        awaited: Whether its ``reset`` and ``step`` are coroutine functions.
-        system_prompt: Its attribute ``system_prompt``, of a wrapper or of the environment; None if there is
-            none, or a blank one.
-        capacity: Its attribute ``capacity``: how many such environments may be open at once; None for any
-            number.
-        max_turns: The registered step limit, for an environment that is awaited: gymnasium's wrapper, which
-            enforces it, cannot be awaited.
-        success_at: The registered ``reward_threshold``.
-        task_option: The key of its reset options that selects a task by number
-            (``metadata["task_option"]``); None where the seed does.
-    """
-
-    env_id: str
-    awaited: bool = False
-    system_prompt: str | None = None
-    capacity: int | None = None
-    max_turns: int | None = None
-    success_at: float | None = None
-    task_option: str | None = None
-
-
-def attribute_of(env: Any, name: str) -> Any:
-    """Return an attribute of a wrapper or of the environment within; None if it has none or it fails."""
-    try:
-        found = getattr(env, "get_wrapper_attr", None)
-        return getattr(env, name) if found is None else found(name)
-    except Exception:  # noqa: BLE001 - a property of any library
-        return None
-
-
-def system_prompt_of(env: Any) -> str | None:
-    """Return the ``system_prompt`` of a wrapper or of the environment; None if there is none, or a blank one.
-
-    It is what a model is given before the first observation, in evaluation and in training.
-    """
-    prompt = attribute_of(env, "system_prompt")
-    return scrub(prompt) if isinstance(prompt, str) and prompt.strip() else None
-
-
-def env_id_of(env: Any) -> str:
-    """Return the gymnasium id of an environment; ``module:class`` if it has none."""
-    spec = getattr(env, "spec", None)
-    made = getattr(env, "unwrapped", env)
-    env_id = spec.id if spec is not None else getattr(made, "env_id", None)
-    return env_id if isinstance(env_id, str) else f"{type(made).__module__}:{type(made).__qualname__}"
-
-
-def describe_env(env: Any) -> EnvFacts:
-    """Return the properties of an environment of any library."""
-    spec = getattr(env, "spec", None)
-    awaited = inspect.iscoroutinefunction(getattr(env, "step", None))
-    capacity, metadata = attribute_of(env, "capacity"), attribute_of(env, "metadata")
-    option = metadata.get("task_option") if isinstance(metadata, dict) else None
-    threshold = getattr(spec, "reward_threshold", None)
-    return EnvFacts(
-        env_id=env_id_of(env),
-        awaited=awaited,
-        system_prompt=system_prompt_of(env),
-        capacity=capacity if type(capacity) is int and capacity > 0 else None,
-        max_turns=getattr(spec, "max_episode_steps", None) if awaited else None,
-        success_at=None if threshold is None else float(threshold),
-        task_option=option if isinstance(option, str) else None,
-    )
 
 
 def close_env(env: Any, env_id: str) -> None:

@@ -15,7 +15,7 @@ from agentgym_gym.catalogue import find
 from agentgym_gym.errors import AgentFault, BadOption, ModelBusy, WrongServer
 from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.evaluate.runner import play_parts
-from agentgym_gym.evaluate.slots import Part, Places
+from agentgym_gym.evaluate.slots import Part, Servers
 from agentgym_gym.testing import ScriptedAgent
 
 
@@ -173,21 +173,21 @@ def test_no_more_play_at_once_than_the_servers_hold(counted, monkeypatch):
     assert env.capacity == 2
 
 
-def test_parts_on_the_same_servers_share_their_places(counted, monkeypatch):
+def test_parts_on_the_same_servers_share_their_capacity(counted, monkeypatch):
     server = counted()
     monkeypatch.setattr(type(find("TextCraft").wire), "capacity", 2)
 
     def make_env():
         return AsyncAgentGymEnv("TextCraft", server=server.url)
 
-    found, places = [], Places(make_env().capacity)
+    found, servers = [], Servers(make_env().capacity)
     parts = [
         Part(
             make_env,
             lambda: ScriptedAgent("Action: inventory"),
             [(n, 0) for n in range(5)],
             found.append,
-            places,
+            servers,
         )
         for _ in range(3)
     ]
@@ -216,7 +216,7 @@ def test_who_finds_no_place_in_one_part_plays_the_next(textcraft_url, env):
             partial(Watched, name),
             [(task, 0) for task in range(10)],
             found.append,
-            Places(most_at_once),
+            Servers(most_at_once),
         )
         for name, most_at_once in (("one", 1), ("many", None))
     ]

@@ -142,6 +142,45 @@ def test_cancelled_waiters_lose_no_place():
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("make_env", [Counted, AwaitedCounted])
+def test_an_episode_cancelled_at_any_point_leaves_its_place(make_env):
+    """In the making of the environment, in the wait for a place, in the reset, in a step, in the end."""
+
+    async def work():
+        async with Pool(make_env, capacity=1) as pool:
+            for rounds in range(40):
+                tasks = [asyncio.create_task(turns(pool, number)) for number in (1, 2)]
+                for _ in range(rounds):
+                    await asyncio.sleep(0)
+                tasks[rounds % 2].cancel()
+                done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
+                assert done[1 - rounds % 2] is None
+            assert make_env.most == 1
+
+    asyncio.run(work())
+    assert make_env.open == set()
+
+
+@pytest.mark.parametrize("make_env", [Counted, AwaitedCounted])
+def test_two_event_loops_share_a_pool(make_env):
+    pool = Pool(make_env, capacity=2)
+    faults = {}
+
+    def play(name):
+        async def work():
+            return await asyncio.wait_for(asyncio.gather(*(turns(pool, 1) for _ in range(30))), 30)
+
+        faults[name] = asyncio.run(work())
+
+    threads = [threading.Thread(target=play, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert faults == {"a": [None] * 30, "b": [None] * 30}
+    assert make_env.most <= 2
+
+
 def test_the_same_environment_is_used_again():
     async def work():
         async with Pool(Counted) as pool:

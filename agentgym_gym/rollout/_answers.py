@@ -1,0 +1,87 @@
+"""What an environment answers: what is wrong with a reset or step of any library, and faults as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._text import scrub
+from agentgym_gym.errors import BadOption
+
+if TYPE_CHECKING:
+    from agentgym_gym.rollout.records import StepRecord
+
+__all__ = ["check_reset", "error_of_part", "error_of_step", "fault_of", "stated_fault", "step_facts"]
+
+
+def check_reset(answer: Any, env_id: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the observation and the info that a ``reset`` returned.
+
+    Raises:
+        BadOption: The observation is no text.
+        TypeError: It returned anything else than the two.
+    """
+    if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004 - observation and info
+        raise TypeError(f"reset should return observation and info, not {answer!r:.200}")
+    observation, info = answer
+    if not isinstance(observation, str):
+        raise BadOption(
+            f"{env_id} is no text environment: its observation is of type {type(observation).__name__}, and "
+            "should be str; wrap it in agentgym_gym.rollout.TextAdapter"
+        )
+    if not isinstance(info, Mapping):
+        raise error_of_part(observation, 0.0, info)
+    return observation, info
+
+
+def error_of_step(answer: Any, error: Exception) -> Exception:
+    """Return what to say of the answer to a step that could not be taken apart.
+
+    Args:
+        answer: The answer.
+        error: What was raised.
+    """
+    if isinstance(answer, tuple) and len(answer) == 5:  # noqa: PLR2004 - then it is the reward
+        return error
+    return TypeError(
+        f"step should return observation, reward, terminated, truncated, info, not {answer!r:.200}"
+    )
+
+
+def error_of_part(observation: Any, reward: float, info: Any) -> Exception:
+    """Return what to say of the part of an answer that is wrong."""
+    if not isinstance(observation, str):
+        return TypeError(f"the observation should be text, not {type(observation).__name__}")
+    if not isinstance(info, Mapping):
+        return TypeError(f"the info should be a mapping, not {type(info).__name__}")
+    return ValueError(f"the reward is {reward}, not a number that can be summed")
+
+
+def fault_of(error: Exception) -> dict[str, str]:
+    """Return an error of an environment as a fault."""
+    kind = getattr(error, "kind", None)  # as this library's errors and those of another process have it
+    kind = kind if isinstance(kind, str) else type(error).__name__
+    return {"kind": kind, "message": scrub(str(error))}
+
+
+def stated_fault(stated: Any) -> dict[str, str]:
+    """Return the ``fault`` of an info as texts."""
+    fault = stated if isinstance(stated, Mapping) else {"message": stated}
+    return {
+        "kind": scrub(str(fault.get("kind", "Fault"))),
+        "message": scrub(str(fault.get("message", ""))),
+    }
+
+
+def step_facts(info: Mapping[str, Any]) -> StepRecord:
+    """Return what the info of a step says of the reply."""
+    action, error, ignored = info.get("action", 0), info.get("parse_error"), info.get("ignored_actions")
+    found: StepRecord = {}
+    if action is None or isinstance(action, str):
+        found["action"] = action
+    if error:
+        found["parse_error"] = error if isinstance(error, str) else "ParseError"
+        found["action"] = None
+    if ignored and isinstance(ignored, (list, tuple)) and all(isinstance(text, str) for text in ignored):
+        found["ignored_actions"] = list(ignored)
+    return found
