@@ -355,7 +355,7 @@ class Lifecycle(Checks):
         """Nothing that went wrong before is in the way of an episode from beginning to end."""
         self.reset(player, [], task)
         assert player.playing
-        actions = recipe_for(player.env._episode.transcript[0].text)
+        actions = recipe_for(player.env._episode.transcript[0])
         if actions is None or len(actions) > (player.options["max_turns"] or 100):
             return
         for number, action in enumerate(actions):
