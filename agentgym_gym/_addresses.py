@@ -39,16 +39,16 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
     if environment.local_server is None:
         reason = "this project has no server of its own for it"
     else:
-        from agentgym_gym.servers import local  # noqa: PLC0415 - not needed where a server is configured
+        from agentgym_gym import local_servers  # noqa: PLC0415 - not needed where a server is configured
 
-        missing = local.available(environment.local_server)
+        missing = local_servers.available(environment.local_server)
         if missing is None:
-            return (local.local_server_url(environment.local_server),)
+            return (local_servers.local_server_url(environment.local_server),)
         reason = f"none can be started here: {missing}"
         ways.append(
             "pip install 'agentgym-gym[servers]', with which one is started by itself or by the command"
         )
-        ways[-1] += f" `agentgym serve {environment.local_server}`"
+        ways[-1] += f" `agentgym serve {environment.name.lower()}`"
     raise NoServer(f"no server for {environment.name}, and {reason}. Either {'; or '.join(ways)}.")
 
 

@@ -67,7 +67,8 @@ class Environment:
         score_range: Least and greatest score of an episode.
         on_unknown: What is done by default with an action that the grammar does not know.
         agentgym_readers: AgentGym's own parser of replies, by action format.
-        local_server: Name of this project's own server for it, or None.
+        local_server: Import path ``"module:NAME"`` of its local server, a
+            `agentgym_gym.local_servers.ServerKind`, or None.
         local_quirks: Where that differs from AgentGym's, as a list in Markdown.
         oracle: Import path ``"module:Class"`` of an agent that plays it well, or None.
     """

@@ -18,7 +18,7 @@ from _common import report, usually
 
 from agentgym_gym import AsyncAgentGymEnv, Environment, environments
 from agentgym_gym.evaluate import EpisodeRecord, evaluate_async, load_oracle
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.testing import ScriptedAgent
 
 TASKS = usually(40, quick=2)

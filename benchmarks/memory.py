@@ -27,7 +27,7 @@ from _common import at_least, report, usually
 from gymnasium.vector import AsyncVectorEnv
 
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 SIZES = {"ours": usually((64, 512), quick=(4, 16)), "theirs": usually((2, 10), quick=(1, 2))}
 

@@ -32,7 +32,7 @@ from _common import free_port
 from _restarts_other import HeldIds, shown, start
 
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -31,7 +31,7 @@ from _common import free_port
 from _soak_player import Player
 
 from agentgym_gym import AgentGymEnv
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -28,7 +28,7 @@ import requests
 from _common import MEASUREMENTS, at_least, at_most, in_turns, ratios, report, seconds, usually
 
 from agentgym_gym import AgentGymEnv
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 STEPS = usually(400, quick=20)  # in each measurement
 

@@ -17,7 +17,7 @@ import pytest
 
 import agentgym_gym
 import inside
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 from counted_server import CountedServer
 from fake_server import FakeServer, never
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from agentgym_gym import AgentGymEnv, catalogue, errors
+from agentgym_gym import local_servers as local
 from agentgym_gym._addresses import addresses, configured, parse_urls
-from agentgym_gym.servers import local
 
 TEXTCRAFT = catalogue.find("TextCraft")
 
 
 def test_the_argument_comes_first_then_the_variable_then_a_local_server(monkeypatch, textcraft_url):
     monkeypatch.setattr(local, "local_server_url", lambda name: f"http://local-{name}")
-    assert addresses(TEXTCRAFT, None) == ("http://local-textcraft",)
+    assert addresses(TEXTCRAFT, None) == ("http://local-agentgym_servers.textcraft:SERVER",)
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", "http://variable/")
     assert addresses(TEXTCRAFT, None) == ("http://variable",)
     assert addresses(TEXTCRAFT, "http://argument") == ("http://argument",)

@@ -13,8 +13,8 @@ import threading
 import pytest
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym.servers import local
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym import local_servers as local
+from agentgym_gym.local_servers import LocalServer
 from interrupts import PACKAGE, interrupted, points_of, run_as_asyncio, spread
 
 

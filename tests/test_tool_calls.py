@@ -17,7 +17,7 @@ from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Get
 from agentgym_gym.formats import Format, ParseResult, get_format
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 ARGUMENTS = {"count": 2, "item": "oak logs"}
 OPENAI = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": json.dumps(ARGUMENTS)}}

@@ -19,8 +19,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 import programs
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym.oracles.textcraft import TextCraftOracle
 from agentgym_gym.vector import AgentGymVectorEnv
+from agentgym_servers.textcraft.oracle import TextCraftOracle
 
 LOOK = "Action: inventory"
 

@@ -80,7 +80,7 @@ PYTHON = [
     )
     for file in sorted((ROOT / folder).rglob("*.py"))
 ] + sorted(ROOT.glob("*.py"))
-ENVIRONMENT_TEXTS = ("agentgym_gym/envs/", "agentgym_gym/servers/", "agentgym_gym/oracles/")
+ENVIRONMENT_TEXTS = ("agentgym_gym/envs/", "agentgym_servers/")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ENVIRONMENT_PAGES = "docs/environments/"
 

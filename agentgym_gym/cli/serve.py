@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentgym_gym import servers
+from agentgym_gym import local_servers
 from agentgym_gym.cli.names import resolve
 from agentgym_gym.errors import BadOption
 
@@ -15,7 +15,7 @@ __all__ = ["serve"]
 
 
 def _complete(incomplete: str) -> list[str]:
-    return [name for name in (*servers.SERVERS, servers.ALL) if name.startswith(incomplete)]
+    return [name for name in (*local_servers.servers(), local_servers.ALL) if name.startswith(incomplete)]
 
 
 def serve(
@@ -44,21 +44,21 @@ def serve(
 
     Prints where it serves once it does. Anybody who can reach the address can play.
     """
-    servers.serve(_kind(name), host=host, port=port, max_envs=max_envs, seed=seed, data=data)
+    local_servers.serve(_server(name), host=host, port=port, max_envs=max_envs, seed=seed, data=data)
 
 
-def _kind(name: str) -> str:
-    """Return the name of the server of an environment.
+def _server(name: str) -> str:
+    """Return what `local_servers.serve` is given for the name of an environment, or of a server.
 
     Raises:
         UnknownEnvironment: There is no such environment.
         BadOption: It has no server here.
     """
-    if name == servers.ALL:
+    if name.lower() in {local_servers.ALL, *local_servers.servers()}:
         return name
     chosen = resolve(name)
     kind = None if chosen.environment is None else chosen.environment.local_server
     if kind is None:
-        have = ", ".join(servers.SERVERS)
+        have = ", ".join(local_servers.servers())
         raise BadOption(f"this project has no server of its own for {chosen.id}: it has them for {have}")
     return kind

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -34,6 +33,7 @@ from agentgym_gym.cli.plans import EnvironmentPlan
 from agentgym_gym.cli.progress import Progress
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.agents import maker_from
+from agentgym_gym.local_servers import World
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.names import Chosen
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["validate"]
 
 _LINES = 10
-_OWN_WORLD = re.compile(r"agentgym-gym/\S+ \(\w+(, seed 0)?\)")
 """What this project's own server says of itself, where its world is the one that the catalogue knows."""
 
 
@@ -133,7 +132,9 @@ def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
     if known is None or (turns is not None and not 0 < turns <= known.max_turns):
         return ()
     served_by = environment.servers.get("served_by", ())
-    return known.unwinnable if all(_OWN_WORLD.fullmatch(said or "") for said in served_by) else ()
+    worlds = [World.parse(text) for text in served_by]
+    own = all(world is not None and not world.data and not world.seed for world in worlds)
+    return known.unwinnable if own else ()
 
 
 def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
-from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.errors import (
@@ -24,6 +23,7 @@ from agentgym_gym.errors import (
     NoAction,
     UnknownAction,
 )
+from agentgym_gym.literals import expression, plain_value
 
 __all__ = [
     "INVALID_ACTION",

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym._json import NotJson, decode
-from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._templates import fields_of, names_of
 from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Style
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.envs._json_arguments import Value, literal
 from agentgym_gym.errors import BadArguments, BadReply, ClientAnswer, EnvironmentFailed
+from agentgym_gym.literals import expression, plain_value
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 if TYPE_CHECKING:

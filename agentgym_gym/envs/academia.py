@@ -136,14 +136,14 @@ ACADEMIA = Environment(
     quirks=f"""\
 {QUIRKS}
 - The two networks are data that AgentGym's repository does not hold.""",
-    local_server="academia",
+    local_server="agentgym_servers.academia:SERVER",
     local_quirks=f"""\
 {LOCAL_QUIRKS}
 - The networks and the 20 questions are made from a seed: 120 papers by 60 authors, none of them a real \
 one.
 - A paper is next to the papers that it cites. The edge to one tells how many years lie between them.
 - `neighborCheck` is not another name of `neighbourCheck`.""",
-    oracle="agentgym_gym.oracles.academia:AcademiaOracle",
+    oracle="agentgym_servers.academia.oracle:AcademiaOracle",
     launch=launch_of("academia"),
     transcript=(
         (

@@ -337,9 +337,9 @@ BABYAI = Environment(
     splits=shared_out(range(900), test=range(720, 900), unwinnable=_UNWINNABLE, repeated=_LIKE_TRAIN),
     unwinnable=_UNWINNABLE,
     agentgym_readers={"react": plain_line},
-    local_server="babyai",
+    local_server="agentgym_servers.babyai:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.babyai:BabyAIOracle",
+    oracle="agentgym_servers.babyai.oracle:BabyAIOracle",
     quirks=_QUIRKS,
     launch="cd agentenv-babyai && pip install -e . && babyai --host 127.0.0.1 --port 36001",
     transcript=(

@@ -93,9 +93,9 @@ MAZE = Environment(
     splits=shared_out(range(25), test=range(20, 25)),
     score_range=(-1.0, 1.0),
     agentgym_readers={"react": read_as_agentgym},
-    local_server="maze",
+    local_server="agentgym_servers.maze:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.maze:MazeOracle",
+    oracle="agentgym_servers.maze.oracle:MazeOracle",
     quirks=_QUIRKS,
     launch=(
         "git submodule update --init agentenv-lmrlgym/lmrlgym && cd agentenv-lmrlgym && "

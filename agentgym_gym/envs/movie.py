@@ -205,9 +205,9 @@ MOVIE = Environment(
     splits=shared_out(range(238), test=range(190, 238)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
-    local_server="movie",
+    local_server="agentgym_servers.movie:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.movie:MovieOracle",
+    oracle="agentgym_servers.movie.oracle:MovieOracle",
     quirks=f"""\
 {QUIRKS}
 - Its server needs a key of The Movie Database in `MOVIE_KEY` and asks it over the network at each call. \

@@ -220,9 +220,9 @@ SEARCHQA = Environment(
         "answers": "1 to end at the first answer; None to let the agent answer as often as it has turns."
     },
     quirks=_QUIRKS,
-    local_server="searchqa",
+    local_server="agentgym_servers.searchqa:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.searchqa:SearchQAOracle",
+    oracle="agentgym_servers.searchqa.oracle:SearchQAOracle",
     launch=(
         "cd agentenv-searchqa && conda env create -f environment.yml && conda activate agentenv-searchqa\n"
         "pip install -e . && bash ./setup.sh\n"

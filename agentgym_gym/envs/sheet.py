@@ -304,7 +304,7 @@ the right sheet is open, and no later mistake lowers it. It may reach 1 before `
 the credentials of a Google service account, and `SHEET_EMAIL`.
 - A step whose result holds the word "error" is tried four times, 10 s apart: a mistake takes 40 s, and an \
 insertion that failed halfway is made again.""",
-    local_server="sheet",
+    local_server="agentgym_servers.sheet:SERVER",
     local_quirks=f"""\
 {LOCAL_QUIRKS}
 - The sheets are in memory: no Google, no key, no waiting. The 20 sheets and tasks are made from a seed, \
@@ -319,7 +319,7 @@ one. Cells that should not be there, or are missing, count as wrong.
 - A pattern of `filter_cells` may have alternatives with `|`, `^` and `$` around them, `.` and `.*`, and \
 no other signs of regular expressions. So no pattern can hold the server up.
 - Errors are worded otherwise.""",
-    oracle="agentgym_gym.oracles.sheet:SheetOracle",
+    oracle="agentgym_servers.sheet.oracle:SheetOracle",
     launch=f"export SHEET_EMAIL=...\n{launch_of('sheet')}",
     transcript=(
         (

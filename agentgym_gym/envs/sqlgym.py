@@ -306,9 +306,9 @@ SQLGYM = Environment(
     splits={"train": range(9_428), "dev": range(9_428, 10_962)},
     on_unknown="refuse",
     agentgym_readers={"react": _read_as_agentgym},
-    local_server="sqlgym",
+    local_server="agentgym_servers.sqlgym:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.sqlgym:SQLGymOracle",
+    oracle="agentgym_servers.sqlgym.oracle:SQLGymOracle",
     quirks=_QUIRKS,
     launch=(
         "cd agentenv-sqlgym && pip install . && bash setup.sh\n"

@@ -186,9 +186,9 @@ TEXTCRAFT = Environment(
     splits=shared_out(range(544), test=range(444, 544), unwinnable=_LEAST_TURNS),
     unwinnable={task: f"it takes {turns} turns at least" for task, turns in _LEAST_TURNS.items()},
     agentgym_readers={"react": plain_line},
-    local_server="textcraft",
+    local_server="agentgym_servers.textcraft:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.textcraft:TextCraftOracle",
+    oracle="agentgym_servers.textcraft.oracle:TextCraftOracle",
     quirks=_QUIRKS,
     launch="cd agentenv-textcraft && pip install -e . && textcraft --host 127.0.0.1 --port 36001",
     transcript=(

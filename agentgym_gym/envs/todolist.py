@@ -155,7 +155,7 @@ made for the purpose, one server for each account, and one episode at a time on 
 - A right answer scores only if the account is also left as the task wants it; the server looks when the \
 episode ends, so what it pays before does not count here.
 - Its server needs a key of Todoist in `TODO_KEY`.""",
-    local_server="todolist",
+    local_server="agentgym_servers.todolist:SERVER",
     local_quirks=f"""\
 {LOCAL_QUIRKS}
 - Each environment has an account of its own, in memory, and needs no key. This library holds one \
@@ -166,7 +166,7 @@ own, and none of AgentGym's. All tasks take minutes; none take days.
 difference.
 - `update_project` takes `True` and `False`, and `update_task` a day as YYYY-MM-DD. Todoist takes more, \
 and says otherwise what it refuses.""",
-    oracle="agentgym_gym.oracles.todolist:TODOListOracle",
+    oracle="agentgym_servers.todolist.oracle:TODOListOracle",
     launch=f"export TODO_KEY=...\n{launch_of('todo')}",
     transcript=(
         (

@@ -259,9 +259,9 @@ WEATHER = Environment(
     splits=shared_out(range(343), test=range(274, 343)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
-    local_server="weather",
+    local_server="agentgym_servers.weather:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.weather:WeatherOracle",
+    oracle="agentgym_servers.weather.oracle:WeatherOracle",
     quirks=f"""\
 {QUIRKS}
 - Any positive reward is rounded up to 1.0: one subgoal of two scores as much as both.

@@ -261,9 +261,9 @@ WEBSHOP = Environment(
     },
     options={"available_actions": "Whether to ask the server, each turn, for the list of what can be done."},
     quirks=_QUIRKS,
-    local_server="webshop",
+    local_server="agentgym_servers.webshop:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.webshop:WebShopOracle",
+    oracle="agentgym_servers.webshop.oracle:WebShopOracle",
     launch="""\
 cd agentenv-webshop
 conda env create -n agentenv-webshop -f environment.yml && conda activate agentenv-webshop

@@ -179,9 +179,9 @@ WORDLE = Environment(
     max_turns=8,
     splits=shared_out(range(980), test=range(784, 980)),
     agentgym_readers={"react": read_as_agentgym},
-    local_server="wordle",
+    local_server="agentgym_servers.wordle:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_gym.oracles.wordle:WordleOracle",
+    oracle="agentgym_servers.wordle.oracle:WordleOracle",
     quirks=_QUIRKS,
     launch=(
         "git submodule update --init agentenv-lmrlgym/lmrlgym && cd agentenv-lmrlgym && "

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._literals import expression, plain_value
 from agentgym_gym._text import shown
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.runs import EPISODES
+from agentgym_gym.literals import expression, plain_value
 from agentgym_gym.rollout import env_id_of
 
 if TYPE_CHECKING:

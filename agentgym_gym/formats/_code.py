@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agentgym_gym._json import NotJson, exact_number
-from agentgym_gym._literals import plain_value, statements
 from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._dialects import MODULES
+from agentgym_gym.literals import plain_value, statements
 
 __all__ = ["Block", "action_of", "blocks", "calls_in_code", "calls_known", "single_call"]
 

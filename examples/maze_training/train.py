@@ -22,8 +22,8 @@ from report import curve, report
 from trainers import VARIABLES, grpo_settings, sft_settings
 
 from agentgym_gym import AgentGymEnv, data, find
-from agentgym_gym.oracles.maze import MazeOracle
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
+from agentgym_servers.maze.oracle import MazeOracle
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 

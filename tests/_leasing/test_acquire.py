@@ -17,7 +17,7 @@ from agentgym_gym._leasing.circuit_breaker import OPEN_SECONDS
 from agentgym_gym._leasing.pool import pool_of
 from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
 from agentgym_gym.calls import Wait
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 from by_hand import play
 
 

@@ -15,8 +15,8 @@ from types import ModuleType
 import pytest
 
 import counting_env
+from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
-from agentgym_gym.servers.local import LocalServer
 from agentgym_gym.testing import FaultyProxy
 from task_play import begin
 from verl_bridge import trainer

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import gymnasium
 import pytest
 
+from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
-from agentgym_gym.servers.local import LocalServer
 from task_play import begin
 from verl_bridge import replays
 from verl_bridge.replays import Replays, budget_of

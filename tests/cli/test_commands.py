@@ -12,9 +12,9 @@ import pytest
 
 import agentgym_gym
 import programs
+from agentgym_gym import local_servers as local
 from agentgym_gym.__main__ import main
 from agentgym_gym.cli.console import clean
-from agentgym_gym.servers import local
 from clock import cpu_seconds
 from fake_server import FakeServer
 

@@ -15,7 +15,7 @@ import pytest
 import inside
 import programs
 from agentgym_gym import AgentGymEnv
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 # By which SQLGym is told from others that greet alike.
 OPENAPI = {

@@ -13,7 +13,7 @@ import pytest
 from agentgym_gym.catalogue import find
 from agentgym_gym.cli.environments import PlannedEnvironment
 from agentgym_gym.cli.plans import EnvironmentPlan
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 
 @pytest.fixture(scope="module")

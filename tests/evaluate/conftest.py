@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.evaluate import EpisodeRecord
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 from report_browser import browser, view  # noqa: F401 - fixtures
 
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 import trustme
 
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 
 TOKEN, USER, PASSWORD = "s3cret-token", "me", "p@ss/w%rd"
 

@@ -15,7 +15,7 @@ from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 from agentgym_gym.evaluate import evaluate, load_oracle
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 from fake_server import FakeServer
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")

@@ -9,9 +9,9 @@ import json
 import pytest
 
 from agentgym_gym.envs.academia import ACADEMIA
-from agentgym_gym.servers.academia.server import AcademiaTools
-from agentgym_gym.servers.academia.world import TASKS, world_of
-from agentgym_gym.servers.tools import Trial
+from agentgym_servers._frame.tools import Trial
+from agentgym_servers.academia.server import AcademiaTools
+from agentgym_servers.academia.world import TASKS, world_of
 from clock import cpu_seconds
 
 DIGEST = "663df083db34a69a5ef67587042dca9572c9fb73485f943045a08773852caa8f"

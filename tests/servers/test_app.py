@@ -10,11 +10,10 @@ import httpx
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.servers import SERVERS, server_kind
-from agentgym_gym.servers.app import Options
+from agentgym_gym.local_servers import ServerOptions, server_kind, servers
 from in_process import in_process, posted
 
-each_server = pytest.mark.parametrize("name", SERVERS)
+each_server = pytest.mark.parametrize("name", servers())
 JSON = {"content-type": "application/json"}
 LMRL = {"maze", "wordle"}  # whose routes begin with their names
 
@@ -58,17 +57,17 @@ def test_a_number_out_of_range_is_refused(wrong, must_be):
     ((name, value),) = wrong.items()
     told = rf"^{name}={value} is out of range; it must be {must_be}$"
     with pytest.raises(BadOption, match=told):
-        Options(**wrong)
+        ServerOptions(**wrong)
     with pytest.raises(BadOption, match=told):
-        server_kind("movie").create_app(**wrong)
+        server_kind("movie").app(**wrong)
 
 
 def test_a_server_takes_the_options_that_it_says_and_no_other(tmp_path):
-    for kind in SERVERS.values():
+    for kind in map(server_kind, servers()):
         for option, value in (("seed", 0), ("data", tmp_path), ("speed", 1)):
             if option not in kind.takes:
                 with pytest.raises(BadOption, match=f"the {kind.title} server takes no {option}"):
-                    kind.create_app(**{option: value})
+                    kind.app(**{option: value})
 
 
 # --- how many environments there are, and for how long ---
@@ -76,7 +75,7 @@ def test_a_server_takes_the_options_that_it_says_and_no_other(tmp_path):
 
 @each_server
 def test_a_full_server_refuses_another_environment_and_reads_no_more_than_it_may(name):
-    app = server_kind(name).create_app(max_envs=2, max_body_bytes=50)
+    app = server_kind(name).app(max_envs=2, max_body_bytes=50)
     one, other, full = posted(app, *[(route(name, "create"), {"id": 0})] * 3)
     assert (one.status_code, other.status_code) == (200, 200)
     assert re.search(
@@ -92,7 +91,7 @@ def test_a_full_server_refuses_another_environment_and_reads_no_more_than_it_may
 
 @each_server
 def test_what_nobody_asks_for_makes_place(name):
-    app = server_kind(name).create_app(max_envs=1, keep_seconds=1e-9)
+    app = server_kind(name).app(max_envs=1, keep_seconds=1e-9)
     made = [reply.json() for reply in posted(app, *[(route(name, "create"), {"id": 0})] * 3)]
     ids = [each["id"] if isinstance(each, dict) else each for each in made]
     assert len(set(ids)) == 3
@@ -127,7 +126,7 @@ def test_a_body_without_end_is_not_read_on():
     async def send(message):
         sent.append(message)
 
-    asyncio.run(server_kind("textcraft").create_app(max_body_bytes=95)(STEP, receive, send))
+    asyncio.run(server_kind("textcraft").app(max_body_bytes=95)(STEP, receive, send))
     assert len(received) == 10
     assert sent[0]["status"] == 413
 
@@ -141,7 +140,7 @@ def test_a_client_that_hangs_up_is_let_go():
     async def send(message):
         sent.append(message)
 
-    asyncio.run(server_kind("textcraft").create_app()(STEP, receive, send))
+    asyncio.run(server_kind("textcraft").app()(STEP, receive, send))
     assert not sent
 
 

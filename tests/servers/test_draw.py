@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from agentgym_gym.servers.draw import Draw
+from agentgym_servers._frame.draw import Draw
 
 
 def test_they_are_what_they_were():

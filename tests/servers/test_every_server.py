@@ -20,8 +20,7 @@ from gymnasium.utils.env_checker import check_env
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, environments, errors
 from agentgym_gym.evaluate import NullAgent, RandomAgent, evaluate, evaluate_async, load_oracle
-from agentgym_gym.servers import SERVERS
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer, servers
 
 LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 32
@@ -35,7 +34,7 @@ each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e
 
 @pytest.fixture
 def url(environment, local_url):
-    return local_url(environment.local_server)
+    return local_url(environment.name.lower())
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def some_tasks(environment, count):
 
 
 def test_each_server_is_of_an_environment():
-    assert {each.local_server for each in LOCAL} == set(SERVERS)
+    assert {each.name.lower(): each.local_server for each in LOCAL} == servers()
     assert all(each.oracle and each.local_quirks for each in LOCAL)
 
 
@@ -93,7 +92,7 @@ def test_it_says_who_it_is(environment, env, url):
     _, info = env.reset(options={"task_id": 0})
     assert info["served_by"] == httpx.get(url).headers["agentgym-server"]
     world = "" if environment.name in ONE_WORLD else ", seed 0"
-    assert re.fullmatch(rf"agentgym-gym/\S+ \({environment.name}{world}\)", info["served_by"])
+    assert re.fullmatch(rf"agentgym-servers/1 \({environment.name}{world}\)", info["served_by"])
     assert env.step("nothing that is an action")[4]["served_by"] == info["served_by"]
 
 
@@ -171,9 +170,9 @@ def test_an_oracle_that_knows_the_world_plays_no_other(environment):
     oracle = load_oracle(environment)
     if environment.name in {"TextCraft", "Maze"}:  # whose oracles see what is observed alone
         return
-    others = ["agentgym-gym/1 (Maze)", f"agentgym-gym/1 ({environment.name}, data)"]
+    others = ["agentgym-servers/1 (Maze)", f"agentgym-servers/1 ({environment.name}, data)"]
     for served_by in others if environment.name == "Wordle" else [None, *others]:
-        with pytest.raises(errors.BadOption, match=f"agentgym serve {environment.local_server}"):
+        with pytest.raises(errors.BadOption, match=f"agentgym serve {environment.name.lower()}"):
             oracle.reset(None, "", {"task_id": 0, "served_by": served_by})
 
 
@@ -230,7 +229,7 @@ def test_killed_and_restarted_they_play_the_same():
         server.start()
         played = []
         for environment in LOCAL:
-            url = f"{server.url}/{environment.local_server}"
+            url = f"{server.url}/{environment.name.lower()}"
             env = stack.enter_context(contextlib.closing(AgentGymEnv(environment.name, server=url)))
             task = some_tasks(environment, 3)[1]
             played.append((environment, env, task, env.reset(options={"task_id": task})[0]))
@@ -282,7 +281,7 @@ def test_a_sample_of_its_tasks_is_validated(environment, url):
 @each_environment
 def test_a_thousand_episodes_leave_nothing_behind(environment, local_server, url, report_at_end):
     tasks = some_tasks(environment, 5)
-    base = f"/{environment.local_server}{prefix(environment)}"
+    base = f"/{environment.name.lower()}{prefix(environment)}"
     action = str(environment.grammar.examples[0])
     if " with Action Input: " in action:
         action = f"Action: {action}"
@@ -334,7 +333,7 @@ def post_at_once(address, *calls):
 
 
 def prefix(environment):
-    return f"/{environment.local_server}" if environment.wire.greeting.endswith("LMRL-Gym.") else ""
+    return f"/{environment.name.lower()}" if environment.wire.greeting.endswith("LMRL-Gym.") else ""
 
 
 def resident(pid):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentgym_gym.servers import held
-from agentgym_gym.servers.app import Failed, Options
-from agentgym_gym.servers.held import HeldEnvs
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers._frame import held_envs as held
+from agentgym_servers._frame.app import Failed
+from agentgym_servers._frame.held_envs import HeldEnvs
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def clock(monkeypatch):
 
 
 def test_ids_count_up_and_are_not_used_again():
-    envs = HeldEnvs(Options(max_envs=2))
+    envs = HeldEnvs(ServerOptions(max_envs=2))
     assert [envs.add(str), envs.add(str)] == [0, 1]
     assert (envs.get(0), envs.get(1), envs.ids()) == ("0", "1", [0, 1])
     assert (envs.close(0), envs.close(0)) == (True, False)
@@ -28,7 +29,7 @@ def test_ids_count_up_and_are_not_used_again():
 
 
 def test_where_ids_are_to_be_new_they_begin_anywhere():
-    first, second = HeldEnvs(Options(), new_ids=True), HeldEnvs(Options(), new_ids=True)
+    first, second = HeldEnvs(ServerOptions(), new_ids=True), HeldEnvs(ServerOptions(), new_ids=True)
     ids = [envs.add(str) for envs in (first, first, second, second)]
     assert len(set(ids)) == 4
     assert (ids[1] - ids[0], ids[3] - ids[2]) == (1, 1)
@@ -36,7 +37,7 @@ def test_where_ids_are_to_be_new_they_begin_anywhere():
 
 
 def test_a_full_server_says_what_to_do():
-    envs = HeldEnvs(Options(max_envs=1, keep_seconds=60))
+    envs = HeldEnvs(ServerOptions(max_envs=1, keep_seconds=60))
     envs.add(str)
     with pytest.raises(Failed, match=r"holds 1 environments.*in the last 60 s.*--max-envs, or ServerKind"):
         envs.add(str)
@@ -44,7 +45,7 @@ def test_a_full_server_says_what_to_do():
 
 
 def test_what_nobody_asks_for_is_forgotten_when_another_is_made(clock):
-    envs = HeldEnvs(Options(keep_seconds=60))
+    envs = HeldEnvs(ServerOptions(keep_seconds=60))
     for _ in range(4):
         envs.add(str)
     clock[0] = 50.0
@@ -59,7 +60,7 @@ def test_what_nobody_asks_for_is_forgotten_when_another_is_made(clock):
 
 
 def test_an_environment_that_cannot_be_made_takes_no_place():
-    envs = HeldEnvs(Options(max_envs=1, keep_seconds=60))
+    envs = HeldEnvs(ServerOptions(max_envs=1, keep_seconds=60))
 
     def fail(_):
         raise Failed("no")

@@ -16,11 +16,19 @@ import httpx
 import pytest
 
 import programs
+from agentgym_gym import local_servers as local
 from agentgym_gym.errors import BadOption, MissingExtra, NoServer, UnknownEnvironment
-from agentgym_gym.servers import SERVERS, local, serve
-from agentgym_gym.servers.__main__ import main
-from agentgym_gym.servers.local import LocalServer, available, local_server_url, stop_all
-from agentgym_gym.servers.serving import listen, url_of
+from agentgym_gym.local_servers import (
+    LocalServer,
+    available,
+    local_server_url,
+    server_kind,
+    servers,
+    stop_all,
+)
+from agentgym_servers import serve
+from agentgym_servers.__main__ import main
+from agentgym_servers._frame.serving import listen, url_of
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
 
@@ -173,7 +181,7 @@ def test_without_a_python_none_can_be_started(monkeypatch, executable):
 @posix
 def test_a_signal_ends_it_cleanly_after_one_line(run):
     numbers = (signal.SIGINT, signal.SIGTERM)
-    for number, process in [(number, run("-m", "agentgym_gym.servers", "textcraft")) for number in numbers]:
+    for number, process in [(number, run("-m", "agentgym_servers", "textcraft")) for number in numbers]:
         line = process.stdout.readline()
         assert line.startswith("serving TextCraft on http://127.0.0.1:")
         with httpx.Client(base_url=line.split()[-1]) as client:
@@ -185,7 +193,7 @@ def test_a_signal_ends_it_cleanly_after_one_line(run):
 
 @pytest.mark.slow
 def test_without_a_parent_to_wait_for_it_stops_at_once(run):
-    process = run("-m", "agentgym_gym.servers", "textcraft", "--exit-with-parent", stdin=subprocess.DEVNULL)
+    process = run("-m", "agentgym_servers", "textcraft", "--exit-with-parent", stdin=subprocess.DEVNULL)
     out, err = process.communicate(timeout=10)
     assert (out.count("\n") <= 1, err, process.returncode) == (True, "", 0)
 
@@ -225,14 +233,14 @@ def test_a_missing_extra_is_named(monkeypatch):
     for start in (
         LocalServer("textcraft").start,
         lambda: serve("textcraft"),
-        SERVERS["textcraft"].create_app,
+        server_kind("textcraft").app,
     ):
         with pytest.raises(MissingExtra, match=r"pip install 'agentgym-gym\[servers\]'"):
             start()
 
 
 def test_asking_imports_nothing_heavy(run):
-    code = "import sys; from agentgym_gym.servers import local; local.available('textcraft')\n"
+    code = "import sys; from agentgym_gym import local_servers as local; local.available('textcraft')\n"
     code += "print(sorted({'fastapi', 'pydantic', 'starlette', 'textcraft', 'uvicorn'} & set(sys.modules)))"
     assert run("-c", code).communicate(timeout=10) == ("[]\n", "")
 
@@ -250,8 +258,8 @@ def test_all_of_a_process_share_one_server(registry):
 @pytest.mark.slow
 def test_one_that_died_is_replaced_elsewhere(registry):
     url = local_server_url("textcraft")
-    registry["textcraft"].process.kill()
-    registry["textcraft"].process.wait()
+    registry[servers()["textcraft"]].process.kill()
+    registry[servers()["textcraft"]].process.wait()
     again = local_server_url("textcraft")
     assert answers(again)
     assert again != url
@@ -262,7 +270,7 @@ def test_one_that_died_is_replaced_elsewhere(registry):
 
 START = """
 import time
-from agentgym_gym.servers.local import local_server_url
+from agentgym_gym.local_servers import local_server_url
 print(local_server_url("textcraft"), flush=True)
 """
 
@@ -291,7 +299,7 @@ def test_a_parent_that_ends_stops_its_server(run):
 FORK = """
 import os, sys, warnings
 import httpx
-from agentgym_gym.servers import local
+from agentgym_gym import local_servers as local
 warnings.simplefilter("error")
 own = local.LocalServer("textcraft")
 own.start()

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentgym_gym.servers import SERVERS
+from agentgym_gym.local_servers import servers
 
 FILES = {"todolist": "todo.jsonl"}
 IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle"}  # the others say env_idx
@@ -104,7 +104,7 @@ def has_negative_task(row: dict[str, Any]) -> bool:
     return any(number < 0 for number in numbers)
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", servers())
 def test_it_answers_as_recorded(name, recordings, local_url, report_at_end):
     rows = [row for row in recordings(FILES.get(name, f"{name}.jsonl")) if row["path"] != "/openapi.json"]
     forms = defaultdict(list)

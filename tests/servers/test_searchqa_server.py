@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from agentgym_gym.envs.searchqa import Answer
-from agentgym_gym.servers import server_kind
-from agentgym_gym.servers.searchqa import server as searchqa
-from agentgym_gym.servers.searchqa.world import TASKS, world_of
+from agentgym_gym.local_servers import server_kind
+from agentgym_servers.searchqa import server as searchqa
+from agentgym_servers.searchqa.world import TASKS, world_of
 from in_process import posted
 
 JSON = {"content-type": "application/json"}
@@ -150,7 +150,7 @@ def test_a_folder_is_served(tmp_path, monkeypatch, many):
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
     (tmp_path / "train.jsonl").write_text(json.dumps({"question": "Which?", "golden_answers": ["Paris"]}))
     replies = posted(
-        server_kind("searchqa").create_app(data=tmp_path),
+        server_kind("searchqa").app(data=tmp_path),
         ("/create", {"id": 51_713}),
         ("/step", {"env_idx": 0, "action": "<search>capital</search>"}),
         ("/step", {"env_idx": 0, "action": "<answer>paris</answer>"}),

@@ -14,8 +14,8 @@ import pytest
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.sqlgym import SQLGYM
 from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.servers import server_kind
-from agentgym_gym.servers.sqlgym.world import world_of
+from agentgym_gym.local_servers import server_kind
+from agentgym_servers.sqlgym.world import world_of
 from in_process import posted
 
 JSON = {"content-type": "application/json"}
@@ -111,7 +111,7 @@ def test_a_folder_of_bird_is_played_and_not_changed(tmp_path):
     question = {"db_id": "zoo", "question": "How many?", "evidence": "", "SQL": "SELECT count(*) FROM animal"}
     (tmp_path / "dev.json").write_text(json.dumps([question]))
     before = (folder / "zoo.sqlite").read_bytes()
-    app = server_kind("sqlgym").create_app(data=tmp_path)
+    app = server_kind("sqlgym").app(data=tmp_path)
     (env_idx,) = (reply.json() for reply in posted(app, ("/create", None)))
     told = posted(
         app,

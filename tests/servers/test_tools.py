@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentgym_gym.actions import MAX_ACTION_CHARS
-from agentgym_gym.servers.tools import AnswerTools, Given, ToolError, Trial, read
+from agentgym_servers._frame.tools import AnswerTools, Given, ToolError, Trial, read
 from clock import cpu_seconds
 
 FORMAT_ERROR = read("")

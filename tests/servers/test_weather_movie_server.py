@@ -8,13 +8,13 @@ import pytest
 
 from agentgym_gym.envs.movie import MOVIE
 from agentgym_gym.envs.weather import WEATHER
-from agentgym_gym.servers import server_kind
-from agentgym_gym.servers.movie.questions import KINDS as MOVIE_KINDS
-from agentgym_gym.servers.movie.world import world_of as movies
-from agentgym_gym.servers.weather.places import PLACES
-from agentgym_gym.servers.weather.questions import KINDS
-from agentgym_gym.servers.weather.world import world_of as weather
+from agentgym_gym.local_servers import server_kind
 from agentgym_gym.wire import SERVER_HEADER
+from agentgym_servers.movie.questions import KINDS as MOVIE_KINDS
+from agentgym_servers.movie.world import world_of as movies
+from agentgym_servers.weather.places import PLACES
+from agentgym_servers.weather.questions import KINDS
+from agentgym_servers.weather.world import world_of as weather
 from in_process import posted, replayed
 
 BOTH = pytest.mark.parametrize("environment", [WEATHER, MOVIE], ids=lambda each: each.name)
@@ -101,7 +101,7 @@ def test_every_recorded_exchange_is_answered_alike(environment, recordings):
 @BOTH
 def test_check_valid_actions_lists_what_the_grammar_has(environment):
     action = "Action: check_valid_actions with Action Input: {}"
-    app = server_kind(environment.name).create_app()
+    app = server_kind(environment.name).app()
     _, reply = posted(app, ("/create", {"id": 0}), ("/step", {"env_idx": 0, "action": action}))
     told = reply.json()["observation"]
     listed = re.findall(r"'(\w+)'", told)
@@ -110,7 +110,7 @@ def test_check_valid_actions_lists_what_the_grammar_has(environment):
 
 @BOTH
 def test_another_seed_is_another_server(environment):
-    app = server_kind(environment.name).create_app(seed=1)
+    app = server_kind(environment.name).app(seed=1)
     made, goal = posted(app, ("/create", {"id": 0}), ("/reset", {"env_idx": 0, "id": 7}))
     assert made.headers[SERVER_HEADER].endswith(f"({environment.name}, seed 1)")
     assert WORLDS[environment.name](1).tasks[7].goal in goal.json()

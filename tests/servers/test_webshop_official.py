@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.servers.app import Options
-from agentgym_gym.servers.webshop.json_files import array_items
-from agentgym_gym.servers.webshop.official import load_world
-from agentgym_gym.servers.webshop.server import create_app
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers.webshop.json_files import array_items
+from agentgym_servers.webshop.official import load_world
+from agentgym_servers.webshop.server import create_app
 from peak_memory import PEAK
 
 
@@ -242,13 +242,13 @@ def test_a_file_that_is_not_text(folder):
 
 def test_folders_without_the_files_or_with_two_of_a_kind(folder, tmp_path):
     with pytest.raises(BadOption, match=r"one file items_shuffle\*\.json, but there is none"):
-        create_app(Options(data=tmp_path))
+        create_app(ServerOptions(data=tmp_path))
     with pytest.raises(BadOption, match="there is none"):
-        create_app(Options(data=tmp_path / "nowhere"))
+        create_app(ServerOptions(data=tmp_path / "nowhere"))
     folder([item("A1")])
     (tmp_path / "items_shuffle.json").write_text("[]")
     with pytest.raises(BadOption, match=r"there are items_shuffle\.json, items_shuffle_1000\.json"):
-        create_app(Options(data=tmp_path))
+        create_app(ServerOptions(data=tmp_path))
 
 
 def test_an_array_is_read_in_parts(tmp_path):
@@ -267,7 +267,7 @@ def test_an_array_is_read_in_parts(tmp_path):
 
 
 def test_it_is_served(folder):
-    app = create_app(Options(data=folder([item("A1"), item("A2", name="Steel Lamp")])))
+    app = create_app(ServerOptions(data=folder([item("A1"), item("A2", name="Steel Lamp")])))
 
     async def post(client, route, **body):
         return await client.post(f"/{route}", json=body)
@@ -301,8 +301,8 @@ LARGE = 10_000  # products: so many of the 100,000 for which the limits are mean
 WITHIN = f"""{PEAK}
 import json, statistics, sys, time
 from pathlib import Path
-from agentgym_gym.servers.webshop.official import load_world
-from agentgym_gym.servers.webshop.search import Index
+from agentgym_servers.webshop.official import load_world
+from agentgym_servers.webshop.search import Index
 world = load_world(Path(sys.argv[1]))
 index = Index(product.text for product in world.products)
 taken = []

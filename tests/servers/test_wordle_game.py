@@ -10,9 +10,9 @@ import pytest
 from agentgym_gym.envs.wordle import WORDLE
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.servers.wordle.game import MAX_TRIES, START, Game, marks
-from agentgym_gym.servers.wordle.words import WORDS
-from agentgym_gym.servers.wordle.world import World, world_of, world_of_data
+from agentgym_servers.wordle.game import MAX_TRIES, START, Game, marks
+from agentgym_servers.wordle.words import WORDS
+from agentgym_servers.wordle.world import World, world_of, world_of_data
 
 TASKS = WORDLE.splits["all"]
 DIGEST = "31042d7ea422a09f930ffd7182e27f450bea3264c9a178e80eb1579e982ac150"
@@ -110,7 +110,7 @@ def test_a_wrong_file_is_refused(tmp_path, content, said):
 def play(task: int, seed: int = 0) -> tuple[float, int]:
     """Return the reward of the oracle's game and its number of guesses."""
     oracle = load_oracle(WORDLE)
-    oracle.reset(None, START, {"served_by": f"agentgym-gym/0.1.0 (Wordle, seed {seed})"})
+    oracle.reset(None, START, {"served_by": f"agentgym-servers/1 (Wordle, seed {seed})"})
     game, told, guesses = Game(world_of(seed), task), START, 0
     while not game.done:
         told = game.play(oracle.act(told, {}).word).observation

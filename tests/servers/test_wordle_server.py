@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym.servers import server_kind
+from agentgym_gym.local_servers import server_kind
 from in_process import in_process
 
 JSON = {"content-type": "application/json"}
@@ -93,7 +93,7 @@ def test_neither_server_passes_for_the_other(local_url):
 def test_a_file_of_the_users_is_played(tmp_path):
     (tmp_path / "words.txt").write_text("solar\nsugar\n")
     _, told, words = in_process(
-        server_kind("wordle").create_app(data=tmp_path),
+        server_kind("wordle").app(data=tmp_path),
         ("POST", "/wordle/create", {}),
         ("POST", "/wordle/reset", {"json": {"id": 0, "seed": 0}}),
         ("GET", "/wordle/filtered_vocab", {"params": {"id": 0}}),

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from agentgym_gym.servers import server_kind
+from agentgym_gym.local_servers import server_kind
 
 Asked = tuple[str, str, Mapping[str, Any]]  # method, path, and what httpx takes beside them
 
@@ -35,9 +35,7 @@ def replayed(name: str, rows: Iterable[dict[str, Any]]) -> list[httpx.Response]:
         name: The name of the server.
         rows: The recorded exchanges.
     """
-    return in_process(
-        server_kind(name).create_app(), *((row["method"], row["path"], sent(row)) for row in rows)
-    )
+    return in_process(server_kind(name).app(), *((row["method"], row["path"], sent(row)) for row in rows))
 
 
 def sent(row: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.testing import KINDS, SEEN_AS, FaultyProxy, forwarding
 from agentgym_gym.testing.faults import ARRIVES
 from clock import wait_until

@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.evaluate import evaluate, load_oracle
-from agentgym_gym.servers.local import LocalServer
+from agentgym_gym.local_servers import LocalServer
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 from verl_run import Run, measured, row

@@ -1,5 +1,0 @@
-"""The BabyAI server: AgentGym's protocol over the levels of `minigrid`.
-
-`server` has the routes, `game` plays a task, and `solution` plans one. Where it differs from AgentGym's
-server is in ``local_quirks`` of `agentgym_gym.envs.babyai`.
-"""

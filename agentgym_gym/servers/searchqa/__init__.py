@@ -1,1 +1,0 @@
-"""The local SearchQA server: `server` speaks AgentGym's protocol, `world` makes what it plays from a seed."""

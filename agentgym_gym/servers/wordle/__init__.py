@@ -1,5 +1,0 @@
-"""The Wordle server: AgentGym's protocol over words that were chosen here, or the user's.
-
-`server` has its application and imports what the extra installs; `world` has the words and tasks, and `game`
-plays one. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
-"""

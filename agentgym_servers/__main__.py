@@ -1,0 +1,35 @@
+"""``python -m agentgym_servers NAME``: run a server, with nothing installed but the extra ``servers``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from agentgym_gym.errors import AgentGymError
+from agentgym_gym.local_servers import servers
+from agentgym_servers import serve
+
+
+def main() -> int:
+    """Run the command line; return the exit status: 0 when told to stop, 2 when it cannot start."""
+    parser = argparse.ArgumentParser(
+        prog="python -m agentgym_servers", description="Run a server until SIGINT or SIGTERM."
+    )
+    parser.add_argument("name", metavar="NAME", help=f"which environment: {', '.join(servers())}, or all")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="the port to listen on (default: any free one)")
+    parser.add_argument("--exit-with-parent", action="store_true", help="stop when standard input ends, too")
+    parser.add_argument("--max-envs", type=int, help="how many environments to hold at a time")
+    parser.add_argument("--seed", type=int, help="seed of the world that is made")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with a world of your own")
+    try:
+        serve(**vars(parser.parse_args()))
+    except AgentGymError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What all servers share: applications, limits, environments that are held, drawing from a seed, oracles."""

@@ -1,0 +1,148 @@
+"""The common part of all server applications: options, limits, JSON, answers to errors.
+
+Handlers are `async` even where they await nothing, as a thread for each would cost more. They run one after
+the other, in the one thread of the event loop; what takes longer than some milliseconds has a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from agentgym_gym.local_servers import ServerOptions, World
+from agentgym_gym.wire import SERVER_HEADER
+from agentgym_servers._frame.version import WORLDS_VERSION
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["EnvId", "Failed", "new_app"]
+
+logger = logging.getLogger("agentgym_servers")
+
+EnvId = Annotated[int, Query(alias="id")]
+"""The id of an environment, as a query names it."""
+
+
+class Failed(Exception):
+    """The request is well formed and failed; the message goes into ``{"error": ...}``."""
+
+
+def new_app(
+    title: str,
+    options: ServerOptions,
+    *,
+    greeting: str = "ok",
+    one_world: bool = False,
+    plain_errors: bool = False,
+) -> FastAPI:
+    """Return an application that has one route and answers `Failed` as AgentGym's servers do.
+
+    That is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason, of which a line is logged. Each of
+    its replies says by the header `SERVER_HEADER` that it is none of AgentGym's own servers.
+
+    Args:
+        title: Its title in the description of its routes.
+        options: What it was told.
+        greeting: What ``GET /`` is answered.
+        one_world: Whether it plays the same whatever its options are, so that the header names no world.
+        plain_errors: Whether a failure is HTTP 500, as on the servers whose ids are named ``env_idx``.
+    """
+    # The pages that show the API make a browser load scripts from other sites.
+    app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
+    app.add_middleware(_LimitBody, limit=options.max_body_bytes)
+    data = options.data is not None and not one_world
+    world = World(title, WORLDS_VERSION, None if one_world or data else options.seed, data)
+    app.add_middleware(_SayWho, says=str(world))
+    app.exception_handler(Failed)(_failed_plainly if plain_errors else _failed)
+    app.exception_handler(RequestValidationError)(_invalid)
+
+    @app.get("/", response_model=None)
+    async def greet() -> str:
+        return greeting
+
+    return app
+
+
+async def _failed(_request: Request, failure: Exception) -> Response:
+    return _Json({"error": str(failure)})
+
+
+async def _failed_plainly(request: Request, failure: Exception) -> Response:
+    logger.info("%s %s failed: %s", request.method, request.url.path, failure)
+    return PlainTextResponse("Internal Server Error", status_code=500)
+
+
+async def _invalid(_request: Request, invalid: Exception) -> Response:
+    """Answer 422 with what was wrong, quoted if JSON can hold it."""
+    errors = list(cast("RequestValidationError", invalid).errors())
+    try:
+        return _Json({"detail": jsonable_encoder(errors)}, status_code=422)
+    except (TypeError, ValueError, RecursionError):
+        bare = [{key: error[key] for key in ("type", "loc", "msg")} for error in errors]
+        return _Json({"detail": bare}, status_code=422)
+
+
+class _Json(JSONResponse):
+    """JSON in ASCII, which can also hold lone surrogates, as agents may write and UTF-8 cannot hold."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class _SayWho:
+    """Adds a header to each reply that says which server it is from."""
+
+    def __init__(self, app: ASGIApp, says: str) -> None:
+        self._app = app
+        self._header = (SERVER_HEADER.encode(), says.encode("ascii"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def say(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), self._header]
+            await send(message)
+
+        await self._app(scope, receive, say)
+
+
+class _LimitBody:
+    """Reads each body before the application does, and answers 413 as soon as it is too large."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._limit:
+                await self._refusal(scope, receive, send)
+                return
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, replay, send)
+
+    @property
+    def _refusal(self) -> Response:
+        detail = f"The request body is larger than {self._limit} bytes, the most that this server reads."
+        # What is left of the body would be read as the next request, so the connection ends here.
+        return _Json({"detail": detail}, status_code=413, headers={"connection": "close"})

@@ -1,0 +1,308 @@
+"""What the five tool servers have in common: their routes, how an action is read, one trial of a task.
+
+A server gives `tool_app` its tasks, and what makes the `Tools` of one: its goal, what its functions return,
+and what an answer is worth. An action is read as AgentGym's tool servers read it, but its input is never run:
+it must be a plain Python value. As there, a mistake of the agent is an observation.
+
+A trial is judged once, when ``finish`` has been called. Until then its reward is 0, and after it neither the
+reward nor ``done`` changes any more.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel
+
+from agentgym_gym.actions import MAX_ACTION_CHARS
+from agentgym_gym.literals import expression, plain_value
+from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.held_envs import HeldEnvs
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from agentgym_gym.local_servers import ServerOptions
+
+__all__ = ["AnswerTools", "Given", "ToolError", "Tools", "Trial", "read", "tool_app"]
+
+T = TypeVar("T")
+
+_NO_FORMAT = (
+    'Format error, please response in the format of  "Action: [your action] with Action Input: '
+    "[your action input]"
+)
+_NOT_PLAIN = "Parameters in action input are not valid, please change your action input."
+_NO_ACTION = "cannot unpack non-iterable NoneType object"
+_WITH = re.compile(r"with\s*Action Input:\s*")
+
+
+class ToolError(Exception):
+    """A function failed as a program does; observed as ``ERROR | KIND(TEXT)``.
+
+    Args:
+        kind: The name of the exception, as AgentGym's server would show it.
+        text: What it says.
+    """
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(kind, text)
+        self.kind = kind
+        self.text = text
+
+
+class Given:
+    """The input of an action: a plain value, which should be a mapping of arguments by name."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an argument.
+
+        Raises:
+            ToolError: There is none of that name, or the input is no mapping.
+        """
+        try:
+            return self._value[name]
+        except (KeyError, IndexError, TypeError) as error:
+            raise ToolError(type(error).__name__, str(error)) from None
+
+    def get(self, name: str) -> Any:
+        """Return an argument; None where there is none of that name."""
+        return self._value.get(name) if isinstance(self._value, dict) else None
+
+    def __contains__(self, name: str) -> bool:
+        return isinstance(self._value, dict) and name in self._value
+
+
+class Tools(ABC):
+    """What the functions of one trial do, and what its end is worth.
+
+    Class attributes:
+        names: The functions, in the order in which ``check_valid_actions`` lists them: itself and ``finish``
+            too, where there are.
+
+    Attributes:
+        goal: What the agent is told to do.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    goal: str
+
+    @abstractmethod
+    def call(self, name: str, given: Given) -> object:
+        """Call a function of `names` other than ``check_valid_actions`` and ``finish``.
+
+        Returns:
+            What is observed, by ``str``.
+
+        Raises:
+            ToolError: It failed.
+        """
+
+    @abstractmethod
+    def finish(self, given: Given) -> tuple[object, float]:
+        """End the trial.
+
+        Returns:
+            What is observed, by ``str``; and the score from 0 to 1.
+
+        Raises:
+            ToolError: The input has no answer; the trial goes on.
+        """
+
+    def unknown(self, name: str) -> str:
+        """Return what is observed of a function that there is not."""
+        return f"ERROR | Invalid action: {name}."
+
+
+class AnswerTools(Tools):
+    """Tools of a task that ``finish`` ends with an answer.
+
+    Attributes:
+        answer: The right answer; a list is sorted.
+    """
+
+    answer: Any
+
+    def finish(self, given: Given) -> tuple[object, float]:
+        """Take an answer; the order of a list does not count."""
+        answer = given["answer"]
+        if type(answer) is list:
+            try:
+                answer = sorted(answer)
+            except TypeError as error:
+                raise ToolError("TypeError", str(error)) from None
+        return answer, self.judge(answer)
+
+    def judge(self, answer: Any) -> float:
+        """Return what an answer is worth: 1 where it equals the right one and is of its type, else 0."""
+        return float(_same(answer, self.answer))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two plain values are equal; 105 and 105.0 are, 1 and True are not."""
+    if type(one) is list and type(other) is list:
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+
+
+def read(text: str) -> tuple[str, Given] | str:
+    """Read an action as AgentGym's tool servers do, in linear time.
+
+    The action is a line with ``with Action Input:`` whose input reaches to the end of the text. Its function
+    is what stands between the first ``Action:`` of the line and those words.
+
+    Returns:
+        The name of the function and its input; or what is observed where the text is none.
+
+    Raises:
+        ToolError: The line names no function, or its input is no plain value.
+    """
+    text = text.removesuffix("\n")
+    last = text.rfind("\n") + 1
+    for found in _WITH.finditer(text):
+        if found.end() >= last:
+            before = text[: found.start()].rstrip()
+            line = before[before.rfind("\n") + 1 :].lstrip()
+            return _read_line(f"{line} with Action Input: {text[found.end() :]}")
+    return _NO_FORMAT
+
+
+def _read_line(line: str) -> tuple[str, Given]:
+    start = line.find("Action:") + len("Action:")
+    behind = _WITH.search(line, start) if start >= len("Action:") else None
+    if behind is None:
+        raise ToolError("TypeError", _NO_ACTION)
+    node = expression(line[behind.end() :]) if len(line) <= MAX_ACTION_CHARS else None
+    try:
+        if node is None:
+            raise ValueError
+        value = plain_value(node)
+        repr(value)  # a number may have more digits than Python shows
+    except (ValueError, RecursionError):
+        raise ToolError("Exception", _NOT_PLAIN) from None
+    return line[start : behind.start()].strip(), Given(value)
+
+
+class Trial:
+    """One environment: a task, and what has been reached.
+
+    Args:
+        task_id: The task.
+        start: Makes the tools of a task.
+
+    Raises:
+        Failed: There is no such task.
+    """
+
+    def __init__(self, task_id: int, start: Callable[[int], Tools]) -> None:
+        self._start = start
+        self._task_id = task_id
+        self.reset(task_id)
+
+    def reset(self, task_id: int | None = None) -> str:
+        """Start a task, or the same one again; return what is observed.
+
+        Raises:
+            Failed: There is no such task. The trial then goes on as it was.
+        """
+        task_id = self._task_id if task_id is None else task_id
+        self._tools = self._start(task_id)
+        self._task_id = task_id
+        self._reward = 0.0
+        self._done = False
+        return self.observation
+
+    @property
+    def observation(self) -> str:
+        """The goal, which is all that the server shows of a trial."""
+        return (
+            "Now new trial starts.\nYou should perform actions to accomplish the goal: "
+            f"{self._tools.goal}\nGive me one action."
+        )
+
+    def step(self, text: str) -> dict[str, Any]:
+        """Play what an agent said."""
+        try:
+            action = read(text)
+            said = action if isinstance(action, str) else _observed(str(self._play(*action)))
+        except ToolError as error:
+            said = _observed(f"ERROR | {error.kind}({error.text})")
+        return {"observation": said, "reward": self._reward, "done": self._done}
+
+    def _play(self, name: str, given: Given) -> object:
+        if name not in self._tools.names:
+            return self._tools.unknown(name)
+        if name == "check_valid_actions":
+            return f"You can use following valid actions: {list(self._tools.names)}"
+        if name == "finish":
+            shown, score = self._tools.finish(given)
+            if not self._done:
+                self._reward, self._done = score, True
+            return shown
+        return self._tools.call(name, given)
+
+
+def _observed(text: str) -> str:
+    return f"Observation: {text}\nGive me one action."
+
+
+class _CreateBody(BaseModel):
+    id: int
+
+
+class _ResetBody(BaseModel):
+    env_idx: int
+    id: int | None = None
+
+
+class _StepBody(BaseModel):
+    env_idx: int
+    action: str
+
+
+def tool_app(
+    title: str, options: ServerOptions, tasks: Sequence[T], tools_of: Callable[[T], Tools]
+) -> FastAPI:
+    """Build a tool server with no environments yet.
+
+    Args:
+        title: The environment's name as it is written.
+        options: What it was told.
+        tasks: The tasks, by their ids.
+        tools_of: Makes the tools of a task that begins.
+    """
+    trials = HeldEnvs[Trial](options)
+    app = new_app(title, options, plain_errors=True)
+
+    def start(task_id: int) -> Tools:
+        if task_id not in range(len(tasks)):
+            raise Failed(f"There is no task {task_id}.")
+        return tools_of(tasks[task_id])
+
+    @app.get("/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return trials.ids()
+
+    @app.post("/create", response_model=None)
+    async def create(body: _CreateBody) -> int:
+        return trials.add(lambda _: Trial(body.id, start))
+
+    @app.post("/reset", response_model=None)
+    async def reset(body: _ResetBody) -> str:
+        return trials.get(body.env_idx).reset(body.id)
+
+    @app.post("/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        return trials.get(body.env_idx).step(body.action)
+
+    @app.get("/observation", response_model=None)
+    async def observation(env_idx: int) -> str:
+        return trials.get(env_idx).observation
+
+    return app

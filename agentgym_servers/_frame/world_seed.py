@@ -1,0 +1,31 @@
+"""What an oracle asks before it plays by what it knows of this project's own server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_gym.errors import BadOption
+from agentgym_gym.local_servers import World
+
+__all__ = ["seed_of"]
+
+
+def seed_of(info: Mapping[str, Any], title: str) -> int:
+    """Return the seed of the world that a task is of.
+
+    Args:
+        info: The info of its reset.
+        title: The title of the server, as it is written.
+
+    Raises:
+        BadOption: It is not played on this project's own server, or not in a world made from a seed.
+    """
+    served_by = info.get("served_by")
+    world = World.parse(served_by)
+    if world is None or world.title != title or world.seed is None:
+        raise BadOption(
+            f"the oracle of {title} knows the tasks of this project's own server alone, made from a seed "
+            f"(agentgym serve {title.lower()}); this one is served by: {served_by}"
+        )
+    return world.seed
