@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -40,25 +40,27 @@ def compare(
     given = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
     _check(given)
     named = _named(given)
-    by_env: dict[str, dict[str, Run]] = {}
+    by_world: dict[_World, dict[str, Run]] = {}
     for name, runs in named.items():
         for run in runs:
-            by_env.setdefault(run.env_id, {})[name] = run
-    comparisons = [each for runs in by_env.values() for each in _with_the_first(runs)]
-    alone = [run for runs in by_env.values() if len(runs) == 1 for run in runs.values()]
+            by_world.setdefault(_world(run), {})[name] = run
+    comparisons = [each for runs in by_world.values() for each in _with_the_first(runs)]
+    alone = [run for runs in by_world.values() if len(runs) == 1 for run in runs.values()]
     if as_json:
         print_json(
             {
                 "test": _TEST,
                 "comparisons": [each.to_json() for each in comparisons],
-                "not_compared": [{"path": str(run.path), "env_id": run.env_id} for run in alone],
+                "not_compared": [
+                    {"path": str(run.path), "env_id": run.env_id, "worlds": list(run.worlds)} for run in alone
+                ],
             }
         )
         return
     print_pairs({name: _listed(runs) for name, runs in named.items()})
     _print(comparisons)
     for run in alone:
-        out.print(f"{run.path} is not compared: it is the only run in {clean(run.env_id)}.", soft_wrap=True)
+        out.print(f"{run.path} is not compared: it is the only run in {clean(_shown(run))}.", soft_wrap=True)
 
 
 def _check(given: Sequence[Sequence[Run]]) -> None:
@@ -71,15 +73,27 @@ def _check(given: Sequence[Sequence[Run]]) -> None:
     for path, times in Counter(run.path.resolve() for run in each).items():
         if times > 1:
             raise BadOption(f"the run {path} is given {times} times")
-    times_of = Counter(run.env_id for run in each)
+    times_of = Counter(map(_world, each))
     for runs in given:
-        if all(times_of[run.env_id] == 1 for run in runs):
-            others = sorted(set(times_of) - {run.env_id for run in runs})
+        if all(times_of[_world(run)] == 1 for run in runs):
+            others = sorted({_shown(run) for run in each} - {_shown(run) for run in runs})
             raise BadOption(
-                f"{runs[0].path} is of {runs[0].env_id}, and there is no other run of it"
+                f"{runs[0].path} is of {_shown(runs[0])}, and there is no other run of it"
                 + (f", but of {', '.join(others):.200}" if others else "")
-                + ": compare runs in one environment"
+                + ": compare runs in one environment, on one world"
             )
+
+
+_World: TypeAlias = "tuple[str, tuple[str, ...]]"
+
+
+def _world(run: Run) -> _World:
+    """Return what runs must share to be compared: scores on different worlds say nothing of each other."""
+    return run.env_id, run.worlds
+
+
+def _shown(run: Run) -> str:
+    return f"{run.env_id} on {', '.join(run.worlds)}" if run.worlds else run.env_id
 
 
 def _named(given: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:

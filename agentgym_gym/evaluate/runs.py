@@ -47,6 +47,16 @@ class Run:
         return str(self.facts.get("agent") or (self.records[0].agent if self.records else "?"))
 
     @property
+    def worlds(self) -> tuple[str, ...]:
+        """The worlds of this project's servers that it was played on, as their replies name them.
+
+        Empty for other servers, and where the summary does not say it. Scores on different worlds, or on
+        different versions of one, are not compared.
+        """
+        served_by = self.facts.get("served_by")
+        return tuple(sorted(set(filter(None, served_by)))) if isinstance(served_by, list) else ()
+
+    @property
     def label(self) -> str:
         """Agent and environment in a few words."""
         return f"{self.agent} on {self.env_id.rpartition('/')[2]}"

@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate import compare_runs, read_run
+
 OPTIONS = {"action_format": "react", "max_turns": 20}
 
 
@@ -13,7 +16,7 @@ OPTIONS = {"action_format": "react", "max_turns": 20}
 def written(tmp_path):
     """Writes the folder of a run."""
 
-    def write(name, scores, *, env="TextCraft", agent="someone", options=None, finished=True):
+    def write(name, scores, *, env="TextCraft", agent="someone", options=None, finished=True, world=None):
         folder = tmp_path / name
         folder.mkdir(parents=True)
         with (folder / "episodes.jsonl").open("w", encoding="utf-8") as file:
@@ -23,7 +26,7 @@ def written(tmp_path):
                 fields |= {"terminated": True, "truncated": False, "parse_errors": {}, "fault": None}
                 file.write(json.dumps({**fields, "rewards": [score], "messages": []}) + "\n")
         facts = {"env_id": f"agentgym/{env}-v0", "agent": agent, "options": options or OPTIONS}
-        summary = {"run": {**facts, "finished": finished}}
+        summary = {"run": {**facts, "finished": finished, **({"served_by": [world]} if world else {})}}
         (folder / "summary.json").write_text(json.dumps(summary), "utf-8")
         return folder
 
@@ -110,6 +113,27 @@ def test_several_models_in_one_folder(run, written, tmp_path):
 def test_what_differs_is_a_warning(run, written):
     result = run("compare", written("a", A), written("b", B, options={**OPTIONS, "max_turns": 5}))
     assert "warning: max_turns differs: 20 in A, 5 in B.\n" in result.stdout
+
+
+def test_runs_on_different_worlds_are_not_compared(run, written, tmp_path):
+    worlds = [f"agentgym-servers/{version} (TextCraft, seed 0)" for version in (1, 2)]
+    a, b = (written(name, A, world=world) for name, world in zip("ab", worlds, strict=True))
+    result = run("compare", a, b)
+    assert result.exit_code == 2
+    words = " ".join(result.stderr.split())
+    assert f"is of agentgym/TextCraft-v0 on {worlds[0]}" in words
+    assert (
+        f"but of agentgym/TextCraft-v0 on {worlds[1]}: compare runs in one environment, on one world" in words
+    )
+    with pytest.raises(BadOption, match="scores on different worlds are not compared"):
+        compare_runs(read_run(a), read_run(b))
+    with pytest.raises(BadOption, match="and .* on another server"):
+        compare_runs(read_run(a), read_run(written("c", A)))
+    again = written("d", A, world=worlds[0])
+    result = run("compare", a, b, again, written("e", A, world=worlds[1]), "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    compared = [(each["a"]["path"], each["b"]["path"]) for each in json.loads(result.stdout)["comparisons"]]
+    assert compared == [(str(a), str(again)), (str(b), str(tmp_path / "e"))]
 
 
 def test_many_differing_tasks_are_drawn(run, written):

@@ -103,11 +103,17 @@ def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comp
         names: What they are called in sentences.
 
     Raises:
-        BadOption: They are runs in different environments.
+        BadOption: They are runs in different environments or worlds.
     """
     if a.env_id != b.env_id:
         raise BadOption(
             f"{a.path} is a run in {a.env_id}, and {b.path} in {b.env_id}: compare runs in one environment"
+        )
+    if a.worlds != b.worlds:
+        where = [", ".join(run.worlds) or "another server" for run in (a, b)]
+        raise BadOption(
+            f"{a.path} was played on {where[0]}, and {b.path} on {where[1]}: scores on different worlds are "
+            "not compared"
         )
     ours, theirs = _by_id(a), _by_id(b)
     reasons = {task: _reason(ours.get(task), theirs.get(task), names) for task in sorted({*ours, *theirs})}
