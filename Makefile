@@ -9,7 +9,7 @@ WHOLE := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Shee
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl libraries trainings algorithms train-demo pipeline format bench soak docs site validate screenshot clean
+.PHONY: help demo test check cov verl libraries trainings algorithms train-demo pipeline format bench figures soak docs site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ format: $(VENV)/.dev ## format the code and repair what ruff can
 bench: $(VENV)/.dev ## print the figures of benchmarks/README.md as they are on this machine
 	@for each in $(filter-out benchmarks/soak.py benchmarks/restarts.py,$(wildcard benchmarks/[a-z]*.py)); do \
 		echo $$each; $(BIN)/python $$each || exit 1; done
+
+figures: $(VENV)/.dev ## count lines, modules, names, long functions, and what a step crosses
+	$(BIN)/python docs/figures.py
 
 soak: $(VENV)/.dev ## 10,000 episodes at 128 at once on a server that fails, 200 restarts: docs/reliability.md
 	$(BIN)/python benchmarks/soak.py

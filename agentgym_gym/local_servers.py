@@ -42,9 +42,9 @@ __all__ = [
     "ALL",
     "GROUP",
     "LocalServer",
+    "ServedWorld",
     "ServerKind",
     "ServerOptions",
-    "World",
     "available",
     "local_server_url",
     "serve",
@@ -152,7 +152,7 @@ class ServerKind:
 
 
 @dataclass(frozen=True)
-class World:
+class ServedWorld:
     """The world of one of this project's servers, as its replies name it.
 
     Attributes:
@@ -172,7 +172,7 @@ class World:
         return f"agentgym-servers/{self.version} ({self.title}{', data' if self.data else what})"
 
     @classmethod
-    def parse(cls, served_by: str | None) -> World | None:
+    def parse(cls, served_by: str | None) -> ServedWorld | None:
         """Return the world of a header, or of ``info["served_by"]``; None if no server of ours wrote it."""
         found = _WORLD.fullmatch(served_by or "")
         if found is None:

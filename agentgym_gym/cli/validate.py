@@ -33,7 +33,7 @@ from agentgym_gym.cli.plans import EnvironmentPlan
 from agentgym_gym.cli.progress import Progress
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate.agents import maker_from
-from agentgym_gym.local_servers import World
+from agentgym_gym.local_servers import ServedWorld
 
 if TYPE_CHECKING:
     from agentgym_gym.cli.names import Chosen
@@ -132,7 +132,7 @@ def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
     if known is None or (turns is not None and not 0 < turns <= known.max_turns):
         return ()
     served_by = environment.servers.get("served_by", ())
-    worlds = [World.parse(text) for text in served_by]
+    worlds = [ServedWorld.parse(text) for text in served_by]
     own = all(world is not None and not world.data and not world.seed for world in worlds)
     return known.unwinnable if own else ()
 

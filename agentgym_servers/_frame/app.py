@@ -15,7 +15,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from agentgym_gym.local_servers import ServerOptions, World
+from agentgym_gym.local_servers import ServedWorld, ServerOptions
 from agentgym_gym.wire import SERVER_HEADER
 from agentgym_servers._frame.version import WORLDS_VERSION
 
@@ -58,7 +58,7 @@ def new_app(
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
     app.add_middleware(_LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
-    world = World(title, WORLDS_VERSION, None if one_world or data else options.seed, data)
+    world = ServedWorld(title, WORLDS_VERSION, None if one_world or data else options.seed, data)
     app.add_middleware(_SayWho, says=str(world))
     app.exception_handler(Failed)(_failed_plainly if plain_errors else _failed)
     app.exception_handler(RequestValidationError)(_invalid)

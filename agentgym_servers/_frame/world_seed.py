@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.local_servers import World
+from agentgym_gym.local_servers import ServedWorld
 
 __all__ = ["seed_of"]
 
@@ -22,7 +22,7 @@ def seed_of(info: Mapping[str, Any], title: str) -> int:
         BadOption: It is not played on this project's own server, or not in a world made from a seed.
     """
     served_by = info.get("served_by")
-    world = World.parse(served_by)
+    world = ServedWorld.parse(served_by)
     if world is None or world.title != title or world.seed is None:
         raise BadOption(
             f"the oracle of {title} knows the tasks of this project's own server alone, made from a seed "
