@@ -216,7 +216,7 @@ def _action_text(value: Any, grammar: Grammar) -> Action | None:
     Raises:
         ManyActions: Two values are the texts of different actions.
     """
-    if not isinstance(value, Mapping):
+    if not value or not isinstance(value, Mapping):
         return None
     folded = {_folded(str(key)): each for key, each in value.items()}
     if _RESULTS & folded.keys():
@@ -243,12 +243,14 @@ def _written(call: _Named, end: int, grammar: Grammar, *, native: bool) -> Writt
 
 def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]:
     """Return the names and arguments in an object, or in what lies in it."""
-    if not isinstance(found, Mapping) or depth > _DEEPEST or _describes(found):
+    if not found or not isinstance(found, Mapping) or depth > _DEEPEST or _describes(found):
         return []
     folded = {_folded(key): value for key, value in found.items()}
     if folded.get("method") == _MCP:
         return _calls_in(folded.get("params"), grammar, depth + 1)
-    for inside in (folded[key] for key in _AROUND if isinstance(folded.get(key), (Mapping, list))):
+    for inside in (folded[key] for key in _AROUND if key in folded):
+        if not isinstance(inside, (Mapping, list)):
+            continue
         parts = inside if isinstance(inside, list) else [inside]
         if calls := [call for part in parts[:_MOST] for call in _calls_in(part, grammar, depth + 1)]:
             return calls
