@@ -214,7 +214,7 @@ def _transcript(environment: Environment) -> str:
 def _local(environment: Environment) -> str:
     return (
         "It is used where no other is named. By itself it is started by\n"
-        f"`agentgym serve {environment.local_server}`. Where it differs from AgentGym's:\n\n"
+        f"`agentgym serve {environment.name.lower()}`. Where it differs from AgentGym's:\n\n"
         f"{environment.local_quirks}"
     )
 

@@ -79,12 +79,12 @@ def test_a_replica_that_is_down_is_passed_over(server, textcraft_url):
 def test_the_shared_local_server_is_started_when_needed_and_again_when_it_died():
     env = AgentGymEnv("TextCraft")
     env.reset(seed=0)
-    first = local._servers["textcraft"].process
+    first = local._servers[env.environment.local_server].process
     first.kill()
     first.wait()
     assert "fault" in env.step("Action: inventory")[4]
     env.reset(seed=0)
-    assert local._servers["textcraft"].process.pid != first.pid
+    assert local._servers[env.environment.local_server].process.pid != first.pid
     assert "fault" not in env.step("Action: inventory")[4]
     env.close()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
+from agentgym_gym import local_servers
 from agentgym_gym._addresses import configured
 from agentgym_gym._headers import HiddenHeaders, configured_headers
 from agentgym_gym._http.limits import Limits
@@ -17,7 +18,6 @@ from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import AgentGymError, BadOption, NoServer, WrongServer
-from agentgym_gym.local_servers import available
 from agentgym_gym.wire import SERVER_HEADER, greeting_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def source_of(environment: Environment) -> Source:
         return Source("variable", urls, ", ".join(map(redact, urls)))
     if environment.local_server is None:
         return Source("none", (), f"none; set {environment.variable}")
-    missing = available(environment.local_server)
+    missing = local_servers.available(environment.local_server)
     if missing is not None:
         return Source("none", (), f"none; set {environment.variable}. {missing}")
     return Source("local", (), "local, started when needed")
