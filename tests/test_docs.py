@@ -307,6 +307,17 @@ def test_links_between_documents_lead_somewhere():
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def test_the_path_of_a_step_is_as_traced(textcraft_url, monkeypatch):
+    spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "figures.py")
+    figures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(figures)
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
+    step = figures.traced_step()
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("The modules of a step")[2]
+    assert "with six generators" in page
+    assert (page.partition("```\n")[2].partition("```")[0].split(), 6) == (list(step.modules), step.generators)
+
+
 def test_the_licence_is_the_one_named():
     assert "Apache License" in (ROOT / "LICENSE").read_text("utf-8")
 
