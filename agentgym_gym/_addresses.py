@@ -46,7 +46,7 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
             return (local_servers.local_server_url(environment.local_server),)
         reason = f"none can be started here: {missing}"
         ways.append(
-            "pip install 'agentgym-gym[servers]', with which one is started by itself or by the command"
+            "pip install '.[servers]' in a checkout, with which one is started by itself or by the command"
         )
         ways[-1] += f" `agentgym serve {environment.name.lower()}`"
     raise NoServer(f"no server for {environment.name}, and {reason}. Either {'; or '.join(ways)}.")

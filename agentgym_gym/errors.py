@@ -126,7 +126,7 @@ class MissingExtra(SetupError):
     def __init__(self, what: str, *, extra: str, module: str) -> None:
         super().__init__(
             f"{what} needs the package {module!r}, which is not installed. "
-            f"Install it with: pip install 'agentgym-gym[{extra}]', or in a clone: pip install '.[{extra}]'"
+            f"Install it in a checkout of agentgym-gym: pip install '.[{extra}]'"
         )
         self._made_of = (what, extra, module)
 

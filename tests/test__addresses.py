@@ -50,7 +50,7 @@ def test_no_server_at_all_tells_every_way_to_get_one(monkeypatch):
         "server=",
         "AGENTGYM_TEXTCRAFT_URL",
         "agentgym serve textcraft",
-        "pip install 'agentgym-gym[servers]'",
+        "pip install '.[servers]'",
         "fastapi is not installed",
     ):
         assert way in str(caught.value)

@@ -82,7 +82,7 @@ def test_an_unknown_action_keeps_its_text():
 
 def test_a_missing_extra_says_what_to_install():
     error = errors.MissingExtra("The command line", extra="cli", module="typer")
-    assert "pip install 'agentgym-gym[cli]'" in str(error)
+    assert "pip install '.[cli]'" in str(error)
     assert "'typer'" in str(error)
 
 

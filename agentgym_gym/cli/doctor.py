@@ -104,7 +104,7 @@ def _look_around(*, as_json: bool) -> bool:
         )
         return healthy
     packages = [
-        (package, version or f"not installed (pip install 'agentgym-gym[{extras.get(package, 'all')}]')")
+        (package, version or f"not installed (in a checkout: pip install '.[{extras.get(package, 'all')}]')")
         for package, version in installed.items()
     ]
     print_table(("package", "version"), packages, left={"package", "version"})

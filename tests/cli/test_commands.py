@@ -107,7 +107,7 @@ def test_without_the_extra_one_line_says_which(module):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert f"needs the package {module!r}" in result.stderr
-    assert "pip install 'agentgym-gym[cli]'" in result.stderr
+    assert "pip install '.[cli]'" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -185,7 +185,7 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
     from importlib import metadata
 
     monkeypatch.setattr(metadata, "version", not_there)
-    assert "not installed (pip install 'agentgym-gym[servers]')" in run("doctor").stdout
+    assert "not installed (in a checkout: pip install '.[servers]')" in run("doctor").stdout
 
 
 # serve, play

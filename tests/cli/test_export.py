@@ -42,7 +42,7 @@ def test_without_inspect_ai_it_says_what_to_install(run, played, tmp_path, monke
     monkeypatch.setitem(sys.modules, "inspect_ai", None)  # as if it were not installed
     result = run("export", played, "--to", "inspect", "--out", tmp_path / "logs")
     assert result.exit_code == 2
-    wanted = "agentgym-gym[inspect]" if sys.version_info >= (3, 11) else "Python 3.11"
+    wanted = "pip install '.[inspect]" if sys.version_info >= (3, 11) else "Python 3.11"
     assert wanted in result.output
     assert not (tmp_path / "logs").exists()
 

@@ -547,7 +547,7 @@ def test_what_is_not_installed_is_said(folder, module, extra):
     )
     if module == "yaml":
         assert result.returncode == 2
-        assert f"pip install 'agentgym-gym[{extra}]'" in result.stderr
+        assert f"pip install '.[{extra}]'" in result.stderr
     else:
         assert "pyarrow is not installed here: not read" in result.stdout
 

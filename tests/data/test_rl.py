@@ -184,7 +184,7 @@ def test_without_pyarrow_the_rest_works_and_writing_says_what_to_install():
     said = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
     assert said[0] == "25"
     assert "needs the package 'pyarrow'" in said[1]
-    assert "pip install 'agentgym-gym[data]'" in said[1]
+    assert "pip install '.[data]'" in said[1]
 
 
 def test_reading_and_dividing_do_not_import_pyarrow():

@@ -235,7 +235,7 @@ def test_a_missing_extra_is_named(monkeypatch):
         lambda: serve("textcraft"),
         server_kind("textcraft").app,
     ):
-        with pytest.raises(MissingExtra, match=r"pip install 'agentgym-gym\[servers\]'"):
+        with pytest.raises(MissingExtra, match=r"pip install '\.\[servers\]'"):
             start()
 
 
