@@ -16,7 +16,7 @@ from agentgym_gym import catalogue
 from agentgym_gym._addresses import addresses, configured
 from agentgym_gym._episode import Episode
 from agentgym_gym._headers import configured_headers
-from agentgym_gym._http.late import drain
+from agentgym_gym._http.abandoned import drain
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
 from agentgym_gym._logging import logger

@@ -91,7 +91,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
     metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
         **BaseTextEnv.metadata,
         "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for users who await it
-        "release_entry_point": "agentgym_gym._left_open:release_left",  # for processes that may be killed
+        "release_entry_point": "agentgym_gym._orphans:release_left",  # for processes that may be killed
     }
 
     observation_space: TextSpace

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import late, numbers
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
@@ -135,7 +135,7 @@ class AsyncDriver:
             self._retired.popitem()[1].abandon()  # the environment was heard since
         if connection is None and (call.connection is None or call.witness):
             return None
-        if connection is None or not numbers.proves(connection, call):
+        if connection is None or not connection_ids.proves(connection, call):
             raise MaybeRestarted
         return connection
 
@@ -196,7 +196,7 @@ class FlowFuture(asyncio.Future[T]):
         except BaseException:
             self.cancel()  # Ctrl-C, say
             if isinstance(how, Reply):
-                late.tell(how)
+                abandoned.tell(how)
             raise
 
     def _resume(self, how: object) -> Send | Pause | InThread:
@@ -279,7 +279,7 @@ class FlowFuture(asyncio.Future[T]):
     async def _connect(self, asked: Send) -> None:
         try:
             connection = await self._driver.connect(asked)
-            if not numbers.proves(connection, asked.call):
+            if not connection_ids.proves(connection, asked.call):
                 raise MaybeRestarted
             if not self.done():
                 self._ask(connection, asked)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agentgym_gym._http import late, numbers
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import (
     ATTEMPT_DELAY,
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
         headers: Sent with every request, beside those of the engine.
 
     Attributes:
-        number: See `numbers`.
+        number: See `connection_ids`.
     """
 
     number = 0
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             raise unreachable(call, error) from error
-        numbers.number(call.server, connection)
+        connection_ids.number(call.server, connection)
         (await _connections_of_this_loop()).add(connection)
         return connection
 
@@ -249,7 +249,7 @@ class Connection(asyncio.Protocol):
             OSError, TypeError, AttributeError
         ):  # another event loop's may have no copies
             copy: socket.socket = transport.get_extra_info("socket").dup()
-            if not late.listen(copy, parser, call, self.number):
+            if not abandoned.listen(copy, parser, call, self.number):
                 copy.close()
 
     def _wake_at(self, deadline: float) -> None:

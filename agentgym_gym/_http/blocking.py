@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import late, numbers
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import connect, is_hung_up, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
@@ -32,7 +32,7 @@ class Connection:
         headers: Sent with every request, beside those of the engine.
 
     Attributes:
-        number: See `numbers`.
+        number: See `connection_ids`.
     """
 
     number = 0
@@ -70,7 +70,7 @@ class Connection:
         except OSError as error:
             raise unreachable(call, error) from error
         connection = cls(connected, headers)
-        numbers.number(call.server, connection)
+        connection_ids.number(call.server, connection)
         return connection
 
     @property
@@ -148,7 +148,7 @@ class Connection:
             with self._closing:
                 asked = self._socket
                 self._socket = socket.fromfd(asked.fileno(), asked.family, asked.type)
-            if not late.listen(asked, parser, call, self.number):
+            if not abandoned.listen(asked, parser, call, self.number):
                 asked.close()
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._http import numbers
+from agentgym_gym._http import connection_ids
 from agentgym_gym._http.http11 import Headers, joined, redirected
 from agentgym_gym._http.limits import check_size
 from agentgym_gym._lifecycle import ProcessId
@@ -97,7 +97,7 @@ class _Trace:
             if when == "started" and self._bound:
                 raise MaybeRestarted
             if when == "complete":
-                _newest[self._client] = numbers.next_number()
+                _newest[self._client] = connection_ids.next_number()
 
     async def awaited(self, event: str, info: Any) -> None:
         """The same, for a client that is awaited."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import late, numbers
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.blocking import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
@@ -91,7 +91,7 @@ class SyncDriver:
             return result
         except BaseException as error:
             if not isinstance(error, Exception) and _answers(answer, asked):
-                late.tell(answer)  # Ctrl-C, before the flow had made use of it
+                abandoned.tell(answer)  # Ctrl-C, before the flow had made use of it
             raise
         finally:
             work.close()
@@ -152,7 +152,7 @@ class SyncDriver:
             self.stats.connections += 1
         if connection is None:
             raise MaybeRestarted
-        if not numbers.proves(connection, call):
+        if not connection_ids.proves(connection, call):
             self._connections[call.server] = connection
             raise MaybeRestarted
         if self._retired and connection.number == call.connection:

@@ -25,7 +25,7 @@ from agentgym_gym.errors import Fault, ServerFull, WrongServer
 
 if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym._leasing.capacity import Slot
+    from agentgym_gym._leasing.slots import Slot
     from agentgym_gym.catalogue import Environment
 
 __all__ = ["acquire", "acquire_on"]

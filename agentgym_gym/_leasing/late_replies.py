@@ -1,4 +1,4 @@
-"""What is done with the replies to calls that nobody waits for any more; see `_http.late`."""
+"""What is done with the replies to calls that nobody waits for any more; see `_http.abandoned`."""
 
 from __future__ import annotations
 

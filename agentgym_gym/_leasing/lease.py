@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym._leasing.capacity import Slot
     from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
+    from agentgym_gym._leasing.slots import Slot
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.errors import Fault

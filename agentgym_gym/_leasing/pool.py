@@ -14,13 +14,13 @@ from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym import _lifecycle
-from agentgym_gym._http import numbers
-from agentgym_gym._leasing.capacity import Slot, Slots
+from agentgym_gym._http import connection_ids
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
-from agentgym_gym._leasing.held import Journal
+from agentgym_gym._leasing.journal import Journal
 from agentgym_gym._leasing.lease import Holder, Lease
 from agentgym_gym._leasing.quarantine import Quarantine
 from agentgym_gym._leasing.recognition import Gateway, Memory, ask_own
+from agentgym_gym._leasing.slots import Slot, Slots
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import InThread, WaitingFlow
@@ -327,7 +327,9 @@ class LeasePool:
         Where a connection to it lives, the refusal is one of before, and each environment will be looked at.
         """
         self.breaker.note(fault)
-        if not (isinstance(fault, ServerUnreachable) and fault.refused) or numbers.any_lives(self.server):
+        if not (isinstance(fault, ServerUnreachable) and fault.refused) or connection_ids.any_lives(
+            self.server
+        ):
             return
         with self._lock:
             lost = [lease.env_id for lease in self._held.values() if lease.current]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from agentgym_gym._http import numbers
+from agentgym_gym._http import connection_ids
 from agentgym_gym._text import redact
 from agentgym_gym.calls import MaybeRestarted, relay
 from agentgym_gym.errors import Fault, LeaseLost
@@ -70,7 +70,7 @@ class Memory:
     seen: Seen | None = None
     uncertain: bool = False
     unseen: bool = False
-    witness: numbers.Witness | None = field(default=None, repr=False)
+    witness: connection_ids.Witness | None = field(default=None, repr=False)
     served_by: str | None = None
 
     def note(self, reply: Reply, gateway: Gateway) -> None:
@@ -206,7 +206,7 @@ def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: boo
     finally:
         flow.close()
         if memory.uncertain:
-            memory.witness = numbers.keep(lease.server, memory.connection)
+            memory.witness = connection_ids.keep(lease.server, memory.connection)
 
 
 def _lose(lease: Recognisable, *, uncertain: bool) -> WaitingFlow[NoReturn]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym._addresses import parse_urls
-from agentgym_gym._leasing import held
-from agentgym_gym._leasing.capacity import SlotState, slot_states
-from agentgym_gym._left_open import ask, close_left, newest_id, remove_lost
+from agentgym_gym._leasing import journal
+from agentgym_gym._leasing.slots import SlotState, slot_states
+from agentgym_gym._orphans import ask, close_left, newest_id, remove_lost
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow
 from agentgym_gym.catalogue import find
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agentgym_gym._headers import HiddenHeaders
-    from agentgym_gym._leasing.held import Record
+    from agentgym_gym._leasing.journal import Record
 
 __all__ = ["leases"]
 
@@ -180,7 +180,7 @@ def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
         except Fault:
             listed = None  # it does not say
     return _ServerState(
-        server, found, tuple(held.records(server)), tuple(slot_states(server)), listed, headers
+        server, found, tuple(journal.records(server)), tuple(slot_states(server)), listed, headers
     )
 
 

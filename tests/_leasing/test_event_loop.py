@@ -16,7 +16,9 @@ from agentgym_gym import AsyncAgentGymEnv, _threads
 from agentgym_gym._http.async_driver import AsyncDriver
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym._leasing import capacity, held
+from agentgym_gym._leasing import journal as journals
+from agentgym_gym._leasing import slots as slot_files
+from agentgym_gym._leasing import state_folder
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Call, InThread
@@ -38,10 +40,10 @@ PROGRAM = """
     import gymnasium
 
     from agentgym_gym import AsyncAgentGymEnv, errors
-    from agentgym_gym._leasing import capacity
+    from agentgym_gym._leasing import slots as slot_files, state_folder
 
     folder, textcraft, sqlgym, slow, nobody = sys.argv[1:]
-    capacity.FOLDER = Path(folder)
+    state_folder.FOLDER = Path(folder)
     watching, seen = False, []
     FILES = {"open", "fcntl.flock", "shutil.rmtree", "tempfile.mkdtemp", "pathlib.Path.glob"}
 
@@ -91,7 +93,7 @@ def test_the_event_loop_touches_no_file(counted):
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
     urls = [counted().url, counted(SQLGYM).url, slow.url, nobody]
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM), str(capacity.FOLDER), *urls],
+        [sys.executable, "-c", textwrap.dedent(PROGRAM), str(state_folder.FOLDER), *urls],
         capture_output=True,
         text=True,
         check=False,
@@ -230,7 +232,7 @@ def test_a_flow_whose_event_loop_is_closed_learns_it_too():
     assert not future.done()
 
 
-class Gated(capacity.Slots):
+class Gated(slot_files.Slots):
     """Slots that are given when they are let go."""
 
     def __init__(self, server, number):
@@ -267,8 +269,8 @@ def test_a_task_that_is_cancelled_while_a_slot_is_taken_loses_no_slot():
 def test_an_environment_that_is_made_while_its_task_is_cancelled_is_closed(counted, monkeypatch):
     """The reply to /create is there, and its record is being written."""
     server, gate = counted(), Gate()
-    flush = held.Journal.flush
-    monkeypatch.setattr(held.Journal, "flush", lambda journal: (gate(), flush(journal)))
+    flush = journals.Journal.flush
+    monkeypatch.setattr(journals.Journal, "flush", lambda journal: (gate(), flush(journal)))
 
     async def main():
         env = AsyncAgentGymEnv("TextCraft", server=server.url)
@@ -285,4 +287,4 @@ def test_an_environment_that_is_made_while_its_task_is_cancelled_is_closed(count
     asyncio.run(main())
     assert server.open == set()
     assert "/reset" not in server.asked
-    assert [list(each.ids) for each in held.records(server.url)] in ([], [[]])
+    assert [list(each.ids) for each in journals.records(server.url)] in ([], [[]])

@@ -12,7 +12,7 @@ import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym._leasing import held
+from agentgym_gym._leasing import journal as journals
 from counted_server import CountedServer
 from fake_server import never
 from interrupts import interrupted, points_of, run_as_asyncio, spread
@@ -44,7 +44,7 @@ def at_exit():
 
 
 def persisted(server):
-    return [env_id for each in held.records(server.url) for env_id in each.ids]
+    return [env_id for each in journals.records(server.url) for env_id in each.ids]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -12,7 +12,7 @@ import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym._http import numbers
+from agentgym_gym._http import connection_ids
 from agentgym_gym._leasing.late_replies import late_create
 from agentgym_gym._leasing.lease import Holder
 from agentgym_gym._leasing.recognition import Memory
@@ -104,7 +104,11 @@ def test_what_was_cancelled_is_closed_when_its_event_loop_is_gone_unless_it_is_n
 
 def witnesses(server):
     """Return those of one server: an earlier test's may not have been collected yet."""
-    return [each for each in numbers._up_to(server.url, sys.maxsize) if isinstance(each, numbers.Witness)]
+    return [
+        each
+        for each in connection_ids._up_to(server.url, sys.maxsize)
+        if isinstance(each, connection_ids.Witness)
+    ]
 
 
 def test_no_descriptor_is_kept_longer_than_it_is_of_use(server):
@@ -121,7 +125,7 @@ def test_no_descriptor_is_kept_longer_than_it_is_of_use(server):
 
 def test_a_copy_is_closed_with_what_holds_it():
     ours, theirs = socket.socketpair()
-    witness = numbers.Witness(1, ours.fileno())
+    witness = connection_ids.Witness(1, ours.fileno())
     number = witness.descriptor
     witness.itself = witness
     assert witness.lives
@@ -137,7 +141,7 @@ def test_descriptors_are_kept_of_a_few_alone(server):
     env = AgentGymEnv("TextCraft", server=server.url)
     env.reset(seed=0)
     (connection,) = env._driver._connections.values()
-    kept = [numbers.copy_of(server.url, connection.number, connection.descriptor) for _ in range(100)]
+    kept = [connection_ids.copy_of(server.url, connection.number, connection.descriptor) for _ in range(100)]
     assert len([each for each in kept if each is not None]) < 100
     env.close()
 

@@ -83,7 +83,7 @@ def held_by_two(monkeypatch):
 
     made = dict.fromkeys([*range(0, 90, 3), 1234567], 1.7e9)
     monkeypatch.setattr(
-        inside.held, "records", lambda _: [Record(4_194_303, False, made), Record(7, True, {1: 1.7e9})]
+        inside.journals, "records", lambda _: [Record(4_194_303, False, made), Record(7, True, {1: 1.7e9})]
     )
 
 

@@ -36,7 +36,7 @@ CLIENT = """
     import os, pathlib, signal, sys, time
     from agentgym_gym import AgentGymEnv
     import inside
-    inside.capacity.FOLDER = pathlib.Path(sys.argv[2])
+    inside.state_folder.FOLDER = pathlib.Path(sys.argv[2])
     envs = [AgentGymEnv("TextCraft", server=sys.argv[1]) for _ in range(3)]
     for env in envs:
         env.reset(seed=0)
@@ -56,7 +56,7 @@ def client(url, then="os.kill(os.getpid(), signal.SIGKILL)"):
     """A process that holds two environments of the three that it made; yields its number and all ids."""
     code = textwrap.dedent(CLIENT).format(then=then)
     started = subprocess.Popen(
-        [sys.executable, "-c", code, url, str(inside.capacity.FOLDER)],
+        [sys.executable, "-c", code, url, str(inside.state_folder.FOLDER)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -210,7 +210,7 @@ def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, textcraft_u
 @pytest.mark.slow
 def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
     server = counted({"/": "ok", "/list_envs": [501, 502, 503], "/create": 504, "/openapi.json": OPENAPI})
-    places = inside.capacity.Slots(server.url, 8)
+    places = inside.slots.Slots(server.url, 8)
     left, held = places.take(), places.take()
     left.env_id, held.env_id = 501, 502
     held.save()

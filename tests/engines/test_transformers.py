@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentgym_gym.errors import SetupError
-from agentgym_gym.evaluate.engines import Engine
-from agentgym_gym.evaluate.engines import process as engine_process
+from agentgym_gym.evaluate.engines import Engine, guard
 
 for needed in ("torch", "transformers", "openai", "uvicorn", "fastapi"):
     if importlib.util.find_spec(needed) is None:
@@ -35,11 +34,11 @@ def model(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def engine(model, tmp_path_factory):
     log = tmp_path_factory.mktemp("logs") / "transformers.log"
-    before = engine_process.descendants(os.getpid())
+    before = guard.descendants(os.getpid())
     with Engine("transformers", model, arguments=["--device", "cpu"], log=log, start_seconds=240) as engine:
         yield engine
     assert not engine.is_alive()
-    assert engine_process.descendants(os.getpid()) == before
+    assert guard.descendants(os.getpid()) == before
 
 
 def complete(engine: Engine, **given) -> dict:

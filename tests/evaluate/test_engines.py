@@ -17,9 +17,8 @@ import pytest
 import fake_engine
 import programs
 from agentgym_gym.errors import BadOption, SetupError
-from agentgym_gym.evaluate.engines import Engine, checkpoints
+from agentgym_gym.evaluate.engines import Engine, checkpoints, guard
 from agentgym_gym.evaluate.engines import engine as engines
-from agentgym_gym.evaluate.engines import process as engine_process
 from agentgym_gym.evaluate.engines.commands import command_line
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the processes in /proc")
@@ -327,9 +326,9 @@ def test_it_ends_with_the_process_that_started_it(then, status, fake, model):
 
 
 def test_the_processes_below_one_are_found():
-    assert engine_process.descendants(os.getpid()) is not None
-    assert os.getpid() in engine_process.descendants(os.getppid())
-    assert os.getppid() not in engine_process.descendants(os.getpid())
+    assert guard.descendants(os.getpid()) is not None
+    assert os.getpid() in guard.descendants(os.getppid())
+    assert os.getppid() not in guard.descendants(os.getpid())
 
 
 # --- checkpoints ---

@@ -12,8 +12,9 @@ from agentgym_gym import AgentGymEnv, _base_env
 from agentgym_gym._http import retry
 from agentgym_gym._http.httpx_client import BlockingClient
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym._leasing import capacity, circuit_breaker, held, recognition
-from agentgym_gym._leasing.held import records
+from agentgym_gym._leasing import circuit_breaker, recognition, slots, state_folder
+from agentgym_gym._leasing import journal as journals
+from agentgym_gym._leasing.journal import records
 from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym.errors import ServerUnreachable
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 __all__ = [
     "LeasePool",
     "SyncDriver",
-    "capacity",
     "directly",
     "forget_held",
     "given_up",
     "is_closed_at_exit",
+    "journals",
     "keep_files_in",
     "never_open_circuits",
     "note_given_up",
@@ -40,6 +41,8 @@ __all__ = [
     "release_all",
     "retry_at_once",
     "scrub",
+    "slots",
+    "state_folder",
 ]
 
 
@@ -71,7 +74,7 @@ def never_open_circuits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def keep_files_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what processes tell each other of their leases in a folder."""
-    monkeypatch.setattr(capacity, "FOLDER", folder)
+    monkeypatch.setattr(state_folder, "FOLDER", folder)
 
 
 def note_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +98,7 @@ _given_up: dict[str, set[int]] = {}
 
 def forget_held() -> None:
     """Give up the files of ids that this process holds, as at its end."""
-    held._leave_all()
+    journals._leave_all()
 
 
 def release_all() -> None:

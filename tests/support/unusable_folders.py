@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from inside import capacity
+from inside import state_folder
 
 
 def full(*_args, **_options):
@@ -16,15 +16,15 @@ def full(*_args, **_options):
 
 def no_folder(monkeypatch, tmp_path):
     """There is not even a folder for temporary files."""
-    monkeypatch.setattr(capacity, "FOLDER", None)
+    monkeypatch.setattr(state_folder, "FOLDER", None)
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "nowhere")])
 
 
 def a_file_in_its_place(monkeypatch, tmp_path):
-    capacity.FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    capacity.FOLDER.touch()
+    state_folder.FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    state_folder.FOLDER.touch()
 
 
 def a_read_only_file_system(monkeypatch, tmp_path):
-    monkeypatch.setattr(capacity, "FOLDER", Path("/proc/self/agentgym"))  # where not even root can write
+    monkeypatch.setattr(state_folder, "FOLDER", Path("/proc/self/agentgym"))  # where not even root can write

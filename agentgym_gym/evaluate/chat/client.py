@@ -25,6 +25,7 @@ from agentgym_gym.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
+from agentgym_gym.evaluate.chat.gate import SENT, enter, nothing
 from agentgym_gym.evaluate.chat.reply import (
     Completion,
     is_filtered,
@@ -34,7 +35,6 @@ from agentgym_gym.evaluate.chat.reply import (
     said,
     window,
 )
-from agentgym_gym.evaluate.chat.sending import SENT, enter, nothing
 from agentgym_gym.evaluate.chat.server import ModelServer, http_library, openai_package
 
 __all__ = ["ChatClient", "Outcome"]

@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
 from agentgym_gym.errors import BadOption, SetupError
-from agentgym_gym.evaluate.engines import process as engine_process
+from agentgym_gym.evaluate.engines import guard
 from agentgym_gym.evaluate.engines.checkpoints import checkpoints, model_folder
 from agentgym_gym.evaluate.engines.commands import (
     Kind,
@@ -200,7 +200,7 @@ class Engine:
             if process.stdin is not None:
                 process.stdin.close()  # from here on it ends even if this function is interrupted
             try:
-                process.wait(GRACE_SECONDS + engine_process.KILL_SECONDS + 5)
+                process.wait(GRACE_SECONDS + guard.KILL_SECONDS + 5)
             except subprocess.TimeoutExpired:
                 _kill_group(process.pid)
                 process.wait()
@@ -222,7 +222,7 @@ class Engine:
         self._output_begins = os.fstat(output.fileno()).st_size
         _running.add(self)
         # Isolated, so that no file of the current folder is imported; the engine gets all variables.
-        runner = [sys.executable, "-I", "-S", str(Path(engine_process.__file__)), str(GRACE_SECONDS)]
+        runner = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(GRACE_SECONDS)]
         try:
             self._process = process = subprocess.Popen(  # noqa: S603 - the engine that the caller asked for
                 [*runner, *self.command],
@@ -308,7 +308,7 @@ def _listens(ancestor: int, port: int) -> bool:
         return True
     address = f"0100007F:{port:04X}" if sys.byteorder == "little" else f"7F000001:{port:04X}"
     sockets = {f"socket:[{row[9]}]" for row in rows if row[1] == address and row[3] == "0A"}
-    below = engine_process.descendants(ancestor)
+    below = guard.descendants(ancestor)
     if not sockets or below is None:
         return True
     for pid in below:

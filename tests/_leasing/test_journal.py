@@ -13,7 +13,8 @@ import gymnasium
 import pytest
 
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym._leasing import capacity, held
+from agentgym_gym._leasing import journal as journals
+from agentgym_gym._leasing import state_folder
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
 from by_hand import DOWN, IDENTIFY, LOST, HandWire, created, make, play
@@ -30,10 +31,10 @@ def test_a_forked_child_that_ends_frees_nothing_of_its_parents():
     code = f"""
 import gc, os, sys
 from pathlib import Path
-from agentgym_gym._leasing import capacity, held
-capacity.FOLDER = Path({str(capacity.FOLDER)!r})
-slot = capacity.Slots("http://hand", 1).take()
-journal = held.Journal("Hand", "http://hand")
+from agentgym_gym._leasing import journal as journals, slots as slot_files, state_folder
+state_folder.FOLDER = Path({str(state_folder.FOLDER)!r})
+slot = slot_files.Slots("http://hand", 1).take()
+journal = journals.Journal("Hand", "http://hand")
 journal.add(7)
 journal.flush()
 if os.fork() == 0:
@@ -41,7 +42,7 @@ if os.fork() == 0:
     gc.collect()
     sys.exit(0)
 os.wait()
-print(capacity.slot_states("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in held.records("http://hand")])
+print(slot_files.slot_states("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in journals.records("http://hand")])
 slot.release()
 journal.discard(7)
 journal.flush()
@@ -50,7 +51,7 @@ journal.flush()
         [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True
     )
     assert (ended.stdout, ended.stderr) == ("True [(True, [7])]\n", "")
-    assert held.records("http://hand") == []
+    assert journals.records("http://hand") == []
 
 
 def a_full_disk(monkeypatch, tmp_path):
@@ -66,15 +67,15 @@ def no_locks(monkeypatch, tmp_path):
 
 
 def a_file_in_place_of_the_record(monkeypatch, tmp_path):
-    write = held.Journal._write
+    write = journals.Journal._write
 
     def spoil(journal):
-        folder = held._this_process().folder / journal._name
+        folder = journals._this_process().folder / journal._name
         if not folder.exists():
             folder.touch()
         write(journal)
 
-    monkeypatch.setattr(held.Journal, "_write", spoil)
+    monkeypatch.setattr(journals.Journal, "_write", spoil)
 
 
 @pytest.mark.parametrize("kind", ["sync", "vector"])
@@ -94,7 +95,7 @@ def test_where_nothing_can_be_written_all_is_played_and_it_is_logged_once(
 ):
     server = counted()
     nowhere(monkeypatch, tmp_path)
-    monkeypatch.setattr(held, "_warned", set())
+    monkeypatch.setattr(journals, "_warned", set())
     for _ in range(2):
         if kind == "sync":
             env = AgentGymEnv("TextCraft", server=server.url)
@@ -115,31 +116,31 @@ def test_what_could_not_be_written_is_written_when_it_can_be(pool, monkeypatch, 
         a_full_disk(patch, None)
         leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(3)]
     play(pool.release(leases[0]), ("close", True))
-    assert [list(each.ids) for each in held.records(pool.server)] == [[1, 2]]
+    assert [list(each.ids) for each in journals.records(pool.server)] == [[1, 2]]
 
 
 @pytest.mark.parametrize("what", ["", "held/*", "held/*/lock", "held/*/about.json"])
 def test_what_is_removed_while_the_program_runs_is_written_anew(pool, what):
     """As programs do that tidy up temporary files."""
     leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(2)]
-    made = held.records(pool.server)[0].ids
-    for path in capacity.FOLDER.glob(what) if what else [capacity.FOLDER]:
+    made = journals.records(pool.server)[0].ids
+    for path in state_folder.FOLDER.glob(what) if what else [state_folder.FOLDER]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     play(acquire_on(pool, 0), created(2))
-    (record,) = held.records(pool.server)
+    (record,) = journals.records(pool.server)
     assert record.alive
     assert list(record.ids) == [0, 1, 2]
     assert {env_id: record.ids[env_id] for env_id in (0, 1)} == pytest.approx(made, abs=1e-3)
     play(pool.release(leases[0]), ("close", True))
-    assert [list(each.ids) for each in held.records(pool.server)] == [[1, 2]]
+    assert [list(each.ids) for each in journals.records(pool.server)] == [[1, 2]]
 
 
 @pytest.mark.parametrize("said", ["", "{", "null", "[]", '{"pid": null, "began": 1}', "\xff", "[" * 100_000])
 def test_a_record_whose_process_cannot_be_read_is_told_all_the_same(pool, said):
     play(acquire_on(pool, 0), IDENTIFY, created(7))
-    (about,) = capacity.FOLDER.glob("held/*/about.json")
+    (about,) = state_folder.FOLDER.glob("held/*/about.json")
     about.write_bytes(said.encode("latin-1"))
-    (record,) = held.records(pool.server)
+    (record,) = journals.records(pool.server)
     assert (record.pid, record.alive, list(record.ids)) == (None, True, [7])
 
 
@@ -170,7 +171,7 @@ print(touched)
 
 def test_held_ids_are_persisted_until_they_are_closed_or_the_server_goes_away(pool):
     def persisted():
-        return [env_id for each in held.records(pool.server) for env_id in each.ids]
+        return [env_id for each in journals.records(pool.server) for env_id in each.ids]
 
     leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(4)]
     assert persisted() == [0, 1, 2, 3]
@@ -183,12 +184,12 @@ def test_held_ids_are_persisted_until_they_are_closed_or_the_server_goes_away(po
 
 
 def test_changes_reach_the_disk_in_their_order_when_they_are_flushed():
-    journal = held.Journal("Hand", "http://hand")
+    journal = journals.Journal("Hand", "http://hand")
     journal.add(1)
-    assert held.records("http://hand") == []
+    assert journals.records("http://hand") == []
     journal.clear()
     journal.add(1)
     journal.add(2)
     journal.discard(2)
     journal.flush()
-    assert [list(each.ids) for each in held.records("http://hand")] == [[1]]
+    assert [list(each.ids) for each in journals.records("http://hand")] == [[1]]

@@ -11,7 +11,8 @@ import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym._leasing import capacity
+from agentgym_gym._leasing import slots as slot_files
+from agentgym_gym._leasing import state_folder
 from agentgym_gym._leasing.acquire import acquire_on
 from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym.calls import Reply
@@ -82,22 +83,22 @@ def test_a_process_that_ends_leaves_its_slot():
     code = f"""
 import os
 from pathlib import Path
-from agentgym_gym._leasing import capacity
-capacity.FOLDER = Path({str(capacity.FOLDER)!r})
-taken = capacity.Slots("http://hand", 1).take()
+from agentgym_gym._leasing import slots as slot_files, state_folder
+state_folder.FOLDER = Path({str(state_folder.FOLDER)!r})
+taken = slot_files.Slots("http://hand", 1).take()
 taken.env_id = 7
 taken.save()
 os._exit(0)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-    slot = capacity.Slots("http://hand", 1).take()
+    slot = slot_files.Slots("http://hand", 1).take()
     assert slot.env_id == 7
-    assert capacity.Slots("http://hand", 1).take() is None
+    assert slot_files.Slots("http://hand", 1).take() is None
     slot.release()
 
 
 def test_a_slot_that_is_released_soon_is_free_for_this_process_at_once():
-    slots = capacity.Slots("http://hand", 1)
+    slots = slot_files.Slots("http://hand", 1)
     for env_id in range(20):
         slot = slots.take()
         assert slot.env_id == (env_id - 1 if env_id else None)
@@ -107,7 +108,7 @@ def test_a_slot_that_is_released_soon_is_free_for_this_process_at_once():
 
 def test_a_slot_that_is_dropped_is_free_again():
     """As it is where Ctrl-C comes between its being taken and its being kept."""
-    slots = capacity.Slots("http://hand", 1)
+    slots = slot_files.Slots("http://hand", 1)
     assert slots.take() is not None
     slot = slots.take()
     assert slot is not None
@@ -131,7 +132,7 @@ def test_a_flow_that_is_closed_releases_its_slot():
 
 
 def a_full_disk(monkeypatch, tmp_path):
-    monkeypatch.setattr(capacity, "_write_id", full)
+    monkeypatch.setattr(slot_files, "_write_id", full)
 
 
 def no_locks(monkeypatch, tmp_path):
@@ -161,33 +162,33 @@ def test_where_no_slot_can_be_had_it_is_said_before_an_environment_is_made(
 
 @pytest.mark.parametrize("said", [b"", b"\xff\xfe", b"7x", b"9" * 5_000, b"-3"])
 def test_an_id_that_cannot_be_read_is_none(said):
-    slots = capacity.Slots("http://hand", 1)
+    slots = slot_files.Slots("http://hand", 1)
     slots.take().release()
-    (note,) = capacity.FOLDER.glob("*/0.id")
+    (note,) = state_folder.FOLDER.glob("*/0.id")
     note.write_bytes(said)
     slot = slots.take()
     assert slot.env_id in {None, int("9" * 40)}
     slot.env_id = 12
     slot.release()
-    assert capacity.slot_states("http://hand") == [(12, False)]
+    assert slot_files.slot_states("http://hand") == [(12, False)]
 
 
 def test_the_room_for_an_id_is_there_before_it_is_known(monkeypatch):
     """On a disk that is full since, what was written is written over."""
-    slot = capacity.Slots("http://hand", 1).take()
-    (note,) = capacity.FOLDER.glob("*/0.id")
+    slot = slot_files.Slots("http://hand", 1).take()
+    (note,) = state_folder.FOLDER.glob("*/0.id")
     before = note.stat()
     slot.env_id = 2**63
     slot.release()
     assert (note.stat().st_size, note.stat().st_ino) == (before.st_size, before.st_ino)
-    assert capacity.Slots("http://hand", 1).take().env_id == 2**63
+    assert slot_files.Slots("http://hand", 1).take().env_id == 2**63
 
 
 def test_where_an_id_cannot_be_saved_its_environment_is_used_again_here(monkeypatch, caplog):
     pool = other_process(Listing())
     fails = iter([False, True, False, False])
-    write = capacity._write_id
-    monkeypatch.setattr(capacity, "_write_id", lambda *args: full() if next(fails) else write(*args))
+    write = slot_files._write_id
+    monkeypatch.setattr(slot_files, "_write_id", lambda *args: full() if next(fails) else write(*args))
     lease, _ = play(acquire_on(pool, 0), IDENTIFY, listed(), created(501))
     assert [record.agentgym["event"] for record in caplog.records] == ["slot not saved"]
     play(pool.release(lease))

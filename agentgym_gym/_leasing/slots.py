@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import getpass
-import hashlib
 import logging
-import tempfile
 import threading
 import weakref
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
+from agentgym_gym._leasing import state_folder
 from agentgym_gym._logging import log
 from agentgym_gym._text import reason
 from agentgym_gym._threads import call_in_thread
@@ -32,46 +29,9 @@ from agentgym_gym.errors import SetupError
 if TYPE_CHECKING:
     from filelock import FileLock
 
-__all__ = ["FOLDER", "Slot", "SlotState", "Slots", "base_folder", "folder_name", "slot_states"]
+__all__ = ["Slot", "SlotState", "Slots", "slot_states"]
 
 _WIDTH = 40  # of an id in its file, so that a later one needs no more room on the disk
-
-
-def _digest(server: str) -> str:
-    return hashlib.sha256(server.encode()).hexdigest()[:16]
-
-
-def _user() -> str:
-    """Return a name for the user that is safe in a file name."""
-    try:
-        return _digest(getpass.getuser())
-    except (KeyError, OSError):  # there is no such user in a bare container
-        return "nobody"
-
-
-FOLDER: Path | None = None
-"""Where the files are, if not in a folder of the user below that for temporary files."""
-
-
-def base_folder() -> Path:
-    """Return the folder below which all files are. May touch files: Python tries where it can write.
-
-    Raises:
-        OSError: There is no folder for temporary files that can be written.
-    """
-    return FOLDER or Path(tempfile.gettempdir()) / f"agentgym-gym-{_user()}"
-
-
-def folder_name(server: str) -> str:
-    """Return the name of a server's folder: the same one for all names of the local host. Touches no file.
-
-    Args:
-        server: Its base URL.
-    """
-    url = urlsplit(server)
-    host = "127.0.0.1" if url.hostname in {"localhost", "::1"} else url.hostname
-    port = url.port or {"http": 80, "https": 443}.get(url.scheme)
-    return _digest(f"{host}:{port}{url.path.rstrip('/')}")
 
 
 class Slot:
@@ -126,7 +86,7 @@ class Slots:
 
     def __init__(self, server: str, capacity: int) -> None:
         self.capacity = capacity
-        self._name = folder_name(server)
+        self._name = state_folder.folder_name(server)
         # By number, so that nobody tries the locks of this process again and again. Weak: see `Slot`.
         self._slots: weakref.WeakValueDictionary[int, Slot] = weakref.WeakValueDictionary()
         self._leaving: deque[Slot] = deque()
@@ -142,7 +102,7 @@ class Slots:
         self._release_leaving()
         folder: Path | None = None
         try:
-            folder = base_folder() / self._name
+            folder = state_folder.base_folder() / self._name
             return self._take(folder)
         except (OSError, NotImplementedError) as error:  # the latter where the file system has no locks
             raise _cannot_share(folder, error) from error
@@ -206,7 +166,7 @@ def slot_states(server: str) -> list[SlotState]:
     from filelock import FileLock  # noqa: PLC0415 - few servers need it
 
     found = []
-    folder = base_folder() / folder_name(server)
+    folder = state_folder.base_folder() / state_folder.folder_name(server)
     numbers = {int(file.stem) for file in folder.glob("*.*") if file.stem.isdecimal()}
     for number in sorted(numbers):
         note = folder / f"{number}.id"

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from agentgym_gym import _lifecycle
-from agentgym_gym._leasing import capacity
-from agentgym_gym._leasing.capacity import folder_name
+from agentgym_gym._leasing import state_folder
+from agentgym_gym._leasing.state_folder import folder_name
 from agentgym_gym._logging import log
 from agentgym_gym._text import reason
 
@@ -108,7 +108,7 @@ _warned: set[Path | None] = set()
 def _warn(error: Exception) -> None:
     """Log that the records cannot be written, once for each folder."""
     try:
-        folder: Path | None = capacity.base_folder()
+        folder: Path | None = state_folder.base_folder()
     except OSError:
         folder = None
     if folder not in _warned:
@@ -129,7 +129,7 @@ class _Process:
     def __init__(self) -> None:
         from filelock import FileLock  # noqa: PLC0415 - not needed before something is held
 
-        parent = capacity.base_folder() / "held"
+        parent = state_folder.base_folder() / "held"
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(dir=parent))
         self._lock = FileLock(self.folder / _LOCK, timeout=0, thread_local=False)
@@ -194,7 +194,7 @@ def records(server: str) -> list[Record]:
         server: Its base URL.
     """
     found = []
-    for folder in (capacity.base_folder() / "held").glob(f"*/{folder_name(server)}-*"):
+    for folder in (state_folder.base_folder() / "held").glob(f"*/{folder_name(server)}-*"):
         # A record that is just being made or removed is incomplete, and is left out.
         with contextlib.suppress(OSError):
             about = _about(folder.parent)
@@ -266,7 +266,7 @@ def _this_process() -> _Process:
     Raises:
         OSError: It cannot be made.
     """
-    base = capacity.base_folder()
+    base = state_folder.base_folder()
     process = _processes.get(base)
     if process is None or not process.there:
         if process is not None and _processes.get(base) is process:

@@ -16,7 +16,7 @@ from agentgym_gym._addresses import configured
 from agentgym_gym._headers import configured_headers
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym._leasing import held
+from agentgym_gym._leasing import journal
 from agentgym_gym._logging import logger
 from agentgym_gym._text import redact
 from agentgym_gym.calls import at
@@ -25,7 +25,7 @@ from agentgym_gym.errors import EnvironmentFailed, Fault, ServerError, ServerUnr
 
 if TYPE_CHECKING:
     from agentgym_gym._headers import HiddenHeaders
-    from agentgym_gym._leasing.held import Record
+    from agentgym_gym._leasing.journal import Record
     from agentgym_gym.calls import Flow
     from agentgym_gym.wire import Wire
 
@@ -73,7 +73,9 @@ def release_left(
 def _left_by(pid: int, server: str, name: str) -> list[Record]:
     deadline = time.monotonic() + _ENDING_SECONDS
     while True:
-        own = [record for record in held.records(server) if record.pid == pid and record.environment == name]
+        own = [
+            record for record in journal.records(server) if record.pid == pid and record.environment == name
+        ]
         if not any(record.alive for record in own) or time.monotonic() > deadline:
             return [record for record in own if record.ids and not record.alive]
         time.sleep(0.05)
@@ -179,7 +181,7 @@ def ask(server: str, flow: Flow[T], headers: HiddenHeaders) -> T:
 
 def _held_by_running(server: str, env_id: int, *, but: Record) -> bool:
     """Return whether another process, which runs, holds an id: after a restart of the server it may."""
-    records = held.records(server)
+    records = journal.records(server)
     return any(each.alive and env_id in each.ids for each in records if each.folder != but.folder)
 
 

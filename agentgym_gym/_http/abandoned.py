@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import numbers
+from agentgym_gym._http import connection_ids
 from agentgym_gym._lifecycle import after_fork_in_child
 from agentgym_gym.errors import Fault
 
@@ -52,7 +52,7 @@ def listen(connected: socket.socket, parser: ResponseParser, call: Call, number:
 def tell(reply: Reply) -> None:
     """Hand a reply that was read in time, and of which the flow was not told, to its call's ``late``."""
     if reply.call.late is not None:
-        witness = numbers.keep(reply.call.server, reply.connection)  # the connection may be closed now
+        witness = connection_ids.keep(reply.call.server, reply.connection)  # the connection may be closed now
         _start(reply.call, lambda: _call_late(reply, witness))
 
 
@@ -92,7 +92,7 @@ def _read(connected: socket.socket, parser: ResponseParser, number: int) -> None
     deadline = time.monotonic() + LATE_SECONDS
     with contextlib.suppress(OSError, Fault):
         with connected:
-            witness = numbers.copy_of(parser.call.server, number, connected.fileno())
+            witness = connection_ids.copy_of(parser.call.server, number, connected.fileno())
             while not parser.complete:
                 connected.settimeout(max(0.001, deadline - time.monotonic()))
                 data = connected.recv(_CHUNK)
@@ -105,7 +105,7 @@ def _read(connected: socket.socket, parser: ResponseParser, number: int) -> None
             _call_late(parser.reply(number), witness)
 
 
-def _call_late(reply: Reply, _witness: numbers.Witness | None) -> None:
+def _call_late(reply: Reply, _witness: connection_ids.Witness | None) -> None:
     """Hand over a reply, while it can be proved that the server which gave it lives."""
     if reply.call.late is not None:
         reply.call.late(reply)
