@@ -103,7 +103,7 @@ def _memory(process: int) -> int:
 
 
 def row(environment: str, task: int, url: str, *, told: str, **kwargs: object) -> dict[str, object]:
-    """A row of a task of AgentGym's, in the format in which whatever a random model writes is an action."""
+    """A row of a task of AgentGym's, in the format `bare` unless ``kwargs`` say otherwise."""
     return {
         "prompt": [{"role": "system", "content": told}],
         "agent_name": "gym_env",

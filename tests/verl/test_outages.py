@@ -108,7 +108,10 @@ class Outage:
     def _run(self, tiny: Path, budget: float) -> None:
         folder, rollout = self.folder, "actor_rollout_ref.rollout"
         (folder / "loop.yaml").write_text(LOOP.format(turns=TURNS, budget=budget))
-        rows = [row("TextCraft", task, self.proxy.url, told="You craft.") for task in range(BATCH * STEPS)]
+        # AgentGym's parser sends whatever a random model writes.
+        sent = {"action_format": "react", "parser": "agentgym"}
+        tasks = range(BATCH * STEPS)
+        rows = [row("TextCraft", task, self.proxy.url, told="You craft.", **sent) for task in tasks]
         pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
         arguments = [
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
