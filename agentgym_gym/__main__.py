@@ -17,7 +17,7 @@ _INTERRUPTED = 130  # as a shell calls what SIGINT ended
 def main() -> None:
     """Run the command line; it ends the process with an exit status."""
     try:
-        from agentgym_gym.cli import app  # noqa: PLC0415 - an optional dependency
+        from agentgym_gym._cli import app  # noqa: PLC0415 - an optional dependency
     except ModuleNotFoundError as error:
         module = (error.name or "").partition(".")[0]
         if module not in {"typer", "rich"}:

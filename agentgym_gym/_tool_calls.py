@@ -10,7 +10,7 @@ from agentgym_gym._json import unique_keys
 from agentgym_gym._text import no_constant, scrub, shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, ToolCall, Verbatim
 from agentgym_gym.errors import ActionError, BadArguments, BadOption, NoAction
-from agentgym_gym.formats.base import MAX_IGNORED_CHARS, ParseResult
+from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 
 __all__ = ["NOT_CARRIED_OUT", "Given", "called_action", "given", "played_call", "shown_reply", "takes"]
 

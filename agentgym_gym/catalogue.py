@@ -245,7 +245,7 @@ def find(name: str) -> Environment:
     """
     module, bare = None, name
     if ":" in name:
-        from agentgym_gym.rollout.specs import split_id  # noqa: PLC0415 - importing the library must be cheap
+        from agentgym_gym.rollout._specs import split_id  # noqa: PLC0415 - importing the library must be cheap
 
         module, bare = split_id(name)
     wanted = bare.lower()
@@ -262,7 +262,7 @@ def _is_of(known: Environment | LazyEnvironment, module: str | None) -> bool:
     """Return whether a module registered an environment; any did if none is named."""
     if module is None or module == _PACKAGE:
         return True
-    from agentgym_gym.rollout.specs import is_registered_by  # noqa: PLC0415 - importing the library must be cheap
+    from agentgym_gym.rollout._specs import is_registered_by  # noqa: PLC0415 - importing the library must be cheap
 
     return is_registered_by(known.ids[0], module)
 
@@ -319,4 +319,4 @@ def register(environment: Environment | LazyEnvironment) -> None:
             kwargs={"environment": environment.name},
         )
         if each in gymnasium.registry:  # it is not within `gymnasium.envs.registration.namespace`
-            vars(gymnasium.registry[each])["registered_by"] = module  # for agentgym_gym.rollout.specs
+            vars(gymnasium.registry[each])["registered_by"] = module  # for agentgym_gym.rollout._specs

@@ -22,7 +22,7 @@ from _common import MEASUREMENTS, allow_open_files, at_most, in_turns, ratios, r
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv, find
 from agentgym_gym.evaluate import Agent, RunFolder, evaluate_async, load_oracle
-from agentgym_gym.formats import base
+from agentgym_gym.formats import _base as base
 from agentgym_gym.local_servers import LocalServer
 
 AT_ONCE = usually(64, quick=4)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import agentgym_gym
 from agentgym_gym import FORMATS, Environment
-from agentgym_gym.cli import app
+from agentgym_gym._cli import app
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
 DOCS = Path(__file__).resolve().parent

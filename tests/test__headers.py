@@ -48,7 +48,7 @@ def gateway():
 def run():
     """Runs a command in this process."""
     testing = pytest.importorskip("typer.testing")
-    from agentgym_gym.cli import app
+    from agentgym_gym._cli import app
 
     return lambda *words, **options: testing.CliRunner().invoke(app, [*map(str, words)], **options)
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from agentgym_gym import Limits
-from agentgym_gym.cli.plans import read_plan
+from agentgym_gym._cli.plans import read_plan
 from agentgym_gym.evaluate import ChatPrompt, History, Price, price_of, read_prices
 from agentgym_gym.testing import KINDS, SEEN_AS
-from agentgym_gym.testing.faults import ARRIVES
+from agentgym_gym.testing._faults import ARRIVES
 from fake_model import completion
 from fake_server import FakeServer
 

@@ -9,11 +9,13 @@ import pkgutil
 import pytest
 
 import agentgym_gym
+import agentgym_servers
 
 MODULES = sorted(
     name
-    for _, name, _ in pkgutil.walk_packages(agentgym_gym.__path__, "agentgym_gym.")
-    if not any(part.startswith("_") for part in name.split("."))
+    for package in (agentgym_gym, agentgym_servers)
+    for _, name, _ in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not name.endswith(".__main__")
 )
 
 
@@ -21,7 +23,7 @@ def load(name):
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "agentgym_gym":
+        if (error.name or "").partition(".")[0] in {"agentgym_gym", "agentgym_servers"}:
             raise
         return pytest.skip(f"needs {error.name}")
 

@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 import programs
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.vector import AgentGymVectorEnv
-from agentgym_servers.textcraft.oracle import TextCraftOracle
+from agentgym_servers.textcraft._oracle import TextCraftOracle
 
 LOOK = "Action: inventory"
 

@@ -51,13 +51,13 @@ from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
 from agentgym_gym.rollout import Episode, EpisodeWriter, StepRecord, drop_blank_system, writer_at
-from verl_bridge.episode_log import opening_of, record_of, task_id_of
+from verl_bridge._episode_log import opening_of, record_of, task_id_of
+from verl_bridge._observations import LEAST, CutEpisodes, default_limit
+from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
+from verl_bridge._rollout_output import Played
+from verl_bridge._tokens import Conversation, conversation_of
 from verl_bridge.horizon import Horizon, Moment, now
-from verl_bridge.observations import LEAST, CutEpisodes, default_limit
-from verl_bridge.played import Played
-from verl_bridge.replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge.tasks import ENV_TIMEOUT, Task
-from verl_bridge.tokens import Conversation, conversation_of
 
 __all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
 
@@ -91,9 +91,9 @@ class GymAgentLoop(AgentLoopBase):
             the reset and with new replies, before it is left out; 0 for no replay.
         env_timeout: Seconds allowed for each reset and step; None waits for good.
         episodes_dir: Folder to which each episode is written as it ends, for ``agentgym report``; a relative
-            one begins where the yaml is. See :mod:`agentgym_gym.rollout.writer`.
+            one begins where the yaml is. See :mod:`agentgym_gym.rollout._writer`.
         isolate: Where each environment runs: ``loop``, ``thread`` or ``process``, see
-            :mod:`agentgym_gym.rollout.workers`; by default the event loop for coroutines, else a thread.
+            :mod:`agentgym_gym.rollout._workers`; by default the event loop for coroutines, else a thread.
         success_at: The return from which on a task counts as solved, where the environment does not state its
             success; by default the registered ``reward_threshold``.
         **kwargs: What else verl gives its agent loops, by version.

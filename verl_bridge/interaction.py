@@ -17,7 +17,7 @@ them (``verl/experimental/agent_loop/tool_agent_loop.py``):
 
 verl's loop encodes the messages itself, and does not look how long they are. So an observation is handed over
 as text in which no control token stands (a blank is put into its words: ``< |im_end|>``), and no longer than
-there is room for (``verl_bridge.fitting``).
+there is room for (``verl_bridge._prompt_budget``).
 
 An episode whose reset faults is begun anew within the budget of time ``fault_budget``, since the model has
 said nothing by then. A later fault cannot be mended, as verl's loop cannot begin again.
@@ -38,11 +38,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from verl_bridge.fitting import Fitting
-from verl_bridge.labels import labels_of
-from verl_bridge.numbers import numbers_of
-from verl_bridge.observations import CutEpisodes
-from verl_bridge.replays import Replays, budget_of, log_left_out
+from verl_bridge._log_labels import labels_of
+from verl_bridge._numbers import numbers_of
+from verl_bridge._observations import CutEpisodes
+from verl_bridge._prompt_budget import Fitting
+from verl_bridge._replays import Replays, budget_of, log_left_out
 from verl_bridge.reward import TurnScore
 from verl_bridge.tasks import Task
 

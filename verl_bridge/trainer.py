@@ -41,8 +41,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from verl_bridge._metrics import by_environment, of_columns, what_failed, without_faulted
 from verl_bridge.horizon import Moment, now
-from verl_bridge.metrics import by_environment, of_columns, what_failed, without_faulted
 
 __all__ = ["NothingPlayed", "install"]
 

@@ -19,16 +19,16 @@ Nothing here imports pyarrow before a parquet file is read or written.
 
 from __future__ import annotations
 
-from agentgym_gym.data.agenttraj import agenttraj_entry, read_agenttraj, write_agenttraj
-from agentgym_gym.data.items import Item, Seeds, items_of, read_items, read_prompts
-from agentgym_gym.data.parquet import write
-from agentgym_gym.data.reformat import Reformatted, SourceFormat, Unparsed, reformat
-from agentgym_gym.data.rl import Recipe, own_prompt, rows, schema
-from agentgym_gym.data.runs import of_run
-from agentgym_gym.data.sft import read_sft, sft_rows, sft_schema
-from agentgym_gym.data.sources import read_trajectories
-from agentgym_gym.data.split import Division, divide, parse_val
-from agentgym_gym.data.trajectories import (
+from agentgym_gym.data._agenttraj import agenttraj_entry, read_agenttraj, write_agenttraj
+from agentgym_gym.data._items import Item, Seeds, items_of, read_items, read_prompts
+from agentgym_gym.data._parquet import write
+from agentgym_gym.data._reformat import Reformatted, SourceFormat, Unparsed, reformat
+from agentgym_gym.data._rl import Recipe, own_prompt, rows, schema
+from agentgym_gym.data._runs import of_run
+from agentgym_gym.data._sft import read_sft, sft_rows, sft_schema
+from agentgym_gym.data._sources import read_trajectories
+from agentgym_gym.data._split import Division, divide, parse_val
+from agentgym_gym.data._trajectories import (
     Message,
     Role,
     Selected,

@@ -95,7 +95,7 @@ MAZE = Environment(
     agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.maze:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_servers.maze.oracle:MazeOracle",
+    oracle="agentgym_servers.maze._oracle:MazeOracle",
     quirks=_QUIRKS,
     launch=(
         "git submodule update --init agentenv-lmrlgym/lmrlgym && cd agentenv-lmrlgym && "

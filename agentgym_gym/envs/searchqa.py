@@ -222,7 +222,7 @@ SEARCHQA = Environment(
     quirks=_QUIRKS,
     local_server="agentgym_servers.searchqa:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_servers.searchqa.oracle:SearchQAOracle",
+    oracle="agentgym_servers.searchqa._oracle:SearchQAOracle",
     launch=(
         "cd agentenv-searchqa && conda env create -f environment.yml && conda activate agentenv-searchqa\n"
         "pip install -e . && bash ./setup.sh\n"

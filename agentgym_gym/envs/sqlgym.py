@@ -308,7 +308,7 @@ SQLGYM = Environment(
     agentgym_readers={"react": _read_as_agentgym},
     local_server="agentgym_servers.sqlgym:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_servers.sqlgym.oracle:SQLGymOracle",
+    oracle="agentgym_servers.sqlgym._oracle:SQLGymOracle",
     quirks=_QUIRKS,
     launch=(
         "cd agentenv-sqlgym && pip install . && bash setup.sh\n"

@@ -263,7 +263,7 @@ WEBSHOP = Environment(
     quirks=_QUIRKS,
     local_server="agentgym_servers.webshop:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_servers.webshop.oracle:WebShopOracle",
+    oracle="agentgym_servers.webshop._oracle:WebShopOracle",
     launch="""\
 cd agentenv-webshop
 conda env create -n agentenv-webshop -f environment.yml && conda activate agentenv-webshop

@@ -181,7 +181,7 @@ WORDLE = Environment(
     agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.wordle:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_servers.wordle.oracle:WordleOracle",
+    oracle="agentgym_servers.wordle._oracle:WordleOracle",
     quirks=_QUIRKS,
     launch=(
         "git submodule update --init agentenv-lmrlgym/lmrlgym && cd agentenv-lmrlgym && "

@@ -11,23 +11,23 @@ An episode that a fault ended says nothing about the agent. It is counted, and i
 
 from __future__ import annotations
 
-from agentgym_gym.evaluate.agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
-from agentgym_gym.evaluate.chat.agent import ChatAgent
-from agentgym_gym.evaluate.chat.prompt import ChatPrompt
-from agentgym_gym.evaluate.engines.engine import Engine, checkpoints
-from agentgym_gym.evaluate.figures.compare import Comparison, Paired, compare_runs
-from agentgym_gym.evaluate.figures.metrics import Summary, summarise
-from agentgym_gym.evaluate.figures.prices import Price, price_of, read_prices
-from agentgym_gym.evaluate.folder import RunFolder
-from agentgym_gym.evaluate.reference_agent import ReferenceAgent
-from agentgym_gym.evaluate.rescore import DIVERGED, Difference, Rescored, ScoreRule, load_rule, rescore
-from agentgym_gym.evaluate.runner import evaluate, evaluate_async, play_episode
-from agentgym_gym.evaluate.runs import Run, find_runs, read_run
-from agentgym_gym.evaluate.tasks import parse_tasks
-from agentgym_gym.evaluate.trainings import find_trainings, read_training
-from agentgym_gym.evaluate.validate import NullAgent, Validation, validate
-from agentgym_gym.rollout.messages import History
-from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, read_records
+from agentgym_gym.evaluate._agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
+from agentgym_gym.evaluate._chat.agent import ChatAgent
+from agentgym_gym.evaluate._chat.prompt import ChatPrompt
+from agentgym_gym.evaluate._engines.engine import Engine, checkpoints
+from agentgym_gym.evaluate._figures.compare import Comparison, Paired, compare_runs
+from agentgym_gym.evaluate._figures.metrics import Summary, summarise
+from agentgym_gym.evaluate._figures.prices import Price, price_of, read_prices
+from agentgym_gym.evaluate._folder import RunFolder
+from agentgym_gym.evaluate._reference_agent import ReferenceAgent
+from agentgym_gym.evaluate._rescore import DIVERGED, Difference, Rescored, ScoreRule, load_rule, rescore
+from agentgym_gym.evaluate._runner import evaluate, evaluate_async, play_episode
+from agentgym_gym.evaluate._runs import Run, find_runs, read_run
+from agentgym_gym.evaluate._tasks import parse_tasks
+from agentgym_gym.evaluate._trainings import find_trainings, read_training
+from agentgym_gym.evaluate._validate import NullAgent, Validation, validate
+from agentgym_gym.rollout._messages import History
+from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, read_records
 
 __all__ = [
     "DIVERGED",

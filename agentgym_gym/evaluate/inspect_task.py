@@ -26,7 +26,7 @@ from agentgym_gym.actions import ToolCall
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.errors import BadOption, Fault
-from agentgym_gym.evaluate.tasks import tasks_of
+from agentgym_gym.evaluate._tasks import tasks_of
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, ChatMessageAssistant

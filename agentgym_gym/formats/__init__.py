@@ -10,10 +10,10 @@ errors raised are the four kinds of :class:`~agentgym_gym.errors.ActionError`.
 from __future__ import annotations
 
 from agentgym_gym.errors import BadOption
+from agentgym_gym.formats._base import Format, ParsedReply, ParseResult
 from agentgym_gym.formats.adapt import ADaPT
 from agentgym_gym.formats.agentgym import AgentGymFormat
 from agentgym_gym.formats.bare import Bare
-from agentgym_gym.formats.base import Format, ParsedReply, ParseResult
 from agentgym_gym.formats.code_as_action import CodeAsAction
 from agentgym_gym.formats.function_calling import FunctionCalling
 from agentgym_gym.formats.react import ReAct

@@ -9,10 +9,10 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from agentgym_gym.errors import ActionError, ManyActions
+from agentgym_gym.formats._base import MAX_IGNORED_CHARS
 from agentgym_gym.formats._code import CodeCall, action_of, calls_in_code, calls_known
 from agentgym_gym.formats._dialects import PYTHON, PYTHON_END
 from agentgym_gym.formats._json_calls import WrittenCall, json_calls
-from agentgym_gym.formats.base import MAX_IGNORED_CHARS
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar

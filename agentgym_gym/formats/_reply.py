@@ -12,10 +12,10 @@ from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._action_text import FENCES, Found, different, read_all, read_from
 from agentgym_gym.formats._answer import Answer
+from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
 from agentgym_gym.formats._native import calls_in
-from agentgym_gym.formats.base import MAX_IGNORED_CHARS, ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.formats._json_calls import WrittenCall

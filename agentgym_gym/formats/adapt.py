@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.formats._action_text import line_end, read_from
 from agentgym_gym.formats._answer import Answer
+from agentgym_gym.formats._base import Format, ParseResult
 from agentgym_gym.formats._labels import labels
 from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
-from agentgym_gym.formats.base import Format, ParseResult
 
 __all__ = ["ADaPT"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentgym_gym.actions import Action, Grammar, Verbatim
-from agentgym_gym.formats.base import Format, ParseResult
+from agentgym_gym.formats._base import Format, ParseResult
 
 __all__ = ["AgentGymFormat"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from agentgym_gym.formats._base import Format, ParseResult
 from agentgym_gym.formats._labels import without_thought_label
 from agentgym_gym.formats._reply import Reply, action_in
-from agentgym_gym.formats.base import Format, ParseResult
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar

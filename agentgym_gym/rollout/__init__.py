@@ -19,12 +19,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentgym_gym.rollout._threads import CallThread
-    from agentgym_gym.rollout.adapter import TextAdapter
-    from agentgym_gym.rollout.episode import Episode, StepResult
-    from agentgym_gym.rollout.facts import EnvFacts, attribute_of, describe_env, env_id_of, system_prompt_of
-    from agentgym_gym.rollout.makers import EnvMaker
-    from agentgym_gym.rollout.messages import (
+    from agentgym_gym.rollout._adapter import TextAdapter
+    from agentgym_gym.rollout._env_facts import (
+        EnvFacts,
+        attribute_of,
+        describe_env,
+        env_id_of,
+        system_prompt_of,
+    )
+    from agentgym_gym.rollout._episode import Episode, StepResult
+    from agentgym_gym.rollout._makers import EnvMaker
+    from agentgym_gym.rollout._messages import (
         Conversation,
         History,
         Message,
@@ -32,12 +37,13 @@ if TYPE_CHECKING:
         row_messages,
         system_message,
     )
-    from agentgym_gym.rollout.pool import CallerPool, Pool, close_all, shared_pool
-    from agentgym_gym.rollout.process import EnvProcessDied
-    from agentgym_gym.rollout.records import EpisodeRecord, StepRecord, goal_of, read_records
-    from agentgym_gym.rollout.specs import Unregistered, find_spec, split_id
-    from agentgym_gym.rollout.workers import Isolation
-    from agentgym_gym.rollout.writer import EpisodeWriter, writer_at
+    from agentgym_gym.rollout._pool import CallerPool, Pool, close_all, shared_pool
+    from agentgym_gym.rollout._process import EnvProcessDied
+    from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of, read_records
+    from agentgym_gym.rollout._specs import Unregistered, find_spec, split_id
+    from agentgym_gym.rollout._threads import CallThread
+    from agentgym_gym.rollout._workers import Isolation
+    from agentgym_gym.rollout._writer import EpisodeWriter, writer_at
 
 __all__ = [
     "CallThread",
@@ -75,11 +81,11 @@ __all__ = [
 
 _LAZY = {
     "_threads": ("CallThread",),
-    "adapter": ("TextAdapter",),
-    "episode": ("Episode", "StepResult"),
-    "facts": ("EnvFacts", "attribute_of", "describe_env", "env_id_of", "system_prompt_of"),
-    "makers": ("EnvMaker",),
-    "messages": (
+    "_adapter": ("TextAdapter",),
+    "_episode": ("Episode", "StepResult"),
+    "_env_facts": ("EnvFacts", "attribute_of", "describe_env", "env_id_of", "system_prompt_of"),
+    "_makers": ("EnvMaker",),
+    "_messages": (
         "Conversation",
         "History",
         "Message",
@@ -87,12 +93,12 @@ _LAZY = {
         "row_messages",
         "system_message",
     ),
-    "pool": ("CallerPool", "Pool", "close_all", "shared_pool"),
-    "process": ("EnvProcessDied",),
-    "records": ("EpisodeRecord", "StepRecord", "goal_of", "read_records"),
-    "specs": ("Unregistered", "find_spec", "split_id"),
-    "workers": ("Isolation",),
-    "writer": ("EpisodeWriter", "writer_at"),
+    "_pool": ("CallerPool", "Pool", "close_all", "shared_pool"),
+    "_process": ("EnvProcessDied",),
+    "_records": ("EpisodeRecord", "StepRecord", "goal_of", "read_records"),
+    "_specs": ("Unregistered", "find_spec", "split_id"),
+    "_workers": ("Isolation",),
+    "_writer": ("EpisodeWriter", "writer_at"),
 }
 """The names above, by module."""
 

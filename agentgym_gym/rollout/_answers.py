@@ -9,7 +9,7 @@ from agentgym_gym._text import scrub
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
-    from agentgym_gym.rollout.records import StepRecord
+    from agentgym_gym.rollout._records import StepRecord
 
 __all__ = ["check_reset", "error_of_part", "error_of_step", "fault_of", "stated_fault", "step_facts"]
 

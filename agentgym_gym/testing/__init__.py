@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from agentgym_gym.testing.agents import FunctionAgent, ScriptedAgent
-from agentgym_gym.testing.created_envs import Created, Journal
-from agentgym_gym.testing.faults import KINDS, SEEN_AS, Faults, Kind
-from agentgym_gym.testing.proxy import FaultyProxy
-from agentgym_gym.testing.transport import FaultyTransport
+from agentgym_gym.testing._agents import FunctionAgent, ScriptedAgent
+from agentgym_gym.testing._created_envs import Created, Journal
+from agentgym_gym.testing._faults import KINDS, SEEN_AS, Faults, Kind
+from agentgym_gym.testing._proxy import FaultyProxy
+from agentgym_gym.testing._transport import FaultyTransport
 
 __all__ = [
     "KINDS",

@@ -16,8 +16,8 @@ import threading
 from typing import Any
 
 from agentgym_gym.errors import AgentGymError
-from agentgym_gym.testing.faults import KINDS, STAGES
-from agentgym_gym.testing.proxy import FaultyProxy
+from agentgym_gym.testing._faults import KINDS, STAGES
+from agentgym_gym.testing._proxy import FaultyProxy
 
 
 def main() -> int:

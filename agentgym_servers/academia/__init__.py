@@ -9,5 +9,5 @@ from agentgym_gym.local_servers import ServerKind
 __all__ = ["SERVER"]
 
 SERVER = ServerKind(
-    "Academia", "agentgym_servers.academia.server:create_app", takes=("seed",), extra="servers"
+    "Academia", "agentgym_servers.academia._server:create_app", takes=("seed",), extra="servers"
 )

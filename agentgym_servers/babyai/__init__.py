@@ -10,7 +10,7 @@ __all__ = ["SERVER"]
 
 SERVER = ServerKind(
     "BabyAI",
-    "agentgym_servers.babyai.server:create_app",
+    "agentgym_servers.babyai._server:create_app",
     needs=("minigrid",),
     takes=("seed",),
     extra="servers",

@@ -8,4 +8,4 @@ from agentgym_gym.local_servers import ServerKind
 
 __all__ = ["SERVER"]
 
-SERVER = ServerKind("Maze", "agentgym_servers.maze.server:create_app", extra="servers")
+SERVER = ServerKind("Maze", "agentgym_servers.maze._server:create_app", extra="servers")

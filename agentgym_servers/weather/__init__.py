@@ -9,4 +9,6 @@ from agentgym_gym.local_servers import ServerKind
 
 __all__ = ["SERVER"]
 
-SERVER = ServerKind("Weather", "agentgym_servers.weather.server:create_app", takes=("seed",), extra="servers")
+SERVER = ServerKind(
+    "Weather", "agentgym_servers.weather._server:create_app", takes=("seed",), extra="servers"
+)

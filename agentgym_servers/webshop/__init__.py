@@ -13,7 +13,7 @@ __all__ = ["SERVER"]
 
 SERVER = ServerKind(
     "WebShop",
-    "agentgym_servers.webshop.server:create_app",
+    "agentgym_servers.webshop._server:create_app",
     needs=("bm25s", "rapidfuzz"),
     takes=("seed", "data"),
     extra="servers",

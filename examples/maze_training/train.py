@@ -23,7 +23,7 @@ from trainers import VARIABLES, grpo_settings, sft_settings
 
 from agentgym_gym import AgentGymEnv, data, find
 from agentgym_gym.local_servers import LocalServer
-from agentgym_servers.maze.oracle import MazeOracle
+from agentgym_servers.maze._oracle import MazeOracle
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 

@@ -20,8 +20,8 @@ from agentgym_gym.rollout import close_all
 from agentgym_gym.testing import FaultyProxy
 from task_play import begin
 from verl_bridge import trainer
-from verl_bridge.labels import labels_of
-from verl_bridge.metrics import by_environment, of_columns, what_failed, without_faulted
+from verl_bridge._log_labels import labels_of
+from verl_bridge._metrics import by_environment, of_columns, what_failed, without_faulted
 from verl_bridge.tasks import Task
 
 MAZE, CRAFT = "agentgym/Maze-v0", "my/Craft-v1"

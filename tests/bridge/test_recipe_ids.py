@@ -10,11 +10,11 @@ import pytest
 
 from counting_env import Count, Instructed, opened
 from verl_bridge.recipes import EnvChoice, Recipe
-from verl_bridge.recipes.papers import published
-from verl_bridge.recipes.rows import own_prompt, seeded
+from verl_bridge.recipes._papers import published
+from verl_bridge.recipes._rows import own_prompt, seeded
 
 sft = importlib.import_module("verl_bridge.recipes.sft")
-sft_folder = importlib.import_module("verl_bridge.recipes.sft_folder")
+sft_folder = importlib.import_module("verl_bridge.recipes._sft_folder")
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
 from task_play import begin
-from verl_bridge import replays
-from verl_bridge.replays import Replays, budget_of
+from verl_bridge import _replays as replays
+from verl_bridge._replays import Replays, budget_of
 from verl_bridge.tasks import Task
 
 AGENTGYM_MAZE = "agentgym_gym:agentgym/Maze-v0"
@@ -282,7 +282,7 @@ def test_episodes_outlive_a_server_that_is_killed_and_comes_back(caplog):
         second.stop()
     assert [episode.fault for episode in episodes] == [None] * 8
     assert all(episode.replays >= 3 for episode in episodes)
-    lines = [record.message for record in caplog.records if record.name == "verl_bridge.replays"]
+    lines = [record.message for record in caplog.records if record.name == "verl_bridge._replays"]
     assert url in lines[0]
     assert len(lines) < 20 < sum(episode.replays for episode in episodes)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from agentgym_gym.cli import app, console
+from agentgym_gym._cli import app, console
 
 
 @pytest.fixture

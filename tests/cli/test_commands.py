@@ -14,7 +14,7 @@ import agentgym_gym
 import programs
 from agentgym_gym import local_servers as local
 from agentgym_gym.__main__ import main
-from agentgym_gym.cli.console import clean
+from agentgym_gym._cli.console import clean
 from clock import cpu_seconds
 from fake_server import FakeServer
 
@@ -260,7 +260,7 @@ def test_ctrl_c_in_the_imports_is_no_traceback(monkeypatch):
         def __getattr__(self, name):
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "agentgym_gym.cli", Slow("agentgym_gym.cli"))
+    monkeypatch.setitem(sys.modules, "agentgym_gym._cli", Slow("agentgym_gym._cli"))
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130

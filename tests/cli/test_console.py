@@ -12,8 +12,8 @@ import typer.main
 
 import agentgym_gym
 import inside
-from agentgym_gym.cli import app, console
-from agentgym_gym.cli.console import Command, in_options
+from agentgym_gym._cli import app, console
+from agentgym_gym._cli.console import Command, in_options
 from fake_server import FakeServer
 
 PACKAGE = Path(agentgym_gym.__file__).parent

@@ -3,8 +3,8 @@
 import pytest
 
 from agentgym_gym import find
-from agentgym_gym.cli.environments import PlannedEnvironment
-from agentgym_gym.cli.plans import EnvironmentPlan
+from agentgym_gym._cli.environments import PlannedEnvironment
+from agentgym_gym._cli.plans import EnvironmentPlan
 
 
 @pytest.mark.parametrize(("own_limit", "own", "others"), [(None, None, 2), (3, 3, 2)])

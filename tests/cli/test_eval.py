@@ -10,9 +10,9 @@ import time
 import pytest
 
 import programs
-from agentgym_gym.evaluate import agents
+from agentgym_gym.evaluate import _agents as agents
 from agentgym_gym.local_servers import LocalServer
-from agentgym_servers.textcraft.oracle import TextCraftOracle
+from agentgym_servers.textcraft._oracle import TextCraftOracle
 
 
 def table(result):
@@ -89,7 +89,7 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
             super().reset(env, observation, info)
 
     with monkeypatch.context() as patch:
-        patch.setattr("agentgym_servers.textcraft.oracle.TextCraftOracle", Fatal)
+        patch.setattr("agentgym_servers.textcraft._oracle.TextCraftOracle", Fatal)
         gone = server.start()
         result = evaluate(run, tmp_path, "--server", gone, "--concurrency", 1, tasks="0:2")
     assert result.exit_code == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nasty_envs
-from agentgym_gym.cli.progress import MAX_KINDS, Progress
+from agentgym_gym._cli.progress import MAX_KINDS, Progress
 from agentgym_gym.rollout import EpisodeRecord
 
 

@@ -37,8 +37,8 @@ def played(tmp_path):
 def test_without_inspect_ai_it_says_what_to_install(run, played, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "inspect_ai"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "agentgym_gym.evaluate.inspect_samples", raising=False)
-    monkeypatch.delattr("agentgym_gym.evaluate.inspect_samples", raising=False)
+    monkeypatch.delitem(sys.modules, "agentgym_gym.evaluate._inspect_samples", raising=False)
+    monkeypatch.delattr("agentgym_gym.evaluate._inspect_samples", raising=False)
     monkeypatch.setitem(sys.modules, "inspect_ai", None)  # as if it were not installed
     result = run("export", played, "--to", "inspect", "--out", tmp_path / "logs")
     assert result.exit_code == 2

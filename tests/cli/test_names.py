@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 import agentgym_gym
 from agentgym_gym import catalogue
-from agentgym_gym.cli.names import all_by_name, resolve
+from agentgym_gym._cli.resolve_env import all_by_name, resolve
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 EXAMPLES = Path(agentgym_gym.__file__).resolve().parents[1] / "examples"

@@ -10,9 +10,9 @@ import sys
 import gymnasium
 import pytest
 
+from agentgym_gym._cli.environments import PlannedEnvironment
+from agentgym_gym._cli.plans import EnvironmentPlan
 from agentgym_gym.catalogue import find
-from agentgym_gym.cli.environments import PlannedEnvironment
-from agentgym_gym.cli.plans import EnvironmentPlan
 from agentgym_gym.local_servers import LocalServer
 
 

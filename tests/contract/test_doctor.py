@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import agentgym_gym
-from agentgym_gym.cli import app
+from agentgym_gym._cli import app
 
 each_environment = pytest.mark.parametrize(
     "environment", agentgym_gym.environments(), ids=lambda environment: environment.name

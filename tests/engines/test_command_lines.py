@@ -9,7 +9,7 @@ from importlib import metadata
 
 import pytest
 
-from agentgym_gym.evaluate.engines.commands import command_line
+from agentgym_gym.evaluate._engines.commands import command_line
 
 SGLANG = """
 import argparse, json, sys

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentgym_gym.errors import SetupError
-from agentgym_gym.evaluate.engines import Engine, guard
+from agentgym_gym.evaluate._engines import Engine, guard
 
 for needed in ("torch", "transformers", "openai", "uvicorn", "fastapi"):
     if importlib.util.find_spec(needed) is None:

@@ -10,7 +10,7 @@ from agentgym_gym.calls import Reply
 from agentgym_gym.envs.wordle import WORDLE, WORDS, Guess
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.wire import Outcome, Score, Start
-from agentgym_servers.wordle.oracle import marks
+from agentgym_servers.wordle._oracle import marks
 from fake_server import FakeServer
 
 SAID = ("observation", "reward", "done")

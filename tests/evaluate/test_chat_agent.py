@@ -13,7 +13,7 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate.chat.agent import request_seed
+from agentgym_gym.evaluate._chat.agent import request_seed
 from fake_model import Lines, asked, call, completion, replies
 from fake_server import FakeServer, as_json, in_turn, never
 

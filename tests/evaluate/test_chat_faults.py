@@ -14,7 +14,7 @@ import pytest
 
 from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate.chat import client as chat_client
+from agentgym_gym.evaluate._chat import client as chat_client
 from fake_model import Lines, asked, completion, refused, replies
 from fake_server import FakeServer, as_json, dripping, hang_up, http, in_turn, never, then_hang_up
 

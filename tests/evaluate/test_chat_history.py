@@ -11,7 +11,7 @@ from gymnasium.wrappers import TimeLimit
 
 from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent, ChatPrompt, History
-from agentgym_gym.evaluate.chat.thinking import without_thinking
+from agentgym_gym.evaluate._chat.thinking import without_thinking
 from counting_env import Count, Instructed
 from fake_model import Lines, asked, call, completion, replies
 from fake_server import FakeServer, in_turn

@@ -11,8 +11,8 @@ import pytest
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import Run, compare_runs
-from agentgym_gym.evaluate.figures.intervals import bootstrap
-from agentgym_gym.evaluate.figures.permutation import permutation_test
+from agentgym_gym.evaluate._figures.intervals import bootstrap
+from agentgym_gym.evaluate._figures.permutation import permutation_test
 
 FACTS = {
     "env_id": "agentgym/TextCraft-v0",

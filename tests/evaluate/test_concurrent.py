@@ -14,8 +14,8 @@ from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import find
 from agentgym_gym.errors import AgentFault, BadOption, ModelBusy, WrongServer
 from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
-from agentgym_gym.evaluate.runner import play_parts
-from agentgym_gym.evaluate.slots import Part, Servers
+from agentgym_gym.evaluate._runner import play_parts
+from agentgym_gym.evaluate._slots import Part, Servers
 from agentgym_gym.testing import ScriptedAgent
 
 

@@ -17,9 +17,9 @@ import pytest
 import fake_engine
 import programs
 from agentgym_gym.errors import BadOption, SetupError
-from agentgym_gym.evaluate.engines import Engine, checkpoints, guard
-from agentgym_gym.evaluate.engines import engine as engines
-from agentgym_gym.evaluate.engines.commands import command_line
+from agentgym_gym.evaluate._engines import Engine, checkpoints, guard
+from agentgym_gym.evaluate._engines import engine as engines
+from agentgym_gym.evaluate._engines.commands import command_line
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the processes in /proc")
 
@@ -289,7 +289,7 @@ def test_it_ends_if_the_process_between_is_killed(fake, model):
 
 PARENT = """
 import os, sys, time
-from agentgym_gym.evaluate.engines import engine as engines
+from agentgym_gym.evaluate._engines import engine as engines
 engines.GRACE_SECONDS = 0.3
 engine = engines.Engine("vllm", sys.argv[1])
 engine.start()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_gym.evaluate.figures.intervals import bootstrap, share_interval, wilson
+from agentgym_gym.evaluate._figures.intervals import bootstrap, share_interval, wilson
 
 SHARES = [0, 0, 0.25, 0.25, 0.5, 0.5, 0.75, 1, 1, 1, 1, 1]
 SKEWED = [0.0, 0.1, 0.15, 0.2, 0.3, 0.35, 0.5, 0.9, 1.4, 3.2]

@@ -10,7 +10,7 @@ import pytest
 
 import programs
 from agentgym_gym.errors import BadOption, SetupError
-from agentgym_gym.evaluate.engines import checkpoints
+from agentgym_gym.evaluate._engines import checkpoints
 
 MERGER = """\
 import os, pathlib, sys, time
@@ -118,7 +118,7 @@ def test_what_a_killed_process_left_is_no_model(tmp_path, merged_by):
 def test_two_processes_merge_once(tmp_path, merged_by):
     save_pieces(tmp_path / "global_step_1", "actor")
     code = (
-        "import sys; from agentgym_gym.evaluate.engines import checkpoints\n"
+        "import sys; from agentgym_gym.evaluate._engines import checkpoints\n"
         "print(*checkpoints(sys.argv[1], merge=lambda line: None))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "global_step_1")]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agentgym_gym import Stats
 from agentgym_gym.evaluate import EpisodeRecord, Price, summarise
-from agentgym_gym.evaluate.figures.intervals import bootstrap, wilson
+from agentgym_gym.evaluate._figures.intervals import bootstrap, wilson
 
 
 def test_a_fault_is_not_averaged_in(record):

@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_gym import AsyncAgentGymEnv, errors
 from agentgym_gym.evaluate import ChatAgent, RunFolder, evaluate_async, read_run, rescore
-from agentgym_gym.evaluate.chat import client as chat_client
+from agentgym_gym.evaluate._chat import client as chat_client
 from fake_model import Lines, asked, call, completion, refused, replies
 from fake_server import FakeServer, in_turn
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate.figures.pass_at import ks_up_to, over_tasks, pass_at_k, pass_hat_k
+from agentgym_gym.evaluate._figures.pass_at import ks_up_to, over_tasks, pass_at_k, pass_hat_k
 
 
 @pytest.mark.parametrize("episodes", range(1, 8))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_gym.evaluate.figures.permutation import DRAWS, permutation_test
+from agentgym_gym.evaluate._figures.permutation import DRAWS, permutation_test
 
 SHARES = [0.5, 0.25, -0.25, 0.75, 0.5, 0, 0.25, -0.5, 1, 0.25]
 SCORES = [0.31, -0.12, 0.08, 0.44, 0.27, -0.05, 0.19, -0.33, 0.52, 0.11, 0.02, 0.24]

@@ -17,7 +17,7 @@ import pytest
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import read_run, summarise
-from agentgym_gym.evaluate.report import write_report
+from agentgym_gym.evaluate._report import write_report
 from report_runs import HOSTILE, episode, large_run, rich_episodes, write_run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from agentgym_gym.evaluate.report import write_report
+from agentgym_gym.evaluate._report import write_report
 from peak_memory import PEAK
 from report_browser import CONTRAST, HIDDEN, OPENED, shown, until
 from report_runs import HOSTILE, episode, large_run, rich_episodes, write_run
@@ -418,7 +418,7 @@ def test_five_thousand_episodes(view, tmp_path):
     program = (
         f"{PEAK}\n"
         "from pathlib import Path\n"
-        "from agentgym_gym.evaluate.report import write_report\n"
+        "from agentgym_gym.evaluate._report import write_report\n"
         f"write_report([Path({str(folder)!r})], Path({str(out)!r}))\n"
         "print(peak_memory())"
     )

@@ -15,7 +15,7 @@ import pytest
 from agentgym_gym import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import EpisodeRecord, read_run, summarise
-from agentgym_gym.evaluate import inspect_export as module
+from agentgym_gym.evaluate import _inspect_export as module
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
 

@@ -325,7 +325,7 @@ def test_nothing_else_of_the_library_imports_it():
         for found in pkgutil.walk_packages(agentgym_gym.__path__, "agentgym_gym."):
             if not found.name.startswith("agentgym_gym.evaluate.inspect_") and "__main__" not in found.name:
                 importlib.import_module(found.name)
-        import agentgym_gym.evaluate.inspect_export
+        import agentgym_gym.evaluate._inspect_export
         print(json.dumps([name for name in sys.modules if name.startswith("inspect_ai")]))
     """
     lines = "\n".join(line[8:] for line in program.splitlines())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_gym.evaluate import read_run
-from agentgym_gym.evaluate.inspect_export import export_to_inspect
+from agentgym_gym.evaluate._inspect_export import export_to_inspect
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -7,9 +7,9 @@ from collections import defaultdict
 import pytest
 
 from agentgym_gym.envs.babyai import BABYAI
-from agentgym_servers.babyai.game import Game
-from agentgym_servers.babyai.levels import LEVELS, level_of
-from agentgym_servers.babyai.solution import solve
+from agentgym_servers.babyai._game import Game
+from agentgym_servers.babyai._levels import LEVELS, level_of
+from agentgym_servers.babyai._solution import solve
 
 LOCKED_IN = {246, 566}
 """Tasks in which a key lies behind the door that it opens."""

@@ -10,8 +10,8 @@ from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.envs.textcraft import Craft, Get, Inventory
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import evaluate, load_oracle, summarise
-from agentgym_servers.textcraft.knowledge import Knowledge
-from agentgym_servers.textcraft.plan import plan
+from agentgym_servers.textcraft._knowledge import Knowledge
+from agentgym_servers.textcraft._plan import plan
 
 TEXTCRAFT = find("TextCraft")
 

@@ -15,9 +15,9 @@ from agentgym_gym import AsyncAgentGymEnv, find  # noqa: E402 - not before it is
 from agentgym_gym.env import AgentGymEnv  # noqa: E402
 from agentgym_gym.errors import BadOption, SetupError  # noqa: E402
 from agentgym_gym.evaluate import evaluate, load_oracle  # noqa: E402
-from agentgym_gym.evaluate.on_ray import RayCluster  # noqa: E402
-from agentgym_gym.evaluate.runner import play_parts  # noqa: E402
-from agentgym_gym.evaluate.slots import Part  # noqa: E402
+from agentgym_gym.evaluate._on_ray import RayCluster  # noqa: E402
+from agentgym_gym.evaluate._runner import play_parts  # noqa: E402
+from agentgym_gym.evaluate._slots import Part  # noqa: E402
 from ray_agents import Where  # noqa: E402
 
 

@@ -11,7 +11,8 @@ from typing import ClassVar
 import gymnasium
 import pytest
 
-from agentgym_gym.rollout import EnvMaker, close_all, workers
+from agentgym_gym.rollout import EnvMaker, close_all
+from agentgym_gym.rollout import _workers as workers
 from clock import wait_until
 from task_play import begin, play
 from verl_bridge.tasks import Task

@@ -17,8 +17,8 @@ import pytest
 import agentgym_gym
 from agentgym_gym import catalogue
 from agentgym_gym.errors import UnknownEnvironment
-from agentgym_gym.rollout import specs
-from agentgym_gym.rollout.specs import Unregistered, find_spec, is_registered_by, split_id
+from agentgym_gym.rollout import _specs as specs
+from agentgym_gym.rollout._specs import Unregistered, find_spec, is_registered_by, split_id
 
 ROOT = Path(agentgym_gym.__file__).resolve().parents[1]
 CARTPOLE = "gymnasium.envs.classic_control:CartPoleEnv"
@@ -325,7 +325,7 @@ def test_the_order_of_imports_does_not_matter(write, tmp_path, imports):
     write(own=OWN, plugin=registering("mine/Env-v0"))
     program = f"""
         {imports}
-        from agentgym_gym.rollout.specs import Unregistered, find_spec
+        from agentgym_gym.rollout._specs import Unregistered, find_spec
         for name in ("own:own/Labyrinth", "plugin:mine/Env", "gymnasium:CartPole"):
             print(find_spec(name).id)
         for name in ("own:Taxi", "own:agentgym/Maze", "own:mine/Env", "plugin:own/Warren", "json:mine/Env"):

@@ -8,7 +8,8 @@ import os
 import threading
 from dataclasses import replace
 
-from agentgym_gym.rollout import EpisodeWriter, writer
+from agentgym_gym.rollout import EpisodeWriter
+from agentgym_gym.rollout import _writer as writer
 from report_runs import episode as record
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from agentgym_gym.envs.academia import ACADEMIA
 from agentgym_servers._frame.tools import Trial
-from agentgym_servers.academia.server import AcademiaTools
-from agentgym_servers.academia.world import TASKS, world_of
+from agentgym_servers.academia._server import AcademiaTools
+from agentgym_servers.academia._world import TASKS, world_of
 from clock import cpu_seconds
 
 DIGEST = "663df083db34a69a5ef67587042dca9572c9fb73485f943045a08773852caa8f"

@@ -17,11 +17,11 @@ import zlib
 import numpy as np
 import pytest
 
-from agentgym_servers.babyai.choices import Choices, Move
-from agentgym_servers.babyai.game import Game
-from agentgym_servers.babyai.levels import LEVELS, level_of, new_level
-from agentgym_servers.babyai.picture import data_url
-from agentgym_servers.babyai.sight import Sight, Thing
+from agentgym_servers.babyai._choices import Choices, Move
+from agentgym_servers.babyai._game import Game
+from agentgym_servers.babyai._levels import LEVELS, level_of, new_level
+from agentgym_servers.babyai._picture import data_url
+from agentgym_servers.babyai._sight import Sight, Thing
 
 FIRST_80 = "804fbf32cdc846fc28ea72bd8b7fe175266f9bb94ffd88d67293ad13703383a4"
 """SHA-256 of what is told at the start of tasks 0..79."""
@@ -52,7 +52,7 @@ def test_the_tasks_are_the_same_everywhere():
 
 def test_the_tasks_do_not_depend_on_the_hashes_of_texts_or_on_what_was_played_before():
     programme = (
-        "from agentgym_servers.babyai.game import Game\n"
+        "from agentgym_servers.babyai._game import Game\n"
         "print(*(f'{game.goal} {game.told}' for game in map(Game, (39, 20, 31, 6))))"
     )
     said = subprocess.run(

@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_gym.envs.babyai import BABYAI
 from agentgym_gym.evaluate import load_oracle
-from agentgym_servers.babyai.game import Game
+from agentgym_servers.babyai._game import Game
 from in_process import replayed
 
 JSON = {"content-type": "application/json"}

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from agentgym_gym.envs.maze import MAZE
-from agentgym_servers.maze.game import ACTIONS, MAX_STEPS, TASKS, Game, Outcome
+from agentgym_servers.maze._game import ACTIONS, MAX_STEPS, TASKS, Game, Outcome
 
 WALLS = re.compile(r"to your right|to your left|above you|below you")
 TOWARDS = {

@@ -10,9 +10,9 @@ import pytest
 
 from agentgym_gym.envs.movie import MOVIE
 from agentgym_servers._frame.tools import Given, ToolError
-from agentgym_servers.movie.films import FILMS
-from agentgym_servers.movie.service import MovieTools
-from agentgym_servers.movie.world import World, world_of
+from agentgym_servers.movie._films import FILMS
+from agentgym_servers.movie._service import MovieTools
+from agentgym_servers.movie._world import World, world_of
 from clock import cpu_seconds
 
 DIGEST = "c8c5569774eee711d26a66b3ac3e5cb9b53aad7eba4552496917350e33326caf"

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_servers.searchqa import data
-from agentgym_servers.searchqa.data import TEST_TASKS, Data
+from agentgym_servers.searchqa import _data as data
+from agentgym_servers.searchqa._data import TEST_TASKS, Data
 
 DOCUMENTS = [
     {"id": "0", "contents": '"Paris"\nParis is the capital of France.'},

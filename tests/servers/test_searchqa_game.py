@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from agentgym_servers.searchqa.game import Episode, Question, asked_for, information
-from agentgym_servers.searchqa.search import Index
+from agentgym_servers.searchqa._game import Episode, Question, asked_for, information
+from agentgym_servers.searchqa._search import Index
 from clock import cpu_seconds
 
 QUESTION = Question(" Which town is it? ", ("The Old Bridge", "Bridgetown, U.K."))

@@ -11,8 +11,8 @@ import pytest
 
 from agentgym_gym.envs.searchqa import Answer
 from agentgym_gym.local_servers import server_kind
-from agentgym_servers.searchqa import server as searchqa
-from agentgym_servers.searchqa.world import TASKS, world_of
+from agentgym_servers.searchqa import _server as searchqa
+from agentgym_servers.searchqa._world import TASKS, world_of
 from in_process import posted
 
 JSON = {"content-type": "application/json"}

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search
-from agentgym_servers.searchqa.game import information, normalized
-from agentgym_servers.searchqa.search import Index
-from agentgym_servers.searchqa.world import TASKS, World, world_of
+from agentgym_servers.searchqa._game import information, normalized
+from agentgym_servers.searchqa._search import Index
+from agentgym_servers.searchqa._world import TASKS, World, world_of
 from clock import cpu_seconds
 
 SAMPLE = range(0, TASKS, 401)

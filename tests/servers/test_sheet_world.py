@@ -12,10 +12,10 @@ import pytest
 
 from agentgym_gym.envs.sheet import SHEET
 from agentgym_servers._frame.tools import Trial
-from agentgym_servers.sheet.book import Book
-from agentgym_servers.sheet.cells import Cell, Refused, matcher, shown, value_of
-from agentgym_servers.sheet.server import SheetTools
-from agentgym_servers.sheet.world import TASKS, world_of
+from agentgym_servers.sheet._book import Book
+from agentgym_servers.sheet._cells import Cell, Refused, matcher, shown, value_of
+from agentgym_servers.sheet._server import SheetTools
+from agentgym_servers.sheet._world import TASKS, world_of
 from clock import cpu_seconds
 
 DIGEST = "de9b88c3136346eae05ad11a48147f86b0a11c4a1a094e3c810fba7f8705b8f8"

@@ -13,9 +13,9 @@ import sys
 
 import pytest
 
-from agentgym_servers.sqlgym import worker
-from agentgym_servers.sqlgym.judges import CUT, MADE_BOUNDS, Bounds, Judges
-from agentgym_servers.sqlgym.world import DEV_IDS, TRAIN_IDS, Task, world_of
+from agentgym_servers.sqlgym import _worker as worker
+from agentgym_servers.sqlgym._judges import CUT, MADE_BOUNDS, Bounds, Judges
+from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, Task, world_of
 
 COUNT = Task("university", "", "SELECT count(*) FROM students")
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"

@@ -15,7 +15,7 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.sqlgym import SQLGYM
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import server_kind
-from agentgym_servers.sqlgym.world import world_of
+from agentgym_servers.sqlgym._world import world_of
 from in_process import posted
 
 JSON = {"content-type": "application/json"}

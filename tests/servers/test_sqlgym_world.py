@@ -12,11 +12,11 @@ import pytest
 
 from agentgym_gym.envs.sqlgym import SQLGYM, Query
 from agentgym_gym.errors import BadOption
-from agentgym_servers.sqlgym.bird import BirdWorld
-from agentgym_servers.sqlgym.databases import DEV, TRAIN
-from agentgym_servers.sqlgym.filling import opened
-from agentgym_servers.sqlgym.questions import MOST_ROWS
-from agentgym_servers.sqlgym.world import DEV_IDS, TRAIN_IDS, MadeWorld, world_of
+from agentgym_servers.sqlgym._bird import BirdWorld
+from agentgym_servers.sqlgym._databases import DEV, TRAIN
+from agentgym_servers.sqlgym._filling import opened
+from agentgym_servers.sqlgym._questions import MOST_ROWS
+from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, MadeWorld, world_of
 from clock import cpu_seconds
 
 DIGEST = "9c5821dd259510a2e974714d06a7b0437924903ab4017d136cfc0fb246674267"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import programs
 from agentgym_gym.errors import MissingExtra
-from agentgym_servers.textcraft import recipes
-from agentgym_servers.textcraft.game import MAX_DIGITS, Game, Outcome
-from agentgym_servers.textcraft.recipes import (
+from agentgym_servers.textcraft import _recipes as recipes
+from agentgym_servers.textcraft._game import MAX_DIGITS, Game, Outcome
+from agentgym_servers.textcraft._recipes import (
     MAX_DISTRACTORS,
     TASKS,
     Recipe,
@@ -36,7 +36,7 @@ NO_RECIPE = "Could not find a valid recipe for ItemTagWithCount(item_tag=ItemTag
 
 PRINT_DIGEST = """
 import hashlib, sys
-from agentgym_servers.textcraft.recipes import TASKS, recipe_book
+from agentgym_servers.textcraft._recipes import TASKS, recipe_book
 texts = "".join(recipe_book().task(index).text for index in range(TASKS))
 print(hashlib.sha256(texts.encode()).hexdigest(), 'textcraft' in sys.modules)
 """

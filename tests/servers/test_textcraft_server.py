@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from agentgym_servers.textcraft.recipes import TASKS, recipe_book, spoken
+from agentgym_servers.textcraft._recipes import TASKS, recipe_book, spoken
 from in_process import replayed
 
 JSON = {"content-type": "application/json"}

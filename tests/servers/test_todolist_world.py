@@ -11,11 +11,11 @@ import pytest
 
 from agentgym_gym.envs.todolist import TODOLIST
 from agentgym_servers._frame.tools import Trial
-from agentgym_servers.todolist.account import Account, Refused, is_day
-from agentgym_servers.todolist.questions import QUESTIONS
-from agentgym_servers.todolist.server import TodoTools
-from agentgym_servers.todolist.words import PROJECTS
-from agentgym_servers.todolist.world import TASKS, world_of
+from agentgym_servers.todolist._account import Account, Refused, is_day
+from agentgym_servers.todolist._questions import QUESTIONS
+from agentgym_servers.todolist._server import TodoTools
+from agentgym_servers.todolist._words import PROJECTS
+from agentgym_servers.todolist._world import TASKS, world_of
 from clock import cpu_seconds
 
 DIGEST = "b6a5fefca8accfe3330d0dd7597ff46e03c3308ea32059a00f4ab77cab7901a4"

@@ -10,11 +10,11 @@ from agentgym_gym.envs.movie import MOVIE
 from agentgym_gym.envs.weather import WEATHER
 from agentgym_gym.local_servers import server_kind
 from agentgym_gym.wire import SERVER_HEADER
-from agentgym_servers.movie.questions import KINDS as MOVIE_KINDS
-from agentgym_servers.movie.world import world_of as movies
-from agentgym_servers.weather.places import PLACES
-from agentgym_servers.weather.questions import KINDS
-from agentgym_servers.weather.world import world_of as weather
+from agentgym_servers.movie._questions import KINDS as MOVIE_KINDS
+from agentgym_servers.movie._world import world_of as movies
+from agentgym_servers.weather._places import PLACES
+from agentgym_servers.weather._questions import KINDS
+from agentgym_servers.weather._world import world_of as weather
 from in_process import posted, replayed
 
 BOTH = pytest.mark.parametrize("environment", [WEATHER, MOVIE], ids=lambda each: each.name)

@@ -14,10 +14,10 @@ import pytest
 
 from agentgym_gym.envs.weather import WEATHER
 from agentgym_servers._frame.tools import Given, ToolError
-from agentgym_servers.weather.climate import Climate, air_quality_level, distance_km, height_at
-from agentgym_servers.weather.places import CITIES, PLACES
-from agentgym_servers.weather.service import WeatherTools, find_places
-from agentgym_servers.weather.world import World, world_of
+from agentgym_servers.weather._climate import Climate, air_quality_level, distance_km, height_at
+from agentgym_servers.weather._places import CITIES, PLACES
+from agentgym_servers.weather._service import WeatherTools, find_places
+from agentgym_servers.weather._world import World, world_of
 from clock import cpu_seconds
 
 DIGEST = "312c50fbf4ed9daa60da4ec1880572b4b7e5f9c0c269fce8076e9c204f5e632b"

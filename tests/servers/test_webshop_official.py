@@ -14,9 +14,9 @@ import pytest
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ServerOptions
-from agentgym_servers.webshop.json_files import array_items
-from agentgym_servers.webshop.official import load_world
-from agentgym_servers.webshop.server import create_app
+from agentgym_servers.webshop._json_files import array_items
+from agentgym_servers.webshop._official import load_world
+from agentgym_servers.webshop._server import create_app
 from peak_memory import PEAK
 
 
@@ -301,8 +301,8 @@ LARGE = 10_000  # products: so many of the 100,000 for which the limits are mean
 WITHIN = f"""{PEAK}
 import json, statistics, sys, time
 from pathlib import Path
-from agentgym_servers.webshop.official import load_world
-from agentgym_servers.webshop.search import Index
+from agentgym_servers.webshop._official import load_world
+from agentgym_servers.webshop._search import Index
 world = load_world(Path(sys.argv[1]))
 index = Index(product.text for product in world.products)
 taken = []

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym_servers.webshop.products import Goal, Product
-from agentgym_servers.webshop.reward import (
+from agentgym_servers.webshop._products import Goal, Product
+from agentgym_servers.webshop._reward import (
     Reward,
     attribute_matches,
     option_matches,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentgym_servers.webshop.search import MAX_RESULTS, MAX_WORDS, Index
-from agentgym_servers.webshop.world import world_of
+from agentgym_servers.webshop._search import MAX_RESULTS, MAX_WORDS, Index
+from agentgym_servers.webshop._world import world_of
 from clock import cpu_seconds
 
 TEXTS = [

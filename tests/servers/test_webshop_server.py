@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from agentgym_gym.envs.webshop import WEBSHOP
-from agentgym_servers.webshop.server import create_app
-from agentgym_servers.webshop.session import Session
-from agentgym_servers.webshop.world import TASKS, world_of
+from agentgym_servers.webshop._server import create_app
+from agentgym_servers.webshop._session import Session
+from agentgym_servers.webshop._world import TASKS, world_of
 from clock import cpu_seconds
 from in_process import posted
 from peak_memory import PEAK
@@ -291,7 +291,7 @@ MEMORY = (
     + """
 import asyncio, sys
 import httpx
-from agentgym_servers.webshop.server import create_app
+from agentgym_servers.webshop._server import create_app
 async def fill():
     app = create_app()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_servers.webshop.products import Goal, Product, Review
-from agentgym_servers.webshop.session import Outcome, Session, keywords_of
+from agentgym_servers.webshop._products import Goal, Product, Review
+from agentgym_servers.webshop._session import Outcome, Session, keywords_of
 from clock import cpu_seconds
 
 MUG = Product(

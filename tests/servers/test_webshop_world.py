@@ -12,12 +12,12 @@ from dataclasses import asdict
 import pytest
 
 from agentgym_gym.envs.webshop import WEBSHOP
-from agentgym_servers.webshop.oracle import plan
-from agentgym_servers.webshop.reward import option_matches
-from agentgym_servers.webshop.search import Index
-from agentgym_servers.webshop.session import Session, keywords_of
-from agentgym_servers.webshop.words import COLORS, DEPARTMENTS
-from agentgym_servers.webshop.world import PRODUCTS, TASKS, solution, world_of
+from agentgym_servers.webshop._oracle import plan
+from agentgym_servers.webshop._reward import option_matches
+from agentgym_servers.webshop._search import Index
+from agentgym_servers.webshop._session import Session, keywords_of
+from agentgym_servers.webshop._words import COLORS, DEPARTMENTS
+from agentgym_servers.webshop._world import PRODUCTS, TASKS, solution, world_of
 from clock import cpu_seconds
 
 DIGEST = "48a063b24bc96f2c843e673e9b72d36d473f4e10e7617cc7f641596ec791fcc5"

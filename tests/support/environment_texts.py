@@ -7,8 +7,8 @@ from functools import cache
 from importlib import import_module
 
 import agentgym_gym
-from agentgym_servers.textcraft.recipes import recipe_book, spoken
-from agentgym_servers.wordle.words import WORDS
+from agentgym_servers.textcraft._recipes import recipe_book, spoken
+from agentgym_servers.wordle._words import WORDS
 
 # Tasks of environments without a local server, as in their data sets, and of those with a single task.
 _WRITTEN_GOALS = {
@@ -130,18 +130,18 @@ def _of_textcraft():
 
 
 def _of_babyai():
-    new_level = import_module("agentgym_servers.babyai.levels").new_level
+    new_level = import_module("agentgym_servers.babyai._levels").new_level
     return (f"Your goal: {new_level(task)[0].mission}" for task in range(_GOALS))
 
 
 def _of_webshop():
-    goals_ = import_module("agentgym_servers.webshop.world").world_of(0).goals
+    goals_ = import_module("agentgym_servers.webshop._world").world_of(0).goals
     return (goals_[task].instruction for task in range(_GOALS))
 
 
 def _of_sqlgym():
-    databases = import_module("agentgym_servers.sqlgym.databases").TRAIN
-    world = import_module("agentgym_servers.sqlgym.world").world_of(0)
+    databases = import_module("agentgym_servers.sqlgym._databases").TRAIN
+    world = import_module("agentgym_servers.sqlgym._world").world_of(0)
     tasks = (
         world.task(number * len(databases)) for number in range(_GOALS)
     )  # of one: to fill each takes time
@@ -149,7 +149,7 @@ def _of_sqlgym():
 
 
 def _of_searchqa():
-    world = import_module("agentgym_servers.searchqa.world").world_of(0)
+    world = import_module("agentgym_servers.searchqa._world").world_of(0)
     return (world.question(number * 101).text for number in range(_GOALS))
 
 

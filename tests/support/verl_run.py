@@ -140,7 +140,7 @@ def compose_all(folders: Mapping[Any, Path], environment: Mapping[str, str]) -> 
         Each folder, and what verl says of its settings.
     """
     ended = subprocess.run(
-        [sys.executable, "-m", "verl_bridge.recipes.compose", *map(str, folders.values())],
+        [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders.values())],
         capture_output=True,
         text=True,
         check=True,

@@ -12,8 +12,9 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.local_servers import LocalServer
-from agentgym_gym.testing import KINDS, SEEN_AS, FaultyProxy, forwarding
-from agentgym_gym.testing.faults import ARRIVES
+from agentgym_gym.testing import KINDS, SEEN_AS, FaultyProxy
+from agentgym_gym.testing import _forwarding as forwarding
+from agentgym_gym.testing._faults import ARRIVES
 from clock import wait_until
 
 pytestmark = pytest.mark.slow  # many processes or waits

@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.testing import KINDS, SEEN_AS, FaultyTransport
-from agentgym_gym.testing.faults import ARRIVES, Faults, stage_of
+from agentgym_gym.testing._faults import ARRIVES, Faults, stage_of
 
 GET = "Action: get 1 oak logs"
 

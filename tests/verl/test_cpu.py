@@ -22,11 +22,11 @@ import torch
 from hydra import compose, initialize_config_module
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from verl_bridge.cpu import shims
-from verl_bridge.cpu.generator import Generator, Request
+from verl_bridge.cpu import _shims as shims
+from verl_bridge.cpu._generator import Generator, Request
+from verl_bridge.cpu._rollout import CpuServer, WeightSender
+from verl_bridge.cpu._sampling import Sampling, draw, log_distribution
 from verl_bridge.cpu.overrides import PPO, SFT, cpu_overrides, sft_overrides
-from verl_bridge.cpu.rollout import CpuServer, WeightSender
-from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
 from verl_bridge.cpu.tiny import make_tiny
 
 PHRASES = ["Guess a digit from 1 to 9.", "It is higher.", "you said: "]
@@ -299,7 +299,7 @@ class TestEngines:
     def engines(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # verl warns of each engine that is not installed
-            return importlib.import_module("verl_bridge.cpu.engines")
+            return importlib.import_module("verl_bridge.cpu._engines")
 
     def test_a_critic_has_one_value_for_each_token_and_the_attention_that_is_asked_for(self, tiny, engines):
         config = AutoConfig.from_pretrained(tiny, num_labels=1)

@@ -8,9 +8,9 @@ import json
 import pytest
 
 import counting_env
-from verl_bridge import replays
+from verl_bridge import _replays as replays
+from verl_bridge._observations import CutEpisodes
 from verl_bridge.interaction import GymInteraction
-from verl_bridge.observations import CutEpisodes
 from verl_bridge.reward import TurnScore, compute_score
 from verl_worker import ScriptedModel
 

@@ -27,7 +27,7 @@ from verl_bridge.recipes import (
     check,
     write,
 )
-from verl_bridge.recipes.rows import seeded, write_rows
+from verl_bridge.recipes._rows import seeded, write_rows
 from verl_bridge.tasks import Task
 
 INSTALLED = metadata.version("verl")
@@ -267,8 +267,8 @@ def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction,
     from types import SimpleNamespace
 
     from chat_templates import FAMILIES, tokenizer_of
-    from verl_bridge.recipes import check_lengths
-    from verl_bridge.recipes.check_tasks import Start
+    from verl_bridge.recipes import _check_lengths as check_lengths
+    from verl_bridge.recipes._check_tasks import Start
 
     made = tokenizer_of(FAMILIES["gemma" if name == "refuses" else name])
     if name == "refuses":

@@ -14,15 +14,15 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from agentgym_gym import find
 from agentgym_gym.data import Item, Recipe, own_prompt, rows
 from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate.chat import agent as chat_agent
-from agentgym_gym.evaluate.chat.client import Outcome
-from agentgym_gym.evaluate.chat.reply import Completion
-from agentgym_gym.evaluate.episode import AgentEpisode, call_here
+from agentgym_gym.evaluate._chat import agent as chat_agent
+from agentgym_gym.evaluate._chat.client import Outcome
+from agentgym_gym.evaluate._chat.reply import Completion
+from agentgym_gym.evaluate._episode import AgentEpisode, call_here
 from agentgym_gym.rollout import Pool, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
-from verl_bridge.recipes import rows as recipe_rows
+from verl_bridge._tokens import Conversation
+from verl_bridge.recipes import _rows as recipe_rows
 from verl_bridge.tasks import Task
-from verl_bridge.tokens import Conversation
 
 _LOOK = "Thought:\nI look.\n\nAction:\ninventory"
 

@@ -16,11 +16,11 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from agentgym_gym import AgentGymEnv
-from agentgym_gym.cli import app
+from agentgym_gym._cli import app
 from agentgym_gym.evaluate import read_training
+from verl_bridge._metrics import by_environment, of_columns
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
-from verl_bridge.metrics import by_environment, of_columns
 from verl_bridge.recipes import check as check_folder
 from verl_run import Run, measured
 from verl_worker import ScriptedModel

@@ -15,6 +15,6 @@ def asked_for() -> bool:
 
 
 if asked_for():
-    from verl_bridge.cpu.plugin import install
+    from verl_bridge.cpu._plugin import install
 
     install()

@@ -11,8 +11,8 @@ import re
 import sys
 from typing import Any
 
+from verl_bridge.cpu._plugin import install
 from verl_bridge.cpu.overrides import sft_overrides
-from verl_bridge.cpu.plugin import install
 
 _SETTING = re.compile(r"[~+]{0,2}[\w.@]+=")  # a path that follows an option begins otherwise
 

@@ -9,11 +9,11 @@ verl, which is imported in a process of its own alone.
 
 from __future__ import annotations
 
-from verl_bridge.recipes.check import check
-from verl_bridge.recipes.finding import Finding
-from verl_bridge.recipes.folder import write
-from verl_bridge.recipes.papers import LIKE
-from verl_bridge.recipes.recipe import (
+from verl_bridge.recipes._check import check
+from verl_bridge.recipes._finding import Finding
+from verl_bridge.recipes._folder import write
+from verl_bridge.recipes._papers import LIKE
+from verl_bridge.recipes._recipe import (
     ALGORITHMS,
     ENGINES,
     INTEGRATIONS,
@@ -22,10 +22,10 @@ from verl_bridge.recipes.recipe import (
     EnvChoice,
     Recipe,
 )
-from verl_bridge.recipes.settings import Setting, settings
-from verl_bridge.recipes.sft import EVAL_ENGINES, SFT_PRESETS, Evaluation, SftRecipe, sft_settings
-from verl_bridge.recipes.sft_folder import write_sft
-from verl_bridge.recipes.shares import Share
+from verl_bridge.recipes._settings import Setting, settings
+from verl_bridge.recipes._sft import EVAL_ENGINES, SFT_PRESETS, Evaluation, SftRecipe, sft_settings
+from verl_bridge.recipes._sft_folder import write_sft
+from verl_bridge.recipes._shares import Share
 
 __all__ = [
     "ALGORITHMS",

@@ -1,0 +1,72 @@
+"""The command line ``agentgym``: one module for each command, or for each family of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import agentgym_gym
+from agentgym_gym._cli import (
+    compare,
+    data,
+    doctor,
+    envs,
+    evaluate,
+    export,
+    leases,
+    parse,
+    play,
+    reformat,
+    report,
+    rescore,
+    serve,
+    trajectories,
+    validate,
+    verl,
+    verl_sft,
+)
+from agentgym_gym._cli.console import Command
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    context_settings={"help_option_names": ["--help", "-h"]},  # which the commands inherit
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the same at every width and in every version of typer
+)
+app.command("envs", cls=Command)(envs.envs)
+app.command("doctor", cls=Command)(doctor.doctor)
+app.command("leases", cls=Command)(leases.leases)
+app.command("serve", cls=Command)(serve.serve)
+app.command("play", cls=Command)(play.play)
+app.command("parse", cls=Command)(parse.parse)
+app.command("eval", cls=Command)(evaluate.evaluate)
+app.command("compare", cls=Command)(compare.compare)
+app.command("rescore", cls=Command)(rescore.rescore)
+app.command("validate", cls=Command)(validate.validate)
+app.command("report", cls=Command)(report.report)
+app.command("export", cls=Command)(export.export)
+data.data.command("sft", cls=Command)(trajectories.sft)
+data.data.command("agenttraj", cls=Command)(trajectories.agenttraj)
+data.data.command("reformat", cls=Command)(reformat.reformat)
+app.add_typer(data.data, name="data")
+verl.verl.command("sft", cls=Command)(verl_sft.sft)
+app.add_typer(verl.verl, name="verl")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"agentgym-gym {agentgym_gym.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _agentgym(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Play AgentGym's environments, or let an agent play them and keep its score."""

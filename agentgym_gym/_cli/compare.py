@@ -1,0 +1,203 @@
+"""``agentgym compare``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from agentgym_gym import evaluate as evaluation
+from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._figures.permutation import DRAWS, ENUMERATED
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate import Comparison, Paired, Run
+
+__all__ = ["compare"]
+
+_TEST = "paired permutation test over tasks, two-sided"
+_SHOWN = 10  # task ids in a line
+_LETTERS = 26
+
+
+def compare(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Folders of runs, or of several runs each; the first is A."),
+    ],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+) -> None:
+    """Compare runs task by task.
+
+    Each is compared with the first one in the same environment. A difference has a 95 % interval, by the
+    bootstrap over tasks; p is of the paired permutation test.
+    """
+    given = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
+    _check(given)
+    named = _named(given)
+    by_world: dict[_World, dict[str, Run]] = {}
+    for name, runs in named.items():
+        for run in runs:
+            by_world.setdefault(_world(run), {})[name] = run
+    comparisons = [each for runs in by_world.values() for each in _with_the_first(runs)]
+    alone = [run for runs in by_world.values() if len(runs) == 1 for run in runs.values()]
+    if as_json:
+        print_json(
+            {
+                "test": _TEST,
+                "comparisons": [each.to_json() for each in comparisons],
+                "not_compared": [
+                    {"path": str(run.path), "env_id": run.env_id, "worlds": list(run.worlds)} for run in alone
+                ],
+            }
+        )
+        return
+    print_pairs({name: _listed(runs) for name, runs in named.items()})
+    _print(comparisons)
+    for run in alone:
+        out.print(f"{run.path} is not compared: it is the only run in {clean(_shown(run))}.", soft_wrap=True)
+
+
+def _check(given: Sequence[Sequence[Run]]) -> None:
+    """Check that each argument has something to be compared with.
+
+    Raises:
+        BadOption: A run is given twice, or no other run is of the environments of an argument.
+    """
+    each = [run for runs in given for run in runs]
+    for path, times in Counter(run.path.resolve() for run in each).items():
+        if times > 1:
+            raise BadOption(f"the run {path} is given {times} times")
+    times_of = Counter(map(_world, each))
+    for runs in given:
+        if all(times_of[_world(run)] == 1 for run in runs):
+            others = sorted({_shown(run) for run in each} - {_shown(run) for run in runs})
+            raise BadOption(
+                f"{runs[0].path} is of {_shown(runs[0])}, and there is no other run of it"
+                + (f", but of {', '.join(others):.200}" if others else "")
+                + ": compare runs in one environment, on one world"
+            )
+
+
+_World: TypeAlias = "tuple[str, tuple[str, ...]]"
+
+
+def _world(run: Run) -> _World:
+    """Return what runs must share to be compared: scores on different worlds say nothing of each other."""
+    return run.env_id, run.worlds
+
+
+def _shown(run: Run) -> str:
+    return f"{run.env_id} on {', '.join(run.worlds)}" if run.worlds else run.env_id
+
+
+def _named(given: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:
+    """Call the runs of one argument and one agent, one in each environment, by a letter."""
+    groups: dict[tuple[int, str, int], list[Run]] = {}
+    for i, runs in enumerate(given):
+        seen: Counter[tuple[str, str]] = Counter()
+        for run in runs:
+            groups.setdefault((i, run.agent, seen[run.agent, run.env_id]), []).append(run)
+            seen[run.agent, run.env_id] += 1
+    return {
+        chr(ord("A") + i) if i < _LETTERS else f"R{i + 1}": each for i, each in enumerate(groups.values())
+    }
+
+
+def _with_the_first(runs: Mapping[str, Run]) -> list[Comparison]:
+    first, *others = runs
+    return [evaluation.compare_runs(runs[first], runs[other], names=(first, other)) for other in others]
+
+
+def _listed(runs: Iterable[Run]) -> str:
+    return ", ".join(f"{run.path} ({clean(run.label)})" for run in runs)
+
+
+def _print(comparisons: Sequence[Comparison]) -> None:
+    several = len({each.env_id for each in comparisons}) > 1
+    for title, measures in (
+        ("Success:", [each.success for each in comparisons]),
+        ("Score:", [each.score for each in comparisons]),
+    ):
+        rows = [_row(each, paired) for each, paired in zip(comparisons, measures, strict=True)]
+        headings = [name for name in rows[0] if several or name != "environment"]
+        out.print()
+        print_table(
+            headings,
+            [[row[name] for name in headings] for row in rows],
+            left=("environment", "runs"),
+            title=title,
+        )
+    out.print("won, lost: on how many tasks the run that is named first is better, or worse.", soft_wrap=True)
+    out.print(_test(comparisons), soft_wrap=True)
+    for each in comparisons:
+        where = f"{_short(each)}, {_runs(each)}: " if len(comparisons) > 1 else ""
+        for line in _notes(each):
+            out.print(f"{where}{clean(line)}.", soft_wrap=True)
+
+
+def _row(comparison: Comparison, paired: Paired) -> dict[str, str]:
+    interval = paired.interval
+    return {
+        "environment": _short(comparison),
+        "runs": _runs(comparison),
+        "tasks": str(paired.tasks),
+        "means": f"{_decimal(paired.b)} - {_decimal(paired.a)}" if paired.tasks else "-",
+        "difference": _decimal(paired.difference, "+"),
+        "95 %": "-" if interval is None else "{:+.2f} to {:+.2f}".format(*interval),
+        "p": _p(paired.p_value),
+        "won": str(paired.wins),
+        "lost": str(paired.losses),
+        "equal": str(paired.ties),
+    }
+
+
+def _short(comparison: Comparison) -> str:
+    return clean(comparison.env_id.rpartition("/")[2])
+
+
+def _runs(comparison: Comparison) -> str:
+    first, other = comparison.names
+    return f"{other} - {first}"
+
+
+def _test(comparisons: Sequence[Comparison]) -> str:
+    """Name the test, and say how its p-values came about."""
+    tests = [paired for each in comparisons for paired in (each.success, each.score) if paired.tasks]
+    if not tests:
+        return "There is no task that both runs scored, and so no test."
+    drawn = sum(paired.draws is not None for paired in tests)
+    how = "exact" if not drawn else f"by {DRAWS:,} draws"
+    if 0 < drawn < len(tests):
+        how = f"exact, or by {DRAWS:,} draws where more than {ENUMERATED} tasks differ by unequal amounts"
+    text = f"p: {_TEST}, {how}."
+    return text if len(comparisons) == 1 else f"{text} It is not corrected for the number of comparisons."
+
+
+def _notes(comparison: Comparison) -> Iterable[str]:
+    for warning in comparison.warnings:
+        yield f"warning: {warning}"
+    for reason, ids in comparison.left_out.items():
+        yield f"{_tasks(ids)} left out: {reason}"
+    if unknown := comparison.success_unknown:
+        yield f"{_tasks(unknown)} left out of success: not known to be solved or not"
+
+
+def _tasks(ids: Sequence[int]) -> str:
+    named = ", ".join(map(str, ids[:_SHOWN])) + (", ..." if len(ids) > _SHOWN else "")
+    return f"{len(ids)} task{'s' if len(ids) > 1 else ''} ({named})"
+
+
+def _decimal(value: float | None, sign: str = "") -> str:
+    return "-" if value is None else f"{value:{sign}.2f}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"  # noqa: PLR2004

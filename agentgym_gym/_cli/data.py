@@ -1,0 +1,272 @@
+"""``agentgym data``: the files that training reads."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentgym_gym import data as library
+from agentgym_gym._cli.console import Command, out, print_json, print_table
+from agentgym_gym._cli.options import (
+    ActionFormat,
+    Force,
+    Json,
+    MaxTurns,
+    OnUnknown,
+    Parser,
+    Split,
+    Timeout,
+    text_of,
+)
+from agentgym_gym._cli.resolve_env import (
+    OURS,
+    TASKS_HELP,
+    by_name,
+    complete_name,
+    json_object,
+    refuse_own,
+    refuse_twice,
+    resolve,
+)
+from agentgym_gym.data import Division, Item, Recipe
+from agentgym_gym.errors import BadOption, UnknownEnvironment
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.resolve_env import Chosen
+    from agentgym_gym.catalogue import Environment
+    from agentgym_gym.data import Seeds
+
+__all__ = ["data"]
+
+data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write the files that training reads.")
+
+
+@data.command("rl", cls=Command)
+def _rl(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE",
+            help="An environment, by its id or name, MODULE:ID for one of your own or another's; a file of "
+            "AgentGym's item ids or trajectories; or a folder of such files. Several are put together.",
+            autocompletion=complete_name,
+        ),
+    ],
+    *,
+    out_: Annotated[Path, typer.Option("--out", help="Folder for train.parquet and val.parquet.")],
+    tasks: Annotated[
+        str | None,
+        typer.Option(help=f"Of an environment. {TASKS_HELP} All by default."),
+    ] = None,
+    val: Annotated[
+        str, typer.Option(help="How much goes to val.parquet: a number of tasks, or a share as 0.1 or 10%.")
+    ] = "0.1",
+    num_samples: Annotated[
+        int | None, typer.Option(min=1, help="How many tasks are drawn in all; by default every one.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the drawing, the division and the order.")] = 0,
+    system_prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="System prompt in place of the environment's own; NAME= with several environments.",
+        ),
+    ] = None,
+    system_prompt_from_traj: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of AgentTraj, or a folder of them: its first message becomes the system prompt, as "
+            "models trained on AgentGym's prompts want. Goes with --parser agentgym."
+        ),
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]URL",
+            help="URL of the server, or several with commas, to write into the rows; by default the one that "
+            "is configured where the training runs. With several environments say for which, and repeat it.",
+        ),
+    ] = None,
+    split: Split = None,
+    action_format: ActionFormat = None,
+    parser: Parser = None,
+    on_unknown: OnUnknown = None,
+    max_turns: MaxTurns = None,
+    timeout: Timeout = None,
+    env_kwargs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]JSON",
+            help="More arguments of the environment, as a JSON object. With several environments say for "
+            "which, and repeat it.",
+        ),
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write the tasks that verl trains on by reinforcement.
+
+    A row holds the system prompt, blank if the environment has none, and names the task and its environment;
+    the first observation comes when the task is played. No server is asked.
+    """
+    chosen = {each.source.name: each for each in map(_resolved, _named(sources))}
+    division = library.divide(
+        _items(sources, tasks, split), val=library.parse_val(val), seed=seed, num_samples=num_samples
+    )
+    of = {item.environment.name: item.environment for item in (*division.train, *division.val)}
+    names = list(of)
+    own: dict[str, Any] = {"action_format": action_format or "react", "parser": parser or "default"}
+    given = {"split": split, "on_unknown": on_unknown, "timeout": timeout}
+    own |= {name: value for name, value in given.items() if value is not None}
+    if max_turns is not None:
+        own["max_turns"] = max_turns or None
+    every = {"action_format": action_format, "parser": parser, "max_turns": max_turns, **given}
+    asked = [option for option, value in every.items() if value is not None]
+    if all(isinstance(each, library.Seeds) for each in of.values()):
+        refuse_own(asked, names[0])
+    servers = by_name("--server", server, names)
+    more = {name: json_object(text) for name, text in by_name("--env-kwargs", env_kwargs, names).items()}
+    recipes = {}
+    prompts = _prompts(system_prompt, system_prompt_from_traj, names)
+    for name, environment in of.items():
+        kwargs = more.get(name, {})
+        if isinstance(environment, library.Seeds):
+            refuse_own(["server"] if name in servers else [], name)
+            module = chosen[name].module
+            usual = _prompt_of(chosen[name].name, kwargs)
+        else:
+            module = chosen[name].module if name in chosen else OURS
+            at = {"server": servers[name]} if name in servers else {}
+            refuse_twice([*asked, *at], kwargs)
+            kwargs = own | at | kwargs
+            usual = library.own_prompt(environment, kwargs)  # checks them
+        recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
+    files = {"train": division.train, "val": division.val}
+    written = library.write(
+        out_,
+        {part: _rows(items, recipes) for part, items in files.items() if items},
+        library.schema(),
+        force=force,
+    )
+    summary = _summary(division, of, recipes, written)
+    if as_json:
+        print_json(summary | {"seed": seed})
+    else:
+        _print(summary)
+
+
+def _named(sources: Sequence[str]) -> Iterator[str]:
+    """Yield the sources that are environments, and no files or folders."""
+    for source in sources:
+        if not Path(source).exists():
+            yield source
+
+
+def _resolved(source: str) -> Chosen:
+    try:
+        return resolve(source)
+    except UnknownEnvironment as error:
+        raise BadOption(f"{source!r} is no file and no folder, and {error}") from error
+
+
+def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list[Item]:
+    items: list[Item] = []
+    named = list(_named(sources))
+    for source in sources:
+        if source in named:
+            items += library.items_of(resolve(source).source, tasks or "all", split)
+        else:
+            items += library.read_items(Path(source), split)
+    if tasks is not None and not named:
+        raise BadOption("--tasks is for an environment; a file says by itself which tasks it means")
+    return items
+
+
+def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each item; those of seeds as ``agentgym verl init`` writes them."""
+    seeded = importlib.import_module("verl_bridge.recipes._rows").seeded
+    for index, item in enumerate(items):
+        recipe = recipes[item.environment.name]
+        if isinstance(item.environment, library.Seeds):
+            env_id = f"{recipe.module}:{item.environment.id}" if recipe.module else item.environment.id
+            (row,) = seeded(env_id, [item.task_id], recipe.system_prompt, recipe.env_kwargs)
+        else:
+            (row,) = library.rows([item], recipes)
+        row["extra_info"]["index"] = index
+        yield row
+
+
+def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
+    """Return the system prompt of another library's environment; None if it has none."""
+    try:
+        prompt: str | None = importlib.import_module("verl_bridge.recipes._rows").own_prompt(
+            env_id, env_kwargs
+        )
+    except ValueError as error:
+        raise BadOption(str(error)) from error
+    return prompt
+
+
+def _prompts(
+    files: Sequence[str] | None, trajectories: Path | None, names: Sequence[str]
+) -> Mapping[str, str]:
+    """Return the prompts that stand in place of the environments' own."""
+    if trajectories is None:
+        return {name: text_of(Path(file)) for name, file in by_name("--system-prompt", files, names).items()}
+    if files:
+        raise BadOption("--system-prompt and --system-prompt-from-traj say the same thing: give one of them")
+    prompts = library.read_prompts(trajectories)
+    missing = [name for name in names if name not in prompts]
+    if missing:
+        raise BadOption(f"{trajectories} holds no trajectory of {', '.join(missing)}")
+    return prompts
+
+
+def _summary(
+    division: Division,
+    of: Mapping[str, Environment | Seeds],
+    recipes: Mapping[str, Recipe],
+    written: Mapping[str, Path],
+) -> dict[str, Any]:
+    parts = {"train": division.train, "val": division.val}
+    counts = {part: Counter(item.environment.name for item in items) for part, items in parts.items()}
+    lengths = [
+        len(recipes[item.environment.name].system_prompt or "") for items in parts.values() for item in items
+    ]
+    return {
+        "rows": {part: len(items) for part, items in parts.items()},
+        "environments": {
+            of[name].id: {
+                "train": counts["train"][name],
+                "val": counts["val"][name],
+                "prompt_chars": len(recipe.system_prompt or ""),
+            }
+            for name, recipe in recipes.items()
+        },
+        "duplicates": division.duplicates,
+        "prompt_chars": {"mean": round(sum(lengths) / len(lengths), 1), "max": max(lengths)},
+        "files": {part: str(path) for part, path in written.items()},
+    }
+
+
+def _print(summary: Mapping[str, Any]) -> None:
+    columns = {"train": "train", "val": "val", "prompt characters": "prompt_chars"}
+    table = [
+        (name, *(f"{each[column]:,}" for column in columns.values()))
+        for name, each in summary["environments"].items()
+    ]
+    print_table(("environment", *columns), table, left={"environment"})
+    rows, characters = summary["rows"], summary["prompt_chars"]
+    out.print(
+        f"{rows['train']:,} rows for training and {rows['val']:,} for validation; a prompt has "
+        f"{characters['mean']:,} characters on average, {characters['max']:,} at most.",
+        soft_wrap=True,
+    )
+    if summary["duplicates"]:
+        out.print(f"Left out, being there twice: {summary['duplicates']:,}.", soft_wrap=True)
+    out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)

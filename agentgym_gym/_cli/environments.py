@@ -1,0 +1,224 @@
+"""An environment as a command is to play it: made from a plan, with the facts that a run keeps of it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._base_env import BaseTextEnv
+from agentgym_gym._cli.options import text_of
+from agentgym_gym._cli.resolve_env import Chosen, resolve
+from agentgym_gym._cli.sources import require_server
+from agentgym_gym._http.limits import DEFAULT_TIMEOUT
+from agentgym_gym._options import EnvOptions
+from agentgym_gym._text import redact
+from agentgym_gym.errors import AgentGymError, BadOption, SetupError
+from agentgym_gym.evaluate._slots import Servers
+from agentgym_gym.rollout import Pool, describe_env
+from agentgym_gym.rollout._workers import isolation_of
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.plans import EnvironmentPlan
+    from agentgym_gym.evaluate._text_env import TextEnv
+    from agentgym_gym.rollout import EnvFacts
+
+__all__ = ["ENV_TIMEOUT", "PlannedEnvironment", "require_text"]
+
+ENV_TIMEOUT = 900.0
+"""Seconds allowed for each call of another library's environment: none may keep a run from ending."""
+
+
+class PlannedEnvironment:
+    """One environment of a run.
+
+    Args:
+        plan: What was asked for.
+        headers: HTTP headers for its server.
+        any_split: Whether ``all`` tasks are those of all splits where the plan names none; else they are
+            those of the one that models are measured on.
+
+    Attributes:
+        isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
+        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
+        deadline: Seconds allowed for each call of the environment; None for AgentGym's, whose requests have
+            deadlines of their own.
+
+    Raises:
+        UnknownEnvironment: There is none of that name.
+        BadOption: It has no such tasks, the plan has a value that it cannot have, or the file with its system
+            prompt cannot be read.
+    """
+
+    def __init__(self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False) -> None:
+        self.plan = plan
+        self.chosen: Chosen = resolve(plan.id)
+        self._headers = headers
+        self.split = plan.split
+        if plan.split is None and not any_split and plan.tasks == "all":
+            self.split = self.chosen.evaluation_split()
+        whole = any_split and plan.tasks == "all" and plan.split is None
+        # A range is of all splits where none is named; `all` is of the first.
+        self.tasks = self.chosen.tasks(":" if whole and self.chosen.environment else plan.tasks, self.split)
+        self.isolate = isolation_of(plan.isolate)
+        self.success_at = _threshold(plan.success_at)
+        self.deadline = _deadline(plan.env_timeout, self.chosen)
+        self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
+        self._looked: dict[bool, Any] = {}
+        self._described: EnvFacts | None = None  # another library's may take long to make
+
+    def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
+        """Return what makes the environment.
+
+        Args:
+            tools: Whether actions are tool calls, as far as no other format was asked for.
+        """
+        return self.chosen.maker(self.plan.env_kwargs, self._asked(tools=tools), self.plan.max_turns)
+
+    @cached_property
+    def servers(self) -> Mapping[str, Any]:
+        """What is known of the servers; one of its own is started here.
+
+        Raises:
+            NoServer: None answers, or all are another environment's: now, and not by a folder full of faults.
+        """
+        environment = self.chosen.environment
+        own = None if environment is None else self._look(tools=False)
+        if environment is None or not isinstance(own, BaseTextEnv):
+            return {}
+        probes = require_server(environment, own.servers, self._headers)
+        return {
+            "server": [redact(url) for url in own.servers],
+            "server_says": [found.answers for found in probes],
+            "served_by": [found.served_by for found in probes],
+            "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
+        }
+
+    @cached_property
+    def shared_servers(self) -> Servers:
+        """Where it is played, by whichever agent.
+
+        Raises:
+            NoServer: As for `servers`.
+        """
+        served_by = self.servers.get("served_by", ())
+        if not all(served_by) or not served_by:
+            return Servers(self._describe(tools=False).capacity)
+        # The number of places is that of AgentGym's server; this project's own have no fixed one.
+        most = self.plan.env_kwargs.get("max_envs_per_server")
+        return Servers(None if most is None else most * len(served_by))
+
+    def facts(self, *, tools: bool) -> dict[str, Any]:
+        """Return what a run keeps of the environment."""
+        own = self._describe(tools=tools).system_prompt
+        return {
+            "env_id": self.chosen.id,
+            "tasks": self.plan.tasks,
+            "options": self._options(tools=tools),
+            "system_prompt": own if self.system_prompt is None else self.system_prompt,
+            "isolate": self.isolate,
+            "env_timeout": self.deadline,
+            **self.servers,
+        }
+
+    def _describe(self, *, tools: bool) -> EnvFacts:
+        """Return the properties of the environment; one of another library is made where it is played.
+
+        Raises:
+            BadOption: It cannot be made, or observes no text.
+        """
+        if self.chosen.environment is not None:
+            return describe_env(self._look(tools=tools))
+        if self._described is None:
+            self._described = asyncio.run(self._make_and_describe())
+        return self._described
+
+    async def _make_and_describe(self) -> EnvFacts:
+        try:
+            async with Pool(self.maker(tools=False), isolate=self.isolate, timeout=self.deadline) as pool:
+                facts = await pool.facts()
+                await require_text(pool, self.tasks[0])
+                return facts
+        except AgentGymError:
+            raise
+        except Exception as error:  # another's constructor may raise anything
+            kind = getattr(error, "kind", None)  # of an error in another process
+            kind = kind if isinstance(kind, str) else type(error).__name__
+            raise BadOption(f"{self.chosen.id} cannot be made: {kind}: {error}") from error
+
+    def _look(self, *, tools: bool) -> Any:
+        """Return an environment of AgentGym for its attributes, not to be played."""
+        if tools not in self._looked:
+            self._looked[tools] = self.maker(tools=tools)().unwrapped
+        return self._looked[tools]
+
+    def _asked(self, *, tools: bool) -> dict[str, Any]:
+        written = self.plan.action_format
+        if tools and written is None and self.chosen.environment is not None:
+            written = "tool_calls"
+        return {
+            "split": self.plan.split,
+            "action_format": written,
+            "parser": self.plan.parser,
+            "on_unknown": self.plan.on_unknown,
+            "server": self.plan.server,
+            "timeout": self.plan.timeout,
+            "headers": self._headers or None,
+        }
+
+    def _options(self, *, tools: bool) -> dict[str, Any]:
+        """Return what the episodes depend on: a run is gone on with by the same alone."""
+        environment, more, turns = self.chosen.environment, self.plan.env_kwargs, self.plan.max_turns
+        public = {name: value for name, value in more.items() if name not in {"headers", "server"}}
+        if self.success_at is not None:  # runs of earlier versions lack it
+            public["success_at"] = self.success_at
+        if environment is None:
+            return {"max_turns": turns, **public}
+        shown = {
+            name: getattr(EnvOptions, name) if value is None else value
+            for name, value in self._asked(tools=tools).items()
+            if name not in {"server", "timeout", "headers"}
+        }
+        return {
+            **shown,
+            "split": self.split,
+            "max_turns": environment.max_turns if turns is None else turns or None,
+            **public,
+        }
+
+
+async def require_text(pool: Pool, task: int) -> None:
+    """Check that an environment observes text, by a reset; any other fault is left to the episodes.
+
+    Args:
+        pool: Makes the environment.
+        task: Number of the task, or the seed.
+
+    Raises:
+        SetupError: The observation is not text, or it cannot be played without another change of set-up.
+    """
+    async with pool.episode(task=task) as episode:
+        error = episode.error
+    if isinstance(error, SetupError):
+        raise error
+
+
+def _threshold(number: float | None) -> float | None:
+    if number is None or math.isfinite(number):
+        return None if number is None else float(number)
+    raise BadOption(f"success_at={number} should be a finite number")
+
+
+def _deadline(seconds: float | None, chosen: Chosen) -> float | None:
+    if chosen.environment is not None:
+        if seconds is not None:
+            raise BadOption(
+                f"env_timeout={seconds:g}: requests of {chosen.id} have deadlines of their own; set timeout"
+            )
+        return None
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise BadOption(f"env_timeout={seconds} should be a number of seconds above 0")
+    return ENV_TIMEOUT if seconds is None else float(seconds)

@@ -1,0 +1,47 @@
+"""``agentgym envs``."""
+
+from __future__ import annotations
+
+from agentgym_gym._cli.console import out, print_json, print_table
+from agentgym_gym._cli.options import Json  # noqa: TC001 - typer reads it at run time
+from agentgym_gym._cli.resolve_env import Own, know
+from agentgym_gym._cli.sources import source_of
+from agentgym_gym.catalogue import environments
+from agentgym_gym.formats import FORMATS
+
+__all__ = ["envs"]
+
+
+def envs(
+    env: Own = None,
+    as_json: Json = False,
+) -> None:
+    """List the environments and where their servers come from."""
+    know(env)
+    found = [(environment, source_of(environment)) for environment in environments()]
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": environment.id,
+                    "aliases": list(environment.ids[1:]),
+                    "tasks": {name: len(tasks) for name, tasks in environment.splits.items()},
+                    "max_turns": environment.max_turns,
+                    "score_range": list(environment.score_range),
+                    "formats": list(FORMATS),
+                    "variable": environment.variable,
+                    "server": source.kind,
+                    "server_note": source.note,
+                }
+                for environment, source in found
+            ]
+        )
+        return
+    rows = []
+    for environment, source in found:
+        low, high = environment.score_range
+        tasks = environment.task_count
+        ids, score = "\nor ".join(environment.ids), f"{low:g} to {high:g}"
+        rows.append((ids, f"{tasks:,}", str(environment.max_turns), score, source.note))
+    print_table(("id", "tasks", "turns", "score", "server"), rows, left={"id", "server"})
+    out.print(f"Action formats: {', '.join(FORMATS)}.", soft_wrap=True)

@@ -1,0 +1,170 @@
+"""``agentgym parse``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.cells import cell_len
+from rich.text import Text
+
+from agentgym_gym._cli.console import clean, err, print_json
+from agentgym_gym._cli.options import OnUnknown, Parser  # noqa: TC001 - likewise
+from agentgym_gym._cli.resolve_env import Name, resolve
+from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
+from agentgym_gym._text import scrub
+from agentgym_gym.actions import Thought, Verbatim
+from agentgym_gym.errors import ActionError, BadOption, UnknownAction
+from agentgym_gym.formats import ParseResult
+
+if TYPE_CHECKING:
+    from agentgym_gym._base_env import BaseTextEnv
+
+__all__ = ["parse"]
+
+_MARGIN = 30  # characters of a line that are shown before and after the marked text
+_WIDEST = 80  # characters of the marked text that are shown
+_MOST_PLACES = 20  # at which the text of an unknown action is looked for
+
+_UNKNOWN = "not known to the grammar; sent as written"
+_THOUGHT = "a thought; nothing is sent"
+
+
+def parse(
+    name: Name,
+    file: Annotated[
+        typer.FileBinaryRead | None,
+        typer.Argument(metavar="[FILE]", help="File of the reply, in UTF-8; by default standard input."),
+    ] = None,
+    *,
+    action_format: Annotated[
+        FormatName | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="How the reply wraps its action: react, function_calling, code_as_action,"
+            " tags, adapt, bare or tool_calls; by default react.",
+        ),
+    ] = None,
+    parser: Parser = None,
+    on_unknown: OnUnknown = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show which action a reply holds, and where the reply marks it.
+
+    Nothing is played, and no server is needed. Exits with 1 if the reply holds no action.
+    """
+    chosen = resolve(name)
+    if chosen.environment is None:
+        raise BadOption(
+            f"cannot parse a reply for {chosen.id}: it has no grammar; name an AgentGym environment"
+        )
+    if file is None and sys.stdin.isatty():
+        typer.echo("Paste the reply, then press Ctrl-D.", err=True)
+    try:
+        reply = (file or typer.get_binary_stream("stdin")).read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadOption(f"cannot read the reply: {error}; write it as UTF-8") from None
+    own = {"action_format": action_format, "parser": parser, "on_unknown": on_unknown}
+    with contextlib.closing(chosen.make({}, own, None)) as env:
+        try:
+            reading = _read(cast("BaseTextEnv", env.unwrapped), reply)
+        except ActionError as error:
+            if as_json:
+                print_json(_facts(reply, None, "") | {"error": error.kind, "message": str(error)})
+            else:
+                message = clean(scrub(f"error: {error.kind}: {error}"))
+                err.print(Text(message, style="red"), soft_wrap=True)
+            raise typer.Exit(1) from None
+    note = ""
+    if isinstance(reading.action, Thought):
+        note = _THOUGHT
+    elif isinstance(reading.action, Verbatim) and not chosen.environment.grammar.knows(reading.action.text):
+        note = _UNKNOWN
+    if as_json:
+        print_json(_facts(reply, reading, note))
+    else:
+        _print(reply, reading, note)
+
+
+def _read(env: BaseTextEnv, reply: str) -> ParseResult:
+    """Read a reply as ``step`` does.
+
+    Raises:
+        ActionError: As ``step`` reports it.
+    """
+    try:
+        env.read(reply)
+    except ActionError as error:
+        raise error.with_form(env.action_format.example(env.grammar)) from None
+    try:
+        return env.action_format.read(reply, env.grammar)
+    except UnknownAction as error:  # the text goes to the server as it is
+        return ParseResult(Verbatim(error.text or ""), error.mark, *error.span)
+
+
+def _facts(reply: str, reading: ParseResult | None, note: str) -> dict[str, Any]:
+    """Return the JSON object; what does not apply is null."""
+    keys = ("action", "mark", "start", "end", "line", "column")
+    facts: dict[str, Any] = {**dict.fromkeys(keys), "ignored": [], "error": None, "message": note or None}
+    if reading is None:
+        return facts
+    if not isinstance(reading.action, Thought):
+        facts["action"] = str(reading.action)
+    facts["mark"] = reading.mark or None
+    facts["ignored"] = list(reading.ignored)
+    if reading.start < reading.end:
+        line, column = _position(reply, reading.start)
+        facts |= {"start": reading.start, "end": reading.end, "line": line, "column": column}
+    return facts
+
+
+def _print(reply: str, reading: ParseResult, note: str) -> None:
+    thinks = isinstance(reading.action, Thought)
+    rows = [] if thinks else [("action", str(reading.action))]
+    rows += [("note", note)] if note else []
+    rows += [("mark", reading.mark)] if reading.mark else []
+    if reading.start < reading.end:
+        line, column = _position(reply, reading.start)
+        last_line, last_column = _position(reply, reading.end - 1)
+        end = "" if last_line == line else f", to line {last_line}, column {last_column}"
+        rows.append(("place", f"line {line}, column {column}{end}"))
+    rows += [("ignored", call) for call in reading.ignored]
+    for heading, text in rows:
+        first, *more = clean(scrub(text)).splitlines() or [""]
+        typer.echo(f"{heading:<7}  {first}")
+        for further in more:
+            typer.echo(f"{'':<7}  {further}")
+    if reading.start < reading.end:
+        typer.echo()
+        for shown in _excerpt(reply, reading.start, reading.end):
+            typer.echo(shown)
+
+
+def _position(reply: str, index: int) -> tuple[int, int]:
+    """Return the line and the column of a character, both from 1."""
+    return reply.count("\n", 0, index) + 1, index - reply.rfind("\n", 0, index)
+
+
+def _excerpt(reply: str, start: int, end: int) -> tuple[str, str]:
+    """Return the line in which the marked text begins, cut to its surroundings, and the line under it."""
+    line_start = reply.rfind("\n", 0, start) + 1
+    line_end = reply.find("\n", start)
+    line_end = len(reply) if line_end < 0 else line_end
+    end = min(end, line_end, start + _WIDEST)
+    first, last = max(line_start, start - _MARGIN), min(line_end, end + _MARGIN)
+    before = ("…" if first > line_start else "") + _visible(reply[first:start])
+    marked = _visible(reply[start:end])
+    after = _visible(reply[end:last]) + ("…" if last < line_end else "")
+    number = str(_position(reply, start)[0])
+    return (
+        f"{number} | {before}{marked}{after}".rstrip(),
+        f"{'':<{len(number)}} | {' ' * cell_len(before)}{'^' * max(1, cell_len(marked))}",
+    )
+
+
+def _visible(text: str) -> str:
+    """Return a part of a line in which each tab is one column wide."""
+    return clean(scrub(text)).replace("\t", " ")

@@ -1,0 +1,179 @@
+"""The agents of a run: who they are, what makes them, and the engines that serve their models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._cli.console import err
+from agentgym_gym._cli.resolve_env import find_modules_here
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._agents import Agent, maker_from
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.plans import AgentPlan
+    from agentgym_gym.catalogue import Environment
+    from agentgym_gym.evaluate._chat.agent import ChatAgent
+    from agentgym_gym.evaluate._engines import Engine
+
+__all__ = ["Player", "players_of"]
+
+
+_NO_KEY = "AGENTGYM_ENGINE_API_KEY"  # a variable that nobody sets
+
+
+@dataclass(frozen=True)
+class Player:
+    """One agent of a run.
+
+    Attributes:
+        name: What it is called in records and folders.
+        plan: What was asked for.
+        seed: Seed of what is drawn; None where none was given.
+        engine: The engine that serves its model, or None.
+    """
+
+    name: str
+    plan: AgentPlan
+    seed: int | None
+    engine: Engine | None = None
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a model behind OpenAI's chat protocol."""
+        return self.plan.agent is None
+
+    @property
+    def uses_tools(self) -> bool:
+        """Whether its actions are tool calls."""
+        return self.plan.tools == "native"
+
+    def maker(self, environment: Environment | None, system_prompt: str | None = None) -> Callable[[], Agent]:
+        """Return what makes the agent for an environment, one for each episode that is played at once.
+
+        Args:
+            environment: The environment's entry in the catalogue; None for another library's.
+            system_prompt: Text that a model is given in place of the environment's system prompt.
+
+        Raises:
+            BadOption: There is no such agent, or an option of it has a value it cannot have.
+            MissingExtra: A package that it needs is not installed.
+        """
+        if self.plan.agent is not None:
+            find_modules_here()
+            return maker_from(self.plan.agent, environment, self.seed or 0)
+        base_url = self.plan.base_url if self.engine is None else self.engine.base_url
+        return self._chat_agent(base_url, system_prompt).clone
+
+    def settings(
+        self, environment: Environment | None, system_prompt: str | None = None
+    ) -> dict[str, Any] | None:
+        """Return what shapes its replies, as JSON values; None where it does not say.
+
+        Args:
+            environment: As for `maker`.
+            system_prompt: Likewise.
+
+        Raises:
+            BadOption: As for `maker`.
+            MissingExtra: Likewise.
+        """
+        if self.engine is None:
+            describe = getattr(self.maker(environment, system_prompt)(), "describe", None)
+            return describe() if callable(describe) else None
+        return {
+            **self._chat_agent("http://127.0.0.1/v1", system_prompt).describe(),
+            "base_url": None,  # not known before it is started
+            "model_path": self.engine.model_path,
+            "engine": self.plan.launch,
+            "engine_arguments": list(self.plan.engine_arguments),
+        }
+
+    def _chat_agent(self, base_url: str | None, system_prompt: str | None) -> ChatAgent:
+        from agentgym_gym.evaluate._chat.agent import ChatAgent  # noqa: PLC0415 - not always needed
+        from agentgym_gym.evaluate._chat.prompt import ChatPrompt  # noqa: PLC0415 - likewise
+
+        plan = self.plan
+        given: dict[str, Any] = {
+            # An engine that was started here asks for no key, and is not told the user's.
+            "api_key_variable": plan.api_key_variable or (None if self.engine is None else _NO_KEY),
+            "tools": plan.tools,
+            "system_prompt": system_prompt,
+            "prompt": None if plan.prompt is None else ChatPrompt.read(plan.prompt),
+            "history": plan.history,
+            "seed": self.seed,
+            "max_tokens": plan.max_tokens,
+            "stop": list(plan.stop) or None,
+            "on_cut_reply": plan.on_cut_reply,
+            "keep_reasoning": plan.keep_reasoning,
+            "timeout": plan.model_timeout,
+            "retry_seconds": plan.retry_seconds,
+        }
+        drawn = {"temperature": plan.temperature, "top_p": plan.top_p}
+        twice = sorted(name for name, value in drawn.items() if value is not None and name in plan.sampling)
+        if twice:
+            raise BadOption(f"{', '.join(twice)}: given by sampling and by a key or an option of its own")
+        agent = ChatAgent(
+            self.engine.model if self.engine is not None else str(plan.model),
+            base_url=base_url,
+            sampling={**{name: value for name, value in drawn.items() if value is not None}, **plan.sampling},
+            **{name: value for name, value in given.items() if value is not None},
+        )
+        agent.name = self.name
+        return agent
+
+
+def players_of(plans: Iterable[AgentPlan], seed: int | None) -> list[Player]:
+    """Return the agents of a run; a pattern of model paths stands for several.
+
+    Raises:
+        BadOption: Two have the same name, or a path holds no model.
+    """
+    players: list[Player] = []
+    for plan in plans:
+        players += _players(plan, seed)
+    names = [player.name for player in players]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise BadOption(f"two agents are called {twice[0]!r}: give one of them another name in a run file")
+    return players
+
+
+def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
+    given = [plan.agent is not None, plan.launch is not None, plan.model is not None]
+    if plan.agent is not None:
+        if any(given[1:]):
+            raise BadOption(f"an agent is named by agent or by model: {plan.agent!r:.80} has both")
+        return [Player(plan.name or plan.agent, plan, seed)]
+    if plan.launch is not None:
+        if plan.model_path is None:
+            raise BadOption(f"launch = {plan.launch!r} needs a model_path")
+        from agentgym_gym.evaluate._engines import Engine, checkpoints  # noqa: PLC0415 - not always needed
+
+        kind: Any = plan.launch  # which it checks
+        paths = checkpoints(plan.model_path, merge=_say)
+        if plan.name and len(paths) > 1:
+            raise BadOption(f"{plan.model_path} are {len(paths)} models, which cannot all be {plan.name!r}")
+        return [
+            Player(
+                plan.name or plan.model or _short(path),
+                plan,
+                seed,
+                Engine(kind, path, arguments=plan.engine_arguments, python=plan.engine_python),
+            )
+            for path in paths
+        ]
+    if plan.model is None:
+        raise BadOption("an agent needs one of agent, model and launch")
+    return [Player(plan.name or plan.model, plan, seed)]
+
+
+def _say(line: str) -> None:
+    err.print(line, soft_wrap=True)
+
+
+def _short(path: str) -> str:
+    """Return a name for a model by its path: of a folder, its last part, as that tells most."""
+    return Path(path).name if Path(path).is_dir() else path

@@ -1,0 +1,202 @@
+"""Plays what ``agentgym eval`` was asked for: each agent in each environment, each in a folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from agentgym_gym._cli.console import ERROR, err, report
+from agentgym_gym._cli.environments import PlannedEnvironment
+from agentgym_gym._cli.interrupts import INTERRUPTED, interruptible
+from agentgym_gym._cli.players import Player, players_of
+from agentgym_gym._cli.progress import Progress
+from agentgym_gym._cli.results import print_results
+from agentgym_gym.errors import AgentFault, BadOption
+from agentgym_gym.evaluate._figures.prices import price_of, read_prices
+from agentgym_gym.evaluate._folder import RunFolder
+from agentgym_gym.evaluate._runner import episodes_of, play_parts
+from agentgym_gym.evaluate._slots import Part
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.plans import RunPlan
+    from agentgym_gym.evaluate._on_ray import RayCluster
+    from agentgym_gym.rollout._records import EpisodeRecord
+
+__all__ = ["play"]
+
+_FILES = 256  # that are open beside the connections
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One agent in one environment, with the folder of their run."""
+
+    player: Player
+    environment: PlannedEnvironment
+    folder: RunFolder
+    left: Sequence[tuple[int, int]]
+
+    def part(self, on_episode: Callable[[EpisodeRecord], object]) -> Part:
+        """Return it as the runner takes it."""
+        make_agent = self.player.maker(self.environment.chosen.environment, self.environment.system_prompt)
+        served = getattr(make_agent(), "served", None)
+
+        def take(record: EpisodeRecord) -> None:
+            self.folder.add(record)
+            if callable(served):
+                self.folder.run["model_server"] = served()
+            on_episode(record)
+
+        make_env = self.environment.maker(tools=self.player.uses_tools)
+        return Part(
+            make_env,
+            make_agent,
+            self.left,
+            take,
+            self.environment.shared_servers,
+            isolate=self.environment.isolate,
+            timeout=self.environment.deadline,
+            success_at=self.environment.success_at,
+        )
+
+
+def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool) -> None:
+    """Play each agent in each environment, and print the results.
+
+    Args:
+        plan: What is played.
+        headers: HTTP headers for the environments' servers.
+        resume: Whether runs that are in the folders are gone on with.
+        retry_faulted: Whether their episodes that a fault ended are played anew.
+    """
+    environments = [PlannedEnvironment(each, headers) for each in plan.environments]
+    players = players_of(plan.agents, plan.seed)
+    how = {
+        "several": len(environments) * len(players) > 1,
+        "resume": resume,
+        "retry_faulted": retry_faulted,
+    }
+    problem: AgentFault | None = None
+    interrupted = False
+    with contextlib.ExitStack() as stack:
+        entries = [
+            stack.enter_context(_opened(plan, player, environment, **how))
+            for player in players
+            for environment in environments
+        ]
+        _allow_connections(plan.concurrency)
+        before = [record for entry in entries for record in entry.folder.records]
+        try:
+            with Progress(before, sum(len(entry.left) for entry in entries)) as progress:
+                make_slot = stack.enter_context(_cluster(plan, players)).slot if plan.ray else None
+                for engine, served in groupby(entries, key=lambda entry: entry.player.engine):
+                    with _same_directory(), engine if engine is not None else contextlib.nullcontext():
+                        parts = [entry.part(progress.note) for entry in served]
+                        work = play_parts(parts, concurrency=plan.concurrency, make_slot=make_slot)
+                        asyncio.run(interruptible(work))
+        except KeyboardInterrupt:
+            interrupted = True
+        except AgentFault as fault:
+            problem = fault
+    print_results([entry.folder for entry in entries])
+    if problem is not None:
+        report(f"{problem}. What was played is kept; --resume --retry-faulted goes on")
+        raise typer.Exit(ERROR)
+    if interrupted:
+        err.print("Interrupted; --resume goes on from here.")
+        raise typer.Exit(INTERRUPTED)
+    summaries = [entry.folder.summary for entry in entries]
+    if any(summary.episodes for summary in summaries) and not any(summary.scored for summary in summaries):
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _opened(
+    plan: RunPlan,
+    player: Player,
+    environment: PlannedEnvironment,
+    *,
+    several: bool,
+    resume: bool,
+    retry_faulted: bool,
+) -> Iterator[_Entry]:
+    """Open the folder of an agent in an environment, and yield both with what is left to be played."""
+    name = _slug(f"{environment.chosen.id.rpartition('/')[2]}-{player.name}")
+    out = Path(plan.out or f"runs/{'run' if several else name}")
+    run = {
+        "agent": player.name,
+        "agent_settings": player.settings(environment.chosen.environment, environment.system_prompt),
+        "seed": plan.seed if player.is_model else plan.seed or 0,
+        "samples": plan.samples,
+        "concurrency": plan.concurrency,
+        **environment.facts(tools=player.uses_tools),
+    }
+    episodes = episodes_of(environment.tasks, plan.samples)
+    prices = {} if plan.prices is None else read_prices(Path(plan.prices))
+    with RunFolder(
+        out / name if several else out,
+        run,
+        resume=resume,
+        planned=episodes,
+        price=price_of(player.name, prices) if player.is_model else None,
+    ) as folder:
+        yield _Entry(player, environment, folder, folder.remaining(episodes, retry_faulted=retry_faulted))
+
+
+def _cluster(plan: RunPlan, players: Sequence[Player]) -> RayCluster:
+    """Return the Ray cluster that plays the episodes.
+
+    Raises:
+        BadOption: A model is served on this machine alone.
+        MissingExtra: The package ``ray`` is missing.
+        SetupError: There is no cluster.
+    """
+    if any(player.engine is not None for player in players):
+        raise BadOption(
+            "--ray cannot be given with --launch: the engine listens on this machine alone. Start it by "
+            "itself, and give --model and --base-url"
+        )
+    from agentgym_gym.evaluate._on_ray import RayCluster  # noqa: PLC0415 - an extra
+
+    named = {player.plan.api_key_variable or "OPENAI_API_KEY" for player in players if player.is_model}
+    variables = {name: os.environ[name] for name in named if name in os.environ}
+    return RayCluster(str(plan.ray), concurrency=plan.concurrency, variables=variables)
+
+
+@contextlib.contextmanager
+def _same_directory() -> Iterator[None]:
+    """Restore the working directory, which environments may change: prompts and models may be relative."""
+    directory = Path.cwd()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.chdir(directory)
+
+
+def _slug(name: str) -> str:
+    """Return a name as that of a folder."""
+    return re.sub(r"[^\w.-]+", "_", name).strip("._")[:120] or "run"
+
+
+def _allow_connections(concurrency: int) -> None:
+    """Raise this process's limit of open files, as far as the system lets it, where it is too low."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * concurrency + _FILES  # a connection to the environment and one to the model
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,0 +1,215 @@
+"""``agentgym validate``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentgym_gym import evaluate as evaluation
+from agentgym_gym._cli.console import clean, out, print_json, print_table
+from agentgym_gym._cli.environments import PlannedEnvironment
+from agentgym_gym._cli.interrupts import interruptible
+from agentgym_gym._cli.options import (
+    ActionFormat,
+    EnvTimeout,
+    Header,
+    Isolate,
+    MaxTurns,
+    OnUnknown,
+    Parser,
+    Server,
+    Split,
+    SuccessAt,
+    Timeout,
+    headers_of,
+)
+from agentgym_gym._cli.plans import EnvironmentPlan
+from agentgym_gym._cli.progress import Progress
+from agentgym_gym._cli.resolve_env import TASKS_HELP, EnvKwargs, Name, find_modules_here, json_object
+from agentgym_gym.catalogue import environments
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._agents import maker_from
+from agentgym_gym.local_servers import ServedWorld
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.resolve_env import Chosen
+    from agentgym_gym.evaluate import Agent, EpisodeRecord, Validation
+
+__all__ = ["validate"]
+
+_LINES = 10
+"""What this project's own server says of itself, where its world is the one that the catalogue knows."""
+
+
+def validate(
+    name: Name,
+    *,
+    tasks: Annotated[str, typer.Option(help=TASKS_HELP)] = "all",
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGENT",
+            help="Who plays the known solutions: oracle; replay:PATH, a kept run that won or task files of "
+            "WebArena; or MODULE:NAME of your own. By default the oracle, where there is one.",
+        ),
+    ] = None,
+    server: Server = None,
+    split: Split = None,
+    action_format: ActionFormat = None,
+    parser: Parser = None,
+    on_unknown: OnUnknown = None,
+    max_turns: MaxTurns = None,
+    timeout: Timeout = None,
+    isolate: Isolate = None,
+    success_at: SuccessAt = None,
+    env_timeout: EnvTimeout = None,
+    env_kwargs: EnvKwargs = "{}",
+    header: Header = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Episodes at once.")] = 16,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the episodes; by default they are not kept.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in that folder.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find tasks that cannot be won, or are won by doing nothing.
+
+    No model is needed. Each task is played by its known solution and by an agent that replies with nothing.
+    Exits with 1 if a known solution does not win, if the other agent does, or if a fault has left that open.
+    Tasks that the environment's page names as impossible are counted apart; there it exits with 1 if one of
+    them is won.
+    """
+    if resume and out_ is None:
+        raise BadOption("--resume goes on with a folder: name it by --out")
+    plan = EnvironmentPlan(
+        id=name,
+        tasks=tasks,
+        split=split,
+        server=server,
+        action_format=action_format,
+        parser=parser,
+        on_unknown=on_unknown,
+        max_turns=max_turns,
+        timeout=timeout,
+        isolate=isolate,
+        success_at=success_at,
+        env_timeout=env_timeout,
+        env_kwargs=json_object(env_kwargs),
+    )
+    environment = PlannedEnvironment(plan, headers_of(header), any_split=True)
+    make_gold = _gold(environment.chosen, gold)
+    facts = {**environment.facts(tools=False), "seed": 0, "samples": 1, "concurrency": concurrency}
+    with Progress((), None, success=False) as progress:
+        work = evaluation.validate(
+            environment.maker(tools=False),
+            make_gold,
+            environment.tasks,
+            unwinnable=_unwinnable(environment),
+            concurrency=concurrency,
+            folder=out_,
+            facts=facts,
+            resume=resume,
+            on_episode=progress.note,
+            isolate=environment.isolate,
+            timeout=environment.deadline,
+            success_at=environment.success_at,
+        )
+        found = asyncio.run(interruptible(work))
+    if json:
+        print_json(found.to_json())
+    else:
+        _print(found, environment.chosen, out_)
+    raise typer.Exit(0 if found.passed else 1)
+
+
+def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
+    """Return the tasks that are held to be impossible: with another world or more turns, none is."""
+    known, turns = environment.chosen.environment, environment.plan.max_turns
+    if known is None or (turns is not None and not 0 < turns <= known.max_turns):
+        return ()
+    served_by = environment.servers.get("served_by", ())
+    worlds = [ServedWorld.parse(text) for text in served_by]
+    own = all(world is not None and not world.data and not world.seed for world in worlds)
+    return known.unwinnable if own else ()
+
+
+def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:
+    """Return what makes the agent that knows the solutions; None where there is none.
+
+    Raises:
+        BadOption: It is not one that knows them.
+    """
+    known = chosen.environment is not None and chosen.environment.oracle is not None
+    if gold is None and not known:
+        return None
+    if gold == "random":
+        raise BadOption("--gold random knows no solution; it is oracle, replay:PATH or MODULE:NAME")
+    find_modules_here()
+    return maker_from(gold or "oracle", chosen.environment)
+
+
+def _print(found: Validation, chosen: Chosen, folder: Path | None) -> None:
+    counts = found.to_json()
+    rows = [
+        [agent, *map(str, counts[name].values())]
+        for name, agent in (("gold", found.gold_agent), ("null", evaluation.NullAgent.name))
+        if agent is not None
+    ]
+    headings = [heading.replace("_", " ") for heading in counts["null"]]
+    print_table(["agent", *headings], rows, left=["agent"], title=found.env_id)
+    if found.gold_agent is None:
+        oracles = ", ".join(each.name for each in environments() if each.oracle)
+        out.print(
+            f"No solution of {chosen.id} is known here, so that nobody has tried to win its tasks. There are "
+            f"oracles of {oracles}; --gold replay:PATH plays a kept run that won.",
+            soft_wrap=True,
+        )
+    elif found.no_solution:
+        out.print(f"No known solution: tasks {_ids(found.no_solution)}.", soft_wrap=True)
+        for why in list(dict.fromkeys(found.no_solution.values()))[:_LINES]:
+            out.print(f"  {clean(why)}", soft_wrap=True)
+    _list("The known solution does not win", found.not_won)
+    if found.impossible:
+        tasks = [record.task_id for record in found.impossible]
+        held = "task is" if len(tasks) == 1 else "tasks are"
+        out.print(f"{len(tasks)} {held} held to be impossible, and not won: {_ids(tasks)}.", soft_wrap=True)
+    _list("Held to be impossible, and won", found.won_unwinnable)
+    _list("Won by doing nothing", found.won_by_null)
+    _list("Ended by a fault, so that nothing is known", found.faulted)
+    _list("The environment does not say who won", found.undecided)
+    if found.passed:
+        others = " all others" if found.impossible else ""
+        gold = f"The known solution wins{others}. " if found.gold and not found.undecided else ""
+        out.print(f"{gold}Doing nothing wins no task.")
+    if folder is not None:
+        out.print(f"Written to {folder}.", soft_wrap=True)
+
+
+def _list(what: str, records: Iterable[EpisodeRecord]) -> None:
+    records = list(records)
+    if not records:
+        return
+    out.print(f"{what}: tasks {_ids(record.task_id for record in records)}.", soft_wrap=True)
+    for record in records[:_LINES]:
+        fault = record.fault or record.agent_fault
+        score = "no score" if record.score is None else f"score {record.score:g}"
+        told = f"{fault['kind']}: {fault['message']}" if fault else f"{score}, {record.ending}"
+        turns = f"{record.turns} turn{'' if record.turns == 1 else 's'}"
+        out.print(f"  task {record.task_id}, {record.agent}, {turns}: {clean(told):.300}", soft_wrap=True)
+    if len(records) > _LINES:
+        out.print(f"  and {len(records) - _LINES} more")
+
+
+def _ids(tasks: Iterable[int]) -> str:
+    """Return ids as ``--tasks`` takes them: ranges leave out their end."""
+    ranges: list[list[int]] = []
+    for task in sorted(set(tasks)):
+        if ranges and ranges[-1][1] == task:
+            ranges[-1][1] += 1
+        else:
+            ranges.append([task, task + 1])
+    return ",".join(f"{start}" if stop == start + 1 else f"{start}:{stop}" for start, stop in ranges)

@@ -1,0 +1,375 @@
+"""What ``agentgym verl init`` is told of each environment, and the rows that it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import importlib
+import importlib.util
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from agentgym_gym import data
+from agentgym_gym._addresses import parse_urls
+from agentgym_gym._cli.console import out, print_table
+from agentgym_gym._cli.environments import ENV_TIMEOUT, require_text
+from agentgym_gym._cli.options import text_of
+from agentgym_gym._cli.resolve_env import all_by_name, by_name, json_object, resolve
+from agentgym_gym._text import redact
+from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra
+from agentgym_gym.rollout import Pool
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.resolve_env import Chosen
+    from agentgym_gym.catalogue import Environment
+    from agentgym_gym.rollout import EnvFacts
+    from verl_bridge.recipes import EnvChoice, Recipe, Share
+
+__all__ = ["EnvOptions", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
+
+TEST_TASKS = 8
+"""Tasks for validation, of a run that only tests."""
+
+PART = 10
+"""One task in so many of a full run is for validation."""
+
+MOST = 100
+"""Tasks for validation of each of several environments, at most: they are counted one by one."""
+
+TEST_STEPS = 8
+"""Steps of a run that only tests."""
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """What the options say of one environment.
+
+    Attributes:
+        chosen: The environment.
+        weight: Its share of the training tasks, beside those of others.
+        env_kwargs: Its arguments, with its servers.
+        tasks: Which tasks; None for those that suit the preset.
+        val: How many are for validation; None likewise.
+        split: The split they are of; None for the first.
+        system_prompt: The system prompt; None for the environment's own.
+        isolate: Where each environment runs; None for the default.
+        success_at: The return that solves a task where no success is stated; None for the default.
+    """
+
+    chosen: Chosen
+    weight: float
+    env_kwargs: Mapping[str, Any]
+    tasks: str | None
+    val: int | None
+    split: str | None
+    system_prompt: str | None
+    isolate: str | None = None
+    success_at: float | None = None
+
+
+def read_options(
+    envs: Sequence[str],
+    *,
+    server: Sequence[str] | None,
+    env_kwargs: Sequence[str] | None,
+    tasks: Sequence[str] | None,
+    val: Sequence[str] | None,
+    split: Sequence[str] | None,
+    system_prompt: Sequence[str] | None,
+    isolate: Sequence[str] | None = None,
+    success_at: Sequence[str] | None = None,
+) -> list[EnvOptions]:
+    """Return what the options of ``agentgym verl init`` say of each environment.
+
+    Args:
+        envs: What ``--env`` gave, ``ID`` or ``ID=WEIGHT``.
+        server: What ``--server`` gave, ``URL`` or ``NAME=URL``; the others likewise.
+        env_kwargs: JSON objects.
+        tasks: Tasks.
+        val: Numbers.
+        split: Splits.
+        system_prompt: Files.
+        isolate: Isolations.
+        success_at: Numbers.
+
+    Raises:
+        AgentGymError: An option says what cannot be; the message names it.
+    """
+    weighted = [_weighted(each) for each in envs]
+    chosen = {each.source.name: each for each, _ in weighted}
+    if len(chosen) < len(weighted):
+        named = [each.source.name for each, _ in weighted]
+        twice = next(name for name in named if named.count(name) > 1)
+        raise BadOption(f"--env is given twice for {twice}")
+    names = list(chosen)
+    servers = all_by_name("--server", server, names)
+    arguments = by_name("--env-kwargs", env_kwargs, names)
+    ids, splits = by_name("--tasks", tasks, names), by_name("--split", split, names)
+    numbers, files = by_name("--val", val, names), by_name("--system-prompt", system_prompt, names)
+    isolations = by_name("--isolate", isolate, names)
+    thresholds = by_name("--success-at", success_at, names)
+    return [
+        EnvOptions(
+            each,
+            weight,
+            _arguments(each.environment, json_object(arguments.get(name, "{}")), servers.get(name)),
+            ids.get(name),
+            _number(numbers[name]) if name in numbers else None,
+            splits.get(name),
+            text_of(Path(files[name])) if name in files else None,
+            isolations.get(name),
+            _return(thresholds[name]) if name in thresholds else None,
+        )
+        for (name, each), (_, weight) in zip(chosen.items(), weighted, strict=True)
+    ]
+
+
+def _weighted(text: str) -> tuple[Chosen, float]:
+    name, equals, weight = text.partition("=")
+    if not equals:
+        return resolve(name), 1.0
+    try:
+        number = float(weight)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise BadOption(
+            f"--env {text!r:.80}: the weight {weight!r:.40} should be a positive number, such as 2 or 0.5"
+        )
+    return resolve(name), number
+
+
+def _arguments(
+    environment: Environment | None, env_kwargs: dict[str, Any], servers: Sequence[str] | None
+) -> dict[str, Any]:
+    if environment and "headers" in env_kwargs:
+        raise BadOption(
+            f"headers do not belong in a file: set {environment.headers_variable} where the training runs"
+        )
+    return env_kwargs | ({"server": _servers(environment, servers)} if servers else {})
+
+
+def _servers(environment: Environment | None, given: Sequence[str]) -> list[str]:
+    if environment is None:
+        raise BadOption("--server is for AgentGym's environments; give another's arguments by --env-kwargs")
+    urls = [url for each in given for url in parse_urls(each, "--server")]
+    if any(redact(url) != url for url in urls):
+        raise BadOption(
+            f"a password does not belong in a file: set {environment.variable} where the training runs"
+        )
+    return urls
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise BadOption(f"--val {text!r:.40} should be a number of tasks, from 1")
+    return int(text)
+
+
+def _return(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadOption(f"--success-at {text!r:.40} should be a number, such as 1 or 0.5")
+    return number
+
+
+def chosen_in(given: Sequence[EnvOptions]) -> dict[str, Any]:
+    """Return the arguments of a recipe that say which environment, or which several.
+
+    Raises:
+        ValueError: An id is none.
+    """
+    if len(given) == 1:
+        (one,) = given
+        named = {"env_id": one.chosen.name, "env_kwargs": one.env_kwargs}
+        return {**named, "isolate": one.isolate, "success_at": one.success_at}
+    choice = importlib.import_module("verl_bridge.recipes").EnvChoice
+    return {
+        "envs": [
+            choice(each.chosen.name, each.env_kwargs, each.weight, each.isolate, each.success_at)
+            for each in given
+        ]
+    }
+
+
+def with_own_limits(recipe: Recipe, given: Sequence[EnvOptions]) -> Recipe:
+    """Return a recipe in which the turn limit of each environment is among its arguments.
+
+    AgentGym's have one of their own, which might end episodes sooner. Another library's needs one only where
+    the limit of the loop, which is the highest of all, is above its own.
+    """
+    made = []
+    for env, each in zip(recipe.environments, given, strict=True):
+        turns, own = recipe.lengths_of(env).turns, dict(env.env_kwargs)
+        if each.chosen.environment is not None:
+            own.setdefault("max_turns", turns)
+        elif turns < recipe.lengths.turns:
+            registered = gymnasium.spec(each.chosen.id).max_episode_steps
+            own.setdefault("max_episode_steps", min(registered or turns, turns))
+        made.append(dataclasses.replace(env, env_kwargs=own))
+    if recipe.several:
+        return dataclasses.replace(recipe, envs=made)
+    return dataclasses.replace(recipe, env_kwargs=made[0].env_kwargs)
+
+
+def rows_of(
+    recipe: Recipe, given: Sequence[EnvOptions]
+) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
+    """Return the rows of a recipe by ``"train"`` and ``"val"``, and what they hold of several environments.
+
+    Args:
+        recipe: The recipe.
+        given: What the options say of each of its environments.
+
+    Raises:
+        BadOption: There are too few tasks, the weight of an environment leaves it none, or another library's
+            environment observes no text.
+        MissingExtra: pyarrow is not installed.
+        ValueError: Another library's environment cannot be made.
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
+    given = [
+        each if each.chosen.environment else dataclasses.replace(each, system_prompt=_prompt(env, each))
+        for env, each in zip(recipe.environments, given, strict=True)
+    ]
+    if recipe.several:
+        return _shared(recipe, given)
+    train, val = _divided(recipe, given[0])
+    return {"train": _rows(recipe, 0, given[0], train), "val": _rows(recipe, 0, given[0], val)}, []
+
+
+def _prompt(env: EnvChoice, each: EnvOptions) -> str | None:
+    """Return the system prompt for another library's environment, which is made and reset where it will run.
+
+    Raises:
+        SetupError: It observes no text.
+        ValueError: It cannot be made.
+    """
+    try:
+        facts = asyncio.run(_facts(env))
+    except AgentGymError:
+        raise
+    except Exception as error:  # another's constructor may raise anything
+        kind = getattr(error, "kind", type(error).__name__)
+        raise ValueError(f"the environment {env.env_id!r} cannot be made: {kind}: {error}") from error
+    return each.system_prompt or facts.system_prompt
+
+
+async def _facts(env: EnvChoice) -> EnvFacts:
+    isolate: Any = env.isolate  # checked by the recipe
+    async with Pool(env.env_id, env.env_kwargs, isolate=isolate, timeout=ENV_TIMEOUT) as pool:
+        await require_text(pool, 0)
+        return await pool.facts()
+
+
+def _shared(
+    recipe: Recipe, given: Sequence[EnvOptions]
+) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
+    """Return the rows of several environments in proportion to their weights, in whole batches."""
+    shares = importlib.import_module("verl_bridge.recipes._shares")
+    divided = [_divided(recipe, each) for each in given]
+    batch = recipe.size.batch
+    total = sum(len(train) for train, _ in divided)
+    if recipe.preset == "test" and all(each.tasks is None for each in given):
+        total = min(total, batch * TEST_STEPS)
+    if total < batch:
+        raise BadOption(
+            f"{total} tasks for training are less than a step's batch of {batch}: give more --tasks"
+        )
+    counts = shares.apportion(total - total % batch, [each.weight for each in given])
+    made: dict[str, list[list[dict[str, Any]]]] = {"train": [], "val": []}
+    told: list[Share] = []
+    for at, (each, (train, val), count) in enumerate(zip(given, divided, counts, strict=True)):
+        if not count:
+            raise BadOption(
+                f"the weight {each.weight:g} of {each.chosen.id} leaves it none of {sum(counts)} rows: "
+                "give it more"
+            )
+        made["train"].append(_rows(recipe, at, each, shares.drawn(train, count)))
+        made["val"].append(_rows(recipe, at, each, val))
+        told.append(
+            shares.Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val))
+        )
+    return {part: _numbered(shares.mixed(rows)) for part, rows in made.items()}, told
+
+
+def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for index, row in enumerate(rows):
+        row["extra_info"]["index"] = index
+    return rows
+
+
+def _divided(recipe: Recipe, each: EnvOptions) -> tuple[list[int], list[int]]:
+    """Return the tasks of an environment for training and those for validation."""
+    few = (
+        recipe.size.batch * TEST_STEPS + TEST_TASKS
+        if recipe.preset == "test" and each.tasks is None
+        else None
+    )
+    if each.chosen.environment is None:
+        seeds = each.chosen.tasks(each.tasks or (f"0:{few}" if few else "all"), each.split)
+        val = _for_validation(recipe, each, len(seeds))
+        return seeds[val:], seeds[:val]
+    items = data.items_of(each.chosen.environment, each.tasks or "all", each.split)
+    count = min(few or len(items), len(items))
+    division = data.divide(items, val=_for_validation(recipe, each, count), num_samples=count)
+    train, held = ([item.task_id for item in those] for those in (division.train, division.val))
+    return train, held
+
+
+def _for_validation(recipe: Recipe, each: EnvOptions, count: int) -> int:
+    usual = TEST_TASKS if recipe.preset == "test" else max(1, count // PART)
+    val = each.val or (min(usual, MOST) if recipe.several else usual)
+    needed = 1 if recipe.several else recipe.size.batch
+    if count - val < needed:
+        of = f" of {each.chosen.id}" if recipe.several else ""
+        less = "leave none to train on" if recipe.several else f"are less than a step's batch of {needed}"
+        raise BadOption(
+            f"{count} tasks{of} without {val} for validation {less}: give more --tasks, or a smaller --val"
+        )
+    return val
+
+
+def _rows(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the rows of some tasks; the arguments of a single environment stand in the yaml of the loop."""
+    made = _rows_of_tasks(recipe, at, each, tasks)
+    if recipe.several:
+        for row in made:
+            row["extra_info"]["interaction_kwargs"] |= recipe.environments[at].runtime
+    return made
+
+
+def _rows_of_tasks(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> list[dict[str, Any]]:
+    env = recipe.environments[at]
+    kwargs = env.env_kwargs if recipe.several else {}
+    if each.chosen.environment is None:
+        rows = importlib.import_module("verl_bridge.recipes._rows")
+        seeded: list[dict[str, Any]] = rows.seeded(env.env_id, tasks, each.system_prompt, kwargs)
+        return seeded
+    environment = each.chosen.environment
+    prompt = each.system_prompt or data.own_prompt(environment, env.env_kwargs)
+    said = data.Recipe(kwargs, prompt, each.chosen.module)
+    return [*data.rows([data.Item(environment, task) for task in tasks], {environment.name: said})]
+
+
+def print_shares(shares: Sequence[Share]) -> None:
+    """Say how many rows each environment has, and of how many tasks."""
+    table = [
+        (share.env_id, f"{share.weight:g}", f"{share.rows:,}", share.said, f"{share.val:,}")
+        for share in shares
+    ]
+    print_table(("environment", "weight", "train", "tasks", "val"), table, left={"environment", "tasks"})
+    out.print(
+        f"{sum(share.rows for share in shares):,} rows for training: whole batches, so that an epoch draws "
+        "each one.",
+        soft_wrap=True,
+    )

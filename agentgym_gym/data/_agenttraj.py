@@ -1,0 +1,179 @@
+"""AgentGym's own files of trajectories: AgentTraj, and what its trainer writes in the same form.
+
+An entry is ``{"conversations": [{"from": "human", "loss": null, "value": "..."}], "item_id": "maze_3"}``,
+where ``from`` is ``human``, ``gpt`` or ``system``. Its trainer adds ``reward``, and ``success`` as 0 or 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym_gym._text import shown
+from agentgym_gym.catalogue import find
+from agentgym_gym.data._items import entries, is_unicode, item_id_of, item_of
+from agentgym_gym.data._trajectories import Message, Role, Trajectory, as_turns
+from agentgym_gym.errors import BadOption, UnknownEnvironment
+
+__all__ = ["agenttraj_entry", "read_agenttraj", "write_agenttraj"]
+
+_ROLES: dict[str, Role] = {"human": "user", "gpt": "assistant", "system": "system"}
+_SPEAKERS = {role: speaker for speaker, role in _ROLES.items()}
+_MOST = sys.float_info.max  # an integer of JSON may be more than any float
+_OF_A_MESSAGE = frozenset({"from", "value", "loss"})
+_OF_AN_ENTRY = frozenset({"conversations", "item_id", "reward", "success", "action_format"})
+
+
+def read_agenttraj(path: Path) -> list[Trajectory]:
+    """Return the trajectories of a file of AgentTraj, or of all ``.json`` files of a folder, in order.
+
+    The messages are as they stand there, the prompt as the first message of the user among them. ``reward``
+    is the score. Keys that are not known are kept in ``extra``.
+
+    Args:
+        path: A file ``.json``, or ``.jsonl`` with an entry in each line; or a folder, whose own folders are
+            not looked into.
+
+    Raises:
+        BadOption: A file cannot be read, or an entry is no trajectory; the message names the file and the
+            entry, counted from 0.
+    """
+    return [_trajectory(record, file, at) for file, at, record in entries(path)]
+
+
+def agenttraj_entry(trajectory: Trajectory) -> dict[str, Any]:
+    """Return a trajectory as an entry of AgentTraj.
+
+    A system message becomes AgentGym's two first messages, as `as_turns` says. The score is written as
+    ``reward``. It, ``success`` and ``action_format`` stand there where they are known.
+
+    Raises:
+        BadOption: A fault ended it, or its environment is none of those that AgentGym's item ids name.
+    """
+    if trajectory.fault is not None:
+        raise BadOption(f"{trajectory.source or trajectory.key}: {trajectory.fault} ended it; it is no data")
+    known = {
+        "reward": trajectory.score,
+        "success": trajectory.success,
+        "action_format": trajectory.action_format,
+    }
+    entry = {
+        "conversations": [
+            _with({"from": _SPEAKERS[each.role], "loss": each.loss, "value": each.content}, each.extra)
+            for each in as_turns(trajectory).messages
+        ],
+        "item_id": trajectory.item_id or _item_id(trajectory),
+        **{name: value for name, value in known.items() if value is not None},
+    }
+    return _with(entry, trajectory.extra)
+
+
+def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bool = False) -> int:
+    """Write a file of AgentTraj, whole or not at all.
+
+    Args:
+        path: The file. Its folder is created if it does not exist.
+        trajectories: What is written, in this order.
+        force: Whether to replace a file that is there.
+
+    Returns:
+        How many were written.
+
+    Raises:
+        BadOption: There is nothing to write, a trajectory cannot be written, the file exists and ``force`` is
+            false, or it cannot be written to.
+    """
+    if path.exists() and not force:
+        raise BadOption(f"{path} would be replaced; choose another file, or say --force (force=True)")
+    lines = [json.dumps(agenttraj_entry(each), ensure_ascii=False) for each in trajectories]
+    if not lines:
+        raise BadOption(f"there is no trajectory to write to {path}")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise BadOption(f"cannot write to {path}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+    return len(lines)
+
+
+def _with(own: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keys of this module, and behind them those of the source that have no other meaning here."""
+    return own | {key: value for key, value in extra.items() if key not in own}
+
+
+def _item_id(trajectory: Trajectory) -> str:
+    try:
+        return item_id_of(find(trajectory.env_id), trajectory.task_id)
+    except UnknownEnvironment:
+        raise BadOption(
+            f"{trajectory.source or trajectory.key}: {trajectory.env_id} is not in the catalogue, and "
+            "AgentTraj names its tasks by that"
+        ) from None
+
+
+def _trajectory(record: Any, file: Path, at: int) -> Trajectory:
+    item, where = item_of(record, file, at), f"{file}: entry {at}"
+    try:
+        if not is_unicode(json.dumps(record, ensure_ascii=False)):
+            raise BadOption(f"{where} holds half a surrogate pair, which is no character")
+    except RecursionError:
+        raise BadOption(f"{where} is nested too deeply to be written again") from None
+    conversations = record.get("conversations")
+    if not isinstance(conversations, list) or not conversations:
+        raise BadOption(
+            f"{where} has no conversations; a file that only names tasks is for `agentgym data rl`"
+        )
+    action_format = record.get("action_format")
+    if not isinstance(action_format, str | None):
+        raise BadOption(f"{where}: action_format cannot be {json.dumps(action_format):.80}")
+    return Trajectory(
+        item.environment.id,
+        item.task_id,
+        tuple(_messages(conversations, where)),
+        score=_score(record.get("reward"), where),
+        success=_success(record.get("success"), where),
+        action_format=action_format,
+        item_id=record["item_id"],
+        extra={key: value for key, value in record.items() if key not in _OF_AN_ENTRY},
+        source=where,
+    )
+
+
+def _messages(conversations: list[Any], where: str) -> Iterator[Message]:
+    for number, said in enumerate(conversations):
+        speaker, text = (said.get("from"), said.get("value")) if isinstance(said, dict) else (None, None)
+        role = _ROLES.get(speaker) if isinstance(speaker, str) else None
+        if role is None or not isinstance(text, str):
+            raise BadOption(
+                f'{where}: message {number} should be {{"from": "human", "loss": null, "value": "..."}}, or '
+                f"from gpt or system, not {json.dumps(said):.80}"
+            )
+        loss = said.get("loss")
+        if not isinstance(loss, bool | None):
+            raise BadOption(f"{where}: message {number}: loss is true, false or null, not {loss!r:.80}")
+        extra = {key: value for key, value in said.items() if key not in _OF_A_MESSAGE}
+        yield Message(role, text, loss, extra)
+
+
+def _score(value: Any, where: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST:
+        raise BadOption(f"{where}: the reward should be a number, not {shown(value)}")
+    return float(value)
+
+
+def _success(value: Any, where: str) -> bool | None:
+    if value is None or value in (True, False):  # 1 and 0 are equal to these
+        return None if value is None else bool(value)
+    raise BadOption(f"{where}: success is true, false, 1 or 0, not {value!r:.80}")

@@ -1,0 +1,267 @@
+"""AgentGym's files: the tasks they name, and the prompts of their trajectories.
+
+AgentGym names a task by an item id, such as ``webshop_5238``: the environment and the task. Its files are
+JSON lists of objects with an ``item_id``. Those of AgentTraj hold the trajectory too, in ``conversations``.
+Its first message is the prompt of the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.catalogue import environments
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._tasks import is_tasks, parse_tasks, tasks_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+
+__all__ = [
+    "SEEDS",
+    "Item",
+    "Seeds",
+    "entries",
+    "is_unicode",
+    "item_id_of",
+    "item_of",
+    "items_of",
+    "read_items",
+    "read_prompts",
+]
+
+SEEDS = 1_000
+"""How many seeds "all" are, of an environment that numbers no tasks."""
+
+_MOST_SEEDS = 10_000_000
+
+# AgentGym itself takes the number after the last underscore.
+_ITEM_ID = re.compile(r"(?P<prefix>.+)_(?P<task>[0-9]{1,18})", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """An environment that numbers no tasks: each seed of its ``reset`` is one.
+
+    Attributes:
+        id: Its gymnasium id.
+    """
+
+    id: str
+
+    @property
+    def name(self) -> str:
+        """The id: it has no other name."""
+        return self.id
+
+
+@dataclass(frozen=True)
+class Item:
+    """A task of an environment: its number, or a seed where it numbers none."""
+
+    environment: Environment | Seeds
+    task_id: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The key by which items are compared."""
+        return self.environment.name, self.task_id
+
+
+def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | None = None) -> list[Item]:
+    """Return the items that are meant by a text.
+
+    Args:
+        environment: The environment.
+        tasks: Which tasks, as :func:`agentgym_gym.evaluate.parse_tasks` reads them, or the path of a file or
+            folder of item ids, as :func:`read_items` reads it. Each counts once.
+        split: The split they are of. By default ``all`` tasks are those of the first, and others of any.
+
+    Raises:
+        BadOption: There is no such split, there are no such tasks, or the file names tasks of another
+            environment.
+    """
+    path = Path(tasks)
+    if not is_tasks(tasks) and not path.exists():
+        raise BadOption(
+            f"tasks {tasks!r:.80} cannot be read; they look like '0:50', '3', '1,2,5', '10:' or 'all', and "
+            "no file of item ids is there"
+        )
+    if is_tasks(tasks):
+        if isinstance(environment, Seeds):
+            return [Item(environment, seed) for seed in _seeds(environment, tasks, split)]
+        return [Item(environment, task) for task in tasks_of(environment, tasks, split)]
+    if isinstance(environment, Seeds):
+        raise BadOption(
+            f"{path} holds item ids, and {environment.id} numbers no tasks: give seeds, as in 0:50"
+        )
+    items = read_items(path, split)
+    other = next((item for item in items if item.environment.name != environment.name), None)
+    if other is not None:
+        raise BadOption(
+            f"{path} holds tasks of {other.environment.name}, such as {other.task_id}, and not of "
+            f"{environment.name} alone"
+        )
+    return list({item.key: item for item in items}.values())
+
+
+def read_items(path: Path, split: str | None = None) -> list[Item]:
+    """Return the items that one of AgentGym's files names, or all ``.json`` files of a folder, in order.
+
+    Args:
+        path: A file, or a folder, whose own folders are not looked into.
+        split: The split that all must be of; by default any.
+
+    Raises:
+        BadOption: A file cannot be read, or names something that is not a task; the message names both.
+    """
+    return [item_of(record, file, at, split) for file, at, record in entries(path)]
+
+
+def read_prompts(path: Path) -> dict[str, str]:
+    """Return the first message of AgentTraj's trajectories by the name of their environment.
+
+    Args:
+        path: A file, or a folder, whose own folders are not looked into.
+
+    Raises:
+        BadOption: A file cannot be read, a trajectory does not begin with what the agent was told, or the
+            trajectories of an environment begin differently.
+    """
+    prompts: dict[str, str] = {}
+    firsts: dict[str, str] = {}
+    for file, at, record in entries(path):
+        name = item_of(record, file, at).environment.name
+        item_id = record["item_id"]
+        if record.get("conversations") is None:
+            continue  # AgentEval's items have none
+        text = _first_message(record["conversations"])
+        if text is None:
+            raise BadOption(
+                f"{file}: the conversations of item {item_id!r:.80} should begin with a message "
+                '{"from": "human", "value": "..."}'
+            )
+        if prompts.setdefault(name, text) != text:
+            raise BadOption(
+                f"{file}: the first messages of {firsts[name]!r:.80} and {item_id!r:.80} differ, so neither "
+                f"is the prompt of {name}; put the one you mean into a file of its own"
+            )
+        firsts.setdefault(name, item_id)
+    return prompts
+
+
+def item_id_of(environment: Environment, task_id: int) -> str:
+    """Return AgentGym's name of a task, such as ``webshop_5238``."""
+    return f"{_prefixes(environment)[0]}_{task_id}"
+
+
+def entries(path: Path) -> Iterator[tuple[Path, int, Any]]:
+    """Yield the file, the position in it from 0 and the value of every entry of AgentGym's files.
+
+    Args:
+        path: A file, or a folder, whose ``.json`` files are read, and whose own folders are not looked into.
+            A file ``.jsonl`` holds an entry in each line.
+
+    Raises:
+        BadOption: A file cannot be read, or holds no list.
+    """
+    if path.is_dir():
+        files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
+        if not files:
+            raise BadOption(f"there is no .json file in the folder {path}")
+    else:
+        files = [path]
+    for file in files:
+        for at, record in enumerate(_load(file)):
+            yield file, at, record
+
+
+def _load(file: Path) -> list[Any]:
+    try:
+        content = file.read_bytes()
+        if file.suffix == ".jsonl":  # as AgentGym's trainer writes what it has played
+            loaded = [json.loads(line) for line in content.split(b"\n") if line.strip()]
+        else:
+            loaded = json.loads(content)
+    except OSError as error:
+        raise BadOption(f"cannot read {file}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadOption(f"{file} is not JSON: {error}") from error
+    if not isinstance(loaded, list) or not loaded:
+        raise BadOption(f'{file} should hold a JSON list such as [{{"item_id": "webshop_5238"}}]')
+    return loaded
+
+
+def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
+    """Return the task that an entry names.
+
+    Args:
+        record: The entry.
+        file: The file it is in.
+        at: Its position in it, from 0.
+        split: The split that it must be of; by default any.
+
+    Raises:
+        BadOption: It names none; the message says which and where.
+    """
+    item_id = record.get("item_id") if isinstance(record, dict) else None
+    if item_id is None:
+        raise BadOption(f"{file}: entry {at} has no item_id: {json.dumps(record):.80}")
+    match = _ITEM_ID.fullmatch(item_id) if isinstance(item_id, str) else None
+    if match is None:
+        raise BadOption(
+            f"{file}: item {item_id!r:.80} does not say its environment and its task, as 'webshop_5238' does"
+        )
+    environment = _environment(match["prefix"])
+    if environment is None:
+        known = ", ".join(f"{_prefixes(each)[0]}_" for each in environments())
+        raise BadOption(
+            f"{file}: item {item_id!r:.80} is of no environment known here; items begin with {known}"
+        )
+    task = int(match["task"])
+    if not (environment.has_task(task) if split is None else task in environment.split(split)):
+        chosen = environment.splits if split is None else {split: environment.split(split)}
+        there = ", ".join(f"{min(ids)} to {max(ids)}" for ids in chosen.values())
+        of = "" if split is None else f" in its split {split!r}"
+        raise BadOption(
+            f"{file}: item {item_id!r:.80}: {environment.name} has no task {task}{of}; it has {there}"
+        )
+    return Item(environment, task)
+
+
+def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
+    if split is not None:
+        raise BadOption(f"split={split!r}: {environment.id} numbers no tasks, and so has no splits")
+    if any(part.endswith(":") for part in text.replace(" ", "").split(",")):
+        raise BadOption(
+            f"tasks {text!r:.80}: {environment.id} numbers no tasks, and seeds have no end: give one"
+        )
+    return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MOST_SEEDS))
+
+
+def _environment(prefix: str) -> Environment | None:
+    wanted = prefix.lower()
+    return next((each for each in environments() if wanted in _prefixes(each)), None)
+
+
+def _prefixes(environment: Environment) -> list[str]:
+    """Return the prefixes of the environment's item ids, AgentGym's own first."""
+    names = [environment.name, *environment.aliases]
+    return [name.lower() for name in ([environment.item_prefix] if environment.item_prefix else []) + names]
+
+
+def _first_message(conversations: Any) -> str | None:
+    first = conversations[0] if isinstance(conversations, list) and conversations else None
+    if not isinstance(first, dict) or first.get("from") != "human":
+        return None
+    text = first.get("value")
+    return text if isinstance(text, str) and text.strip() and is_unicode(text) else None
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether text can be encoded as UTF-8: JSON may escape half a surrogate pair."""
+    return text.encode("utf-8", "ignore").decode() == text

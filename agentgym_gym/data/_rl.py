@@ -1,0 +1,118 @@
+"""Rows for reinforcement learning: one for each task, from which the agent loop makes the environment.
+
+A row holds only the system prompt: the first observation comes from the reset, when the task is played. What
+differs from row to row is JSON in a string, since a column of structs has the same keys in all rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.data._parquet import need_pyarrow
+from agentgym_gym.env import AgentGymEnv
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout import row_messages
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+    from agentgym_gym.data._items import Item
+
+__all__ = ["Recipe", "own_prompt", "rows", "schema"]
+
+_LOOP = "gym_env"  # the name of verl_bridge's agent loop and interaction
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the tasks of one environment are played.
+
+    Attributes:
+        env_kwargs: What ``gymnasium.make`` is given, as JSON values.
+        system_prompt: The system prompt; None for none.
+        module: The module that registers the id with gymnasium, for processes that have not imported it.
+
+    Raises:
+        BadOption: The arguments hold headers: a file of rows must hold no tokens.
+    """
+
+    env_kwargs: Mapping[str, Any]
+    system_prompt: str | None
+    module: str = "agentgym_gym"
+
+    def __post_init__(self) -> None:
+        if "headers" in self.env_kwargs:
+            raise BadOption(
+                "headers do not belong in a file: set the variable AGENTGYM_<NAME>_HEADERS where the "
+                "training runs"
+            )
+
+
+def own_prompt(environment: Environment, env_kwargs: Mapping[str, Any]) -> str:
+    """Return the system prompt of an environment made with these arguments. Asks no server.
+
+    Raises:
+        BadOption: The environment cannot be made with these arguments.
+    """
+    with contextlib.closing(AgentGymEnv(environment.name, **env_kwargs)) as env:
+        return env.system_prompt
+
+
+def rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each item.
+
+    Args:
+        items: The tasks.
+        recipes: How they are played, by the name of their environment.
+    """
+    for index, item in enumerate(items):
+        recipe = recipes[item.environment.name]
+        yield {
+            "data_source": item.environment.id,
+            "prompt": row_messages(recipe.system_prompt),
+            "ability": "agent",
+            "reward_model": {"style": "rule", "ground_truth": ""},  # the environment rewards
+            "agent_name": _LOOP,
+            "extra_info": {
+                "index": index,
+                "interaction_kwargs": {
+                    "name": _LOOP,
+                    "env_id": f"{recipe.module}:{item.environment.id}",
+                    "env_kwargs": json.dumps(dict(recipe.env_kwargs)),
+                    "reset_options": json.dumps({"task_id": item.task_id}),
+                    "seed": None,
+                },
+            },
+        }
+
+
+def schema() -> Any:
+    """Return the columns of :func:`rows` as a ``pyarrow.Schema``.
+
+    Raises:
+        MissingExtra: pyarrow is not installed.
+    """
+    pa = need_pyarrow()
+    text = pa.string()
+    interaction = pa.struct(
+        [
+            ("name", text),
+            ("env_id", text),
+            ("env_kwargs", text),
+            ("reset_options", text),
+            ("seed", pa.int64()),
+        ]
+    )
+    return pa.schema(
+        [
+            ("data_source", text),
+            ("prompt", pa.list_(pa.struct([("role", text), ("content", text)]))),
+            ("ability", text),
+            ("reward_model", pa.struct([("style", text), ("ground_truth", text)])),
+            ("agent_name", text),
+            ("extra_info", pa.struct([("index", pa.int64()), ("interaction_kwargs", interaction)])),
+        ]
+    )

@@ -1,0 +1,104 @@
+"""The episodes of a run of ``agentgym eval`` as trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from agentgym_gym.catalogue import find
+from agentgym_gym.data._trajectories import Message, Role, Trajectory
+from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.evaluate import ChatPrompt
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate import EpisodeRecord, Run, StepRecord
+
+__all__ = ["of_run"]
+
+
+def of_run(run: Run) -> list[Trajectory]:
+    """Return the episodes of a run, those that a fault ended among them.
+
+    The first message is the system prompt of the run, as a prompt of the user's own makes it; the examples in
+    such a prompt follow. What the agent said has ``loss=True``, but for a reply that was cut, and so was not
+    played. Its function calls, and the reasoning that its server gave apart from the reply, are in ``extra``.
+
+    Args:
+        run: The run.
+
+    Raises:
+        BadOption: The run does not say what the agent was told.
+    """
+    head = tuple(_head(run))
+    action_format = _action_format(run)
+    return [
+        Trajectory(
+            record.env_id,
+            record.task_id,
+            (*head, *_messages(record)),
+            score=None if record.score is None else float(record.score),
+            success=record.success,
+            action_format=action_format,
+            fault=_fault(record),
+            extra={"agent": record.agent, "sample": record.sample},
+            source=f"{run.path}: task {record.task_id}, sample {record.sample}",
+        )
+        for record in run.records
+    ]
+
+
+def _head(run: Run) -> Iterator[Message]:
+    if "system_prompt" not in run.facts:
+        raise BadOption(
+            f"{run.path} does not say which system prompt its agent was given (summary.json, "
+            "run.system_prompt), so that its episodes are no data to train on"
+        )
+    given = run.facts.get("agent_settings")
+    settings = given if isinstance(given, dict) else {}
+    prompt = settings.get("prompt")
+    kept = prompt if isinstance(prompt, dict) else {}
+    around = ChatPrompt(kept.get("system"), tuple(kept.get("examples") or ()))
+    messages = around.messages(settings.get("system_prompt", run.facts["system_prompt"]))
+    # Without a system message the first example would look like AgentGym's prompt and its answer.
+    example = False if messages and messages[0]["role"] == "system" else None
+    for message in messages:
+        role = cast("Role", message["role"])
+        yield Message(role, message["content"], example if role == "assistant" else None)
+
+
+def _messages(record: EpisodeRecord) -> Iterator[Message]:
+    replies = 0
+    for message in record.messages:
+        role = cast("Role", message["role"])
+        if role != "assistant":
+            yield Message(role, message["content"])
+            continue
+        step = record.steps[replies] if replies < len(record.steps) else None
+        replies += 1
+        played = replies <= record.turns  # not one that was cut, or by which the agent gave up
+        yield Message(role, message["content"], played, _extra(step or {}))
+
+
+def _extra(step: StepRecord | Mapping[str, Any]) -> dict[str, Any]:
+    names = {"tool_calls": "tool_calls", "reasoning": "reasoning_content"}
+    return {name: step[key] for key, name in names.items() if step.get(key)}  # type: ignore[literal-required]
+
+
+def _action_format(run: Run) -> str | None:
+    options = run.facts.get("options")
+    options = options if isinstance(options, dict) else {}
+    if options.get("parser") == "agentgym":
+        return "agentgym"
+    written = options.get("action_format")
+    if isinstance(written, str):
+        return written
+    try:
+        find(run.env_id)
+    except UnknownEnvironment:
+        return None
+    return "react" if options else None  # which is what is played by default
+
+
+def _fault(record: EpisodeRecord) -> str | None:
+    fault = record.fault or record.agent_fault
+    return None if fault is None else fault.get("kind", "a fault")

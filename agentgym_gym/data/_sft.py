@@ -1,0 +1,138 @@
+"""Rows for supervised fine-tuning: one for each trajectory.
+
+verl's SFT dataset reads the column ``messages`` and trains on every message of the assistant: no version of
+it from 0.7 to 0.9 reads a flag that would leave one out. The other columns say what else is known, so that
+the trajectory can be read back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym_gym.data._parquet import need_pyarrow
+from agentgym_gym.data._trajectories import Message, Trajectory
+from agentgym_gym.errors import BadOption
+
+__all__ = ["read_sft", "sft_rows", "sft_schema"]
+
+
+def sft_rows(trajectories: Iterable[Trajectory]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each trajectory.
+
+    ``messages`` ends with the last reply. What the environment said after it is in ``rest``, since no reply
+    follows from it.
+
+    Raises:
+        BadOption: A fault ended a trajectory.
+    """
+    for each in trajectories:
+        if each.fault is not None:
+            raise BadOption(f"{each.source or each.key}: {each.fault} ended it; it is no data")
+        end = max((at for at, said in enumerate(each.messages, 1) if said.role == "assistant"), default=0)
+        rest = {
+            "extra": dict(each.extra),
+            "item_id": each.item_id,
+            "of_messages": {str(at): dict(said.extra) for at, said in enumerate(each.messages) if said.extra},
+            "after": [[said.role, said.content, said.loss] for said in each.messages[end:]],
+        }
+        yield {
+            "messages": [{"role": said.role, "content": said.content} for said in each.messages[:end]],
+            "data_source": each.env_id,
+            "task_id": each.task_id,
+            "score": each.score,
+            "success": each.success,
+            "action_format": each.action_format,
+            "loss": [said.loss for said in each.messages[:end]],
+            "rest": json.dumps(rest),
+        }
+
+
+def sft_schema() -> Any:
+    """Return the columns of :func:`sft_rows` as a ``pyarrow.Schema``.
+
+    Raises:
+        MissingExtra: pyarrow is not installed.
+    """
+    pa = need_pyarrow()
+    text = pa.string()
+    return pa.schema(
+        [
+            ("messages", pa.list_(pa.struct([("role", text), ("content", text)]))),
+            ("data_source", text),
+            ("task_id", pa.int64()),
+            ("score", pa.float64()),
+            ("success", pa.bool_()),
+            ("action_format", text),
+            ("loss", pa.list_(pa.bool_())),
+            ("rest", text),
+        ]
+    )
+
+
+def read_sft(path: Path) -> list[Trajectory]:
+    """Return the trajectories of a file of :func:`sft_rows`, or of all ``.parquet`` files of a folder.
+
+    Args:
+        path: A file, or a folder, whose own folders are not looked into.
+
+    Raises:
+        BadOption: A file cannot be read, or was not written so; the message names the file and the row.
+        MissingExtra: pyarrow is not installed.
+    """
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise BadOption(f"there is no .parquet file in the folder {path}")
+    return [trajectory for file in files for trajectory in _read(file)]
+
+
+def _read(file: Path) -> Iterator[Trajectory]:
+    pyarrow = need_pyarrow()
+    try:
+        with pyarrow.parquet.ParquetFile(file) as opened:
+            found, wanted = opened.schema_arrow, sft_schema()
+            for column in wanted:
+                if column.name not in found.names or found.field(column.name).type != column.type:
+                    raise BadOption(
+                        f"{file} is none of `agentgym data sft`: it has no column {column.name!r} of the "
+                        f"type {column.type}"
+                    )
+            at = 0
+            for batch in opened.iter_batches(columns=wanted.names):
+                for row in batch.to_pylist():
+                    yield _trajectory(row, f"{file}: row {at}")
+                    at += 1
+    except (OSError, pyarrow.ArrowException) as error:
+        raise BadOption(f"cannot read {file}: {error}") from error
+
+
+def _trajectory(row: Mapping[str, Any], where: str) -> Trajectory:
+    try:
+        rest = json.loads(row["rest"])
+        said = [
+            (each["role"], each["content"], loss)
+            for each, loss in zip(row["messages"], row["loss"], strict=True)
+        ] + rest["after"]
+        extra = rest["of_messages"]
+        messages = [
+            Message(role, content, loss, extra.get(str(at), {}))
+            for at, (role, content, loss) in enumerate(said)
+        ]
+        if not all(isinstance(each.content, str) for each in messages):
+            raise TypeError("a message without text")
+        return Trajectory(
+            str(row["data_source"]),
+            int(row["task_id"]),
+            tuple(messages),
+            row["score"],
+            row["success"],
+            row["action_format"],
+            rest["item_id"],
+            None,
+            rest["extra"],
+            where,
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadOption(f"{where} is no trajectory: {error}") from error

@@ -1,0 +1,44 @@
+"""Trajectories from wherever they are: runs, AgentGym's files, rows for fine-tuning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentgym_gym.data._agenttraj import read_agenttraj
+from agentgym_gym.data._runs import of_run
+from agentgym_gym.data._sft import read_sft
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate import find_runs, read_run
+from agentgym_gym.evaluate._runs import EPISODES
+
+if TYPE_CHECKING:
+    from agentgym_gym.data._trajectories import Trajectory
+
+__all__ = ["read_trajectories"]
+
+
+def read_trajectories(path: Path) -> list[Trajectory]:
+    """Return the trajectories at a path, in their order.
+
+    Args:
+        path: The folder of a run, or of several, or an ``episodes.jsonl``; a file ``.json`` or ``.jsonl`` of
+            AgentTraj, or a folder of them; a file ``.parquet`` of ``agentgym data sft``, or a folder of them.
+
+    Raises:
+        BadOption: There is none of these, or one that cannot be read; the message names the file and the
+            entry.
+        MissingExtra: It is parquet, and pyarrow is not installed.
+    """
+    if not path.exists():
+        raise BadOption(f"{path} does not exist")
+    if path.name == EPISODES or (path.is_dir() and next(path.rglob(EPISODES), None) is not None):
+        return [each for folder in find_runs(path) for each in of_run(read_run(folder))]
+    if path.suffix == ".parquet" or (path.is_dir() and next(path.glob("*.parquet"), None) is not None):
+        return read_sft(path)
+    if path.is_dir() and next(path.glob("*.json"), None) is None:
+        raise BadOption(
+            f"{path} holds no trajectories: there is no {EPISODES} in it or below it, and no .json and no "
+            ".parquet file in it"
+        )
+    return read_agenttraj(path)

@@ -1,0 +1,100 @@
+"""The division of items into a training and a validation split."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentgym_gym.errors import BadOption
+
+if TYPE_CHECKING:
+    from agentgym_gym.data._items import Item
+
+__all__ = ["Division", "divide", "parse_val"]
+
+
+@dataclass(frozen=True)
+class Division:
+    """Items in two disjoint splits.
+
+    Attributes:
+        train: Those for training, shuffled.
+        val: Those for validation.
+        duplicates: How many items were left out because they were there already.
+    """
+
+    train: Sequence[Item]
+    val: Sequence[Item]
+    duplicates: int
+
+
+def divide(
+    items: Iterable[Item], *, val: float = 0, seed: int = 0, num_samples: int | None = None
+) -> Division:
+    """Shuffle items and split off some for validation, about the same share of each environment.
+
+    The order depends only on the seed and the set of items, not on files, their order or the machine. A
+    smaller sample is a subset of a larger one.
+
+    Args:
+        items: The items; each counts once.
+        val: Size of the validation split: a number of items as an integer, or a share as a float below 1.
+        seed: Decides the order, and so which items are chosen and which are for validation.
+        num_samples: How many are chosen, those for validation included; all by default.
+
+    Raises:
+        BadOption: There are not so many items, or none would be left to train on.
+    """
+    given = list(items)
+    chosen = _shuffled({item.key: item for item in given}.values(), seed)
+    duplicates = len(given) - len(chosen)
+    if num_samples is not None:
+        if not 1 <= num_samples <= len(chosen):
+            raise BadOption(
+                f"num_samples={num_samples} should be from 1 to {len(chosen)}, the items there are"
+            )
+        chosen = chosen[:num_samples]
+    held = val if isinstance(val, int) else _share(val, len(chosen))
+    if not 0 <= held < len(chosen):
+        raise BadOption(f"val={val} of {len(chosen)} items leaves none to train on; 0 is for no validation")
+    return Division(chosen[held:], chosen[:held], duplicates)
+
+
+def parse_val(text: str) -> float:
+    """Read the size of a validation split: ``"50"`` is a number of items, ``"0.1"`` and ``"10%"`` shares.
+
+    Raises:
+        BadOption: The text says neither.
+    """
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return int(text)
+    match = re.fullmatch(r"([0-9]{0,2}\.[0-9]{1,9})|([0-9]{1,2}(?:\.[0-9]{1,9})?)%", text)
+    share = 1.0 if match is None else float(match[1]) if match[1] else float(match[2]) / 100
+    if share >= 1:
+        raise BadOption(
+            f"val={text!r:.40} is neither a number of items, such as 50, nor a share, such as 0.1 or 10%"
+        )
+    return share
+
+
+def _share(share: float, items: int) -> int:
+    if not 0 <= share < 1:
+        raise BadOption(f"val={share} is a share, and should be at least 0.0 and below 1.0")
+    return max(1, round(share * items)) if share else 0
+
+
+def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
+    """Return items in an order whose every prefix holds the environments in proportion."""
+    by_environment: dict[str, list[tuple[bytes, Item]]] = defaultdict(list)
+    for item in items:
+        drawn = hashlib.sha256(f"{seed} {item.environment.name} {item.task_id}".encode()).digest()
+        by_environment[item.environment.name].append((drawn, item))
+    placed: list[tuple[float, bytes, Item]] = []
+    for of_one in by_environment.values():
+        of_one.sort(key=lambda pair: pair[0])
+        placed += [((at + 0.5) / len(of_one), drawn, item) for at, (drawn, item) in enumerate(of_one)]
+    return [item for *_, item in sorted(placed, key=lambda each: each[:2])]

@@ -1,0 +1,9 @@
+"""A model behind OpenAI's chat protocol as an agent."""
+
+from __future__ import annotations
+
+from agentgym_gym.evaluate._chat.agent import ChatAgent
+from agentgym_gym.evaluate._chat.prompt import ChatPrompt
+from agentgym_gym.rollout._messages import History
+
+__all__ = ["ChatAgent", "ChatPrompt", "History"]

@@ -1,0 +1,363 @@
+"""A model behind OpenAI's chat protocol, as an agent."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from agentgym_gym._text import scrub, shown
+from agentgym_gym._tool_calls import NOT_CARRIED_OUT, played_call
+from agentgym_gym.actions import ToolCall
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._agents import AgentReply
+from agentgym_gym.evaluate._chat.client import ChatClient, Outcome
+from agentgym_gym.evaluate._chat.prompt import ChatPrompt
+from agentgym_gym.evaluate._chat.server import ModelServer
+from agentgym_gym.evaluate._chat.thinking import without_thinking
+from agentgym_gym.rollout import env_id_of, system_prompt_of
+from agentgym_gym.rollout._messages import Conversation, History, Message, estimate
+from agentgym_gym.rollout._records import StepRecord
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate._chat.reply import Call, Completion
+
+__all__ = ["ChatAgent", "request_seed"]
+
+OnCutReply = Literal["end", "play"]
+Tools = Literal["none", "native"]
+
+_OWN = frozenset({"model", "messages", "tools", "seed", "stream", "stream_options", "n"})
+_NOT_IN_THE_BODY = frozenset({"extra_headers", "extra_query", "timeout"})
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_PARALLEL = "parallel_tool_calls"
+
+
+class ChatAgent:
+    """Plays with a model that a server offers by OpenAI's chat protocol.
+
+    An agent plays one episode after another. For several at once, `clone` makes more of the same settings. It
+    may be used in one event loop after another, if it is closed in each.
+
+    Args:
+        model: The model's name on its server.
+        base_url: Base URL of the server, such as ``http://127.0.0.1:8000/v1``; by default the variable
+            ``OPENAI_BASE_URL``, else OpenAI's own.
+        api_key_variable: The environment variable that holds the key. Where it is not set, a placeholder is
+            sent, as local servers want it; OpenAI's own server needs one.
+        tools: ``"none"``: the model writes text, as the environment's system prompt teaches it. ``"native"``:
+            it is given the environment's ``tools`` and answers with calls, which go to ``env.step`` as an
+            assistant's message; the environment's ``action_format`` should be ``"tool_calls"``.
+        system_prompt: Text in place of the environment's system prompt; None for the environment's own.
+        prompt: A system prompt around that one, or examples after it.
+        history: How much of the conversation is sent: a `History`, or its text such as ``"turns:4"``.
+        sampling: Parameters of the request by name, such as ``temperature``, sent as they are. An
+            ``extra_body`` among them is merged into the request, as the client of OpenAI does it.
+        seed: From which each request gets a ``seed`` of its own (`request_seed`); None to send none.
+        max_tokens: The most tokens of a reply, from 1; None for the server's own limit. It is sent as
+            ``max_completion_tokens`` to OpenAI's own server, whose newer models take no other.
+        stop: Where the model stops: one text, or several.
+        on_cut_reply: What becomes of a reply that was cut because it became too long: ``"end"`` ends the
+            episode with the ending ``reply_cut``; ``"play"`` has it played, if it calls no tool.
+        keep_reasoning: Whether the reasoning stays in what is sent of earlier replies.
+        timeout: Seconds allowed for each attempt at a request, to the last byte of the reply.
+        retry_seconds: Seconds after the first fault of the server in a turn in which it may be asked again;
+            0 to ask once.
+
+    Attributes:
+        name: The model's name.
+        model: Likewise.
+
+    Raises:
+        BadOption: An argument has a value it cannot have.
+        MissingExtra: The package ``openai`` is missing.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key_variable: str = "OPENAI_API_KEY",
+        tools: Tools = "none",
+        system_prompt: str | None = None,
+        prompt: ChatPrompt | None = None,
+        history: History | str = "all",
+        sampling: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        max_tokens: int | None = None,
+        stop: str | Sequence[str] | None = None,
+        on_cut_reply: OnCutReply = "end",
+        keep_reasoning: bool = False,
+        timeout: float = 600.0,
+        retry_seconds: float = 300.0,
+    ) -> None:
+        for option, value, allowed in (("tools", tools, Tools), ("on_cut_reply", on_cut_reply, OnCutReply)):
+            if value not in get_args(allowed):
+                raise BadOption(f"{option}={value!r:.80} should be one of {', '.join(get_args(allowed))}")
+        if not isinstance(model, str) or not model:
+            raise BadOption(f"model={model!r:.80} should be the name of a model")
+        if seed is not None and (type(seed) is not int or seed < 0):
+            raise BadOption(f"seed={seed!r:.80} should be a whole number from 0, or None")
+        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+            raise BadOption(f"max_tokens={max_tokens!r:.80} should be a whole number from 1, or None")
+        stops = [stop] if isinstance(stop, str) else list(stop or ())
+        if not all(isinstance(each, str) and each for each in stops):
+            raise BadOption(f"stop={stop!r:.80} should be a text or several, none of them empty")
+        self.name = self.model = model
+        self._server = ModelServer(base_url, api_key_variable)
+        self._client = ChatClient(self._server, timeout=timeout, retry_seconds=retry_seconds)
+        self._native = tools == "native"
+        self._system_prompt = None if system_prompt is None else scrub(system_prompt)
+        self._prompt = ChatPrompt() if prompt is None else prompt
+        self._history = History.parse(history) if isinstance(history, str) else history
+        self._sampling = _checked(sampling or {}, max_tokens=max_tokens, stop=stop)
+        self._seed = seed
+        self._max_tokens = max_tokens
+        self._stop = stop if isinstance(stop, str) else stops or None
+        self._on_cut_reply = on_cut_reply
+        self._keep_reasoning = keep_reasoning
+        self._conversation: Conversation | None = None
+        self._served: dict[str, set[str]] = {}  # one for all clones
+        self._tools: list[Any] = []
+        self._task = (0, 0)
+        self._turn = 0
+        self._calls: tuple[Call, ...] = ()  # of the last turn, which the next observation answers
+
+    def __repr__(self) -> str:
+        """Return the model and its server."""
+        return f"ChatAgent({self.model!r}, base_url={self._server.url!r})"
+
+    def clone(self) -> ChatAgent:
+        """Return another agent of the same settings, which plays beside this one."""
+        return copy.copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the episode, of which each agent has its own, as it has a connection."""
+        return {**self.__dict__, "_client": self._client.clone(), "_conversation": None}
+
+    def describe(self) -> dict[str, Any]:
+        """Return all that shapes the replies, as JSON: the model, its server, every setting, but no key."""
+        # A key that the settings of earlier runs lack stands there only where it is set: they can be resumed.
+        own = {} if self._system_prompt is None else {"system_prompt": self._system_prompt}
+        return {
+            **own,
+            "model": self.model,
+            "base_url": self._server.url,
+            "api_key_variable": self._server.api_key_variable,
+            "tools": "native" if self._native else "none",
+            "prompt": self._prompt.as_dict(),
+            "history": self._history.as_dict(),
+            "sampling": copy.deepcopy(self._sampling),
+            "seed": self._seed,
+            "max_tokens": self._max_tokens,
+            "stop": self._stop,
+            "on_cut_reply": self._on_cut_reply,
+            "keep_reasoning": self._keep_reasoning,
+            "timeout": self._client.timeout,
+            "retry_seconds": self._client.retry_seconds,
+            "openai": importlib.metadata.version("openai"),
+        }
+
+    def served(self) -> dict[str, list[str]]:
+        """Return what the server said of itself in replies to this agent and its clones.
+
+        ``model`` has the names under which it replied, and ``system_fingerprint`` what identifies its
+        configuration; there are several where that changed.
+        """
+        return {name: sorted(values) for name, values in sorted(self._served.items())}
+
+    async def reset(self, env: Any, observation: str, info: dict[str, Any]) -> None:
+        """Begin an episode.
+
+        Raises:
+            BadOption: The environment has no tools to hand to the model.
+        """
+        inner = getattr(env, "unwrapped", env)
+        self._tools = list(getattr(inner, "tools", None) or ()) if self._native else []
+        if self._native and not self._tools:
+            raise BadOption(f"{env_id_of(env)} has no tools for tools='native'; use tools='none'")
+        self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
+        self._turn, self._calls = 0, ()
+        own = system_prompt_of(env) if self._system_prompt is None else self._system_prompt
+        head: list[Message] = list(self._prompt.messages(own))
+        overhead = estimate([{"role": "system", "content": json.dumps(self._tools)}]) if self._tools else 0
+        self._conversation = Conversation(self._history, head, overhead)
+
+    async def act(self, observation: str, info: dict[str, Any]) -> AgentReply:
+        """Ask the model for its next reply.
+
+        Raises:
+            SetupError: The server refuses the request: the key, the model or an option.
+            AgentFault: The server was at fault for longer than ``retry_seconds``.
+        """
+        conversation = self._conversation
+        if conversation is None:
+            raise BadOption("the agent is asked to act before reset")
+        self._observe(conversation, scrub(observation), info)
+        one_call = {_PARALLEL: False} if self._tools and _PARALLEL not in self._sampling else {}
+        outcome = await self._client.complete(self._request(conversation), one_call)
+        self._turn += 1
+        completion = outcome.completion
+        if completion is None:
+            return AgentReply(None, ending=outcome.ending, step=StepRecord(retries=outcome.retries))
+        if completion.usage.get("prompt_tokens"):
+            conversation.counted(completion.usage["prompt_tokens"])
+        for name, value in completion.served.items():
+            self._served.setdefault(name, set()).add(value)
+        reply = self._reply(completion, _step_of(completion, outcome))
+        conversation.add_reply(self._sent_back(completion))
+        self._calls = completion.calls if self._native else ()
+        return reply
+
+    async def close(self) -> None:
+        """Close the connection to the server. May be called again, as may ``reset``."""
+        await self._client.close()
+
+    def _observe(self, conversation: Conversation, observation: str, info: Mapping[str, Any]) -> None:
+        """Add an observation: as what the user says, or as the answer to the calls of the last turn."""
+        user = {"role": "user", "content": observation}
+        if not self._turn:
+            conversation.head.append(user)
+            return
+        if not self._calls:
+            conversation.add_answer([user])
+            return
+        answers = [NOT_CARRIED_OUT] * len(self._calls)
+        calls = [ToolCall(call.name, call.arguments) for call in self._calls]
+        answers[played_call(calls, info.get("ignored_actions"))] = observation
+        conversation.add_answer(
+            {"role": "tool", "tool_call_id": identifier, "content": answer}
+            for identifier, answer in zip(_ids(self._calls, self._turn), answers, strict=True)
+        )
+
+    def _request(self, conversation: Conversation) -> dict[str, Any]:
+        limit = "max_completion_tokens" if self._server.official else "max_tokens"
+        own = {
+            "tools": self._tools or None,
+            "stop": self._stop,
+            limit: self._max_tokens,
+            "seed": None if self._seed is None else request_seed(self._seed, *self._task, self._turn),
+        }
+        return {
+            "model": self.model,
+            "messages": conversation.to_send(),
+            **self._sampling,
+            **{name: value for name, value in own.items() if value is not None},
+        }
+
+    def _reply(self, completion: Completion, step: StepRecord) -> AgentReply:
+        """Return what a completion means for the episode."""
+        text = "\n".join(filter(None, (completion.content, *map(str, completion.calls))))
+        reason = completion.finish_reason
+        if reason == "content_filter":
+            return AgentReply(None, text=text, ending="content_filter", step=step)
+        if reason == "length":
+            if completion.empty and not completion.usage.get("completion_tokens"):  # no room for a single one
+                return AgentReply(None, ending="context_overflow", step=step)
+            if self._on_cut_reply == "end" or completion.calls:
+                return AgentReply(None, text=text, ending="reply_cut", step=step)
+        if not (self._native and completion.calls):
+            return AgentReply(text, step=step)
+        made = zip(_ids(completion.calls, self._turn), completion.calls, strict=True)
+        message = {
+            "role": "assistant",
+            "content": completion.content,
+            "tool_calls": [_as_sent(known_as, call.name, call.arguments) for known_as, call in made],
+        }
+        return AgentReply(message, text=text, step=step)
+
+    def _sent_back(self, completion: Completion) -> Message:
+        """Return the message by which the model is shown its reply in later turns."""
+        kept = self._keep_reasoning
+        content = completion.content if kept else without_thinking(completion.content)
+        message: dict[str, Any] = {"role": "assistant", "content": content}
+        if completion.calls and self._native:
+            made = zip(_ids(completion.calls, self._turn), completion.calls, strict=True)
+            message["tool_calls"] = [
+                _as_sent(known_as, _NOT_IN_A_NAME.sub("_", call.name)[:64] or "_", _object(call.arguments))
+                for known_as, call in made
+            ]
+        elif completion.calls:
+            message["content"] = "\n".join(filter(None, (content, *map(str, completion.calls))))
+        if kept and completion.reasoning_field:
+            message[completion.reasoning_field] = completion.reasoning
+        return message
+
+
+def request_seed(seed: int, task_id: int, sample: int, turn: int) -> int:
+    """Return the seed of one request: of 31 bits, as servers take them.
+
+    It is the first word that ``numpy.random.SeedSequence([seed, task_id, sample, turn])`` generates, without
+    its highest bit. Negative numbers count modulo 2⁶⁴.
+
+    Args:
+        seed: The agent's.
+        task_id: The task.
+        sample: Which of several episodes of the task.
+        turn: Which turn of the episode, from 0.
+    """
+    numbers = [number % 2**64 for number in (seed, task_id, sample, turn)]
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0]) & 0x7FFFFFFF
+
+
+def _checked(sampling: Mapping[str, Any], **also: Any) -> dict[str, Any]:
+    """Return sampling parameters as they stand in a request.
+
+    Raises:
+        BadOption: They are not JSON, or one of them is the agent's own to set.
+    """
+    given = {name: value for name, value in sampling.items() if name != "extra_body"}
+    given |= sampling.get("extra_body") or {}
+    for name in given:
+        if name in _OWN or name in _NOT_IN_THE_BODY:
+            raise BadOption(
+                f"sampling: {name!r:.80} cannot be set there; it is an argument of the agent, or fixed"
+            )
+        if also.get(name) is not None:
+            raise BadOption(f"sampling: {name!r:.80} is given twice: here and as an argument of the agent")
+    try:
+        copied: dict[str, Any] = json.loads(json.dumps(given, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadOption(f"sampling should be JSON: {error}: {shown(given)}") from None
+    return copied
+
+
+def _step_of(completion: Completion, outcome: Outcome) -> StepRecord:
+    step = StepRecord(retries=outcome.retries, **completion.usage)
+    if completion.finish_reason:
+        step["finish_reason"] = completion.finish_reason
+    if completion.reasoning:
+        step["reasoning"] = completion.reasoning
+    if completion.calls:
+        step["tool_calls"] = [
+            {"name": call.name, "arguments": call.arguments, "id": call.id} for call in completion.calls
+        ]
+    return step
+
+
+def _ids(calls: Sequence[Call], turn: int) -> list[str]:
+    """Return the ids of the calls of a turn: the server's own where they are there and differ."""
+    given = [call.id for call in calls]
+    if all(given) and len(set(given)) == len(given):
+        return given
+    return [f"call_{turn}_{number}" for number in range(len(calls))]
+
+
+def _as_sent(identifier: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _object(arguments: str) -> str:
+    """Return the arguments as a JSON object, since servers read them again and refuse anything else."""
+    try:
+        if isinstance(json.loads(arguments), dict):
+            return arguments
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps({"arguments": arguments}, ensure_ascii=False)

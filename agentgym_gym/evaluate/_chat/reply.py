@@ -1,0 +1,302 @@
+"""What a model's server answered: a completion, a context that overflows, a filtered one, or an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentgym_gym._text import scrub, shown
+from agentgym_gym.actions import ToolCall
+from agentgym_gym.errors import BadCompletion, ModelBusy, ModelError
+from agentgym_gym.rollout._records import StepRecord
+
+__all__ = ["Call", "Completion", "is_filtered", "is_overflow", "parsed", "read_completion", "said", "window"]
+
+MAX_SAID_CHARS = 500
+_MAX_SEARCHED_CHARS = 4_000
+
+_OVERFLOW_CODES = frozenset(
+    {
+        "context_length_exceeded",  # OpenAI, and gateways
+        "exceed_context_size_error",  # llama.cpp
+        "model_context_window_exceeded",
+        "model_max_prompt_tokens_exceeded",
+    }
+)
+_OVERFLOW = re.compile(
+    # OpenAI, DeepSeek, OpenRouter, vLLM; sglang ("exceeds the model's maximum context length of …").
+    r"maximum context length (?:is|of) \(?\d"
+    r"|exceeds? (?:the )?model'?s? maximum context length"
+    r"|longer than the model's context length"  # sglang
+    r"|exceeds the maximum allowed (?:input )?length"  # sglang
+    r"|longer than the maximum model length of \d"  # vLLM
+    r"|too long to fit into the model"  # vLLM
+    r"|max_(?:completion_)?tokens must be at least 1, got -\d"  # vLLM, of the room that is left
+    r"|exceeds? the available context size"  # llama.cpp
+    r"|exceeds? context window of \d"  # llama-cpp-python
+    r"|exceeds the context window of this model"  # OpenAI
+    r"|reduce the length of (?:the|your) (?:input )?(?:messages|prompt)"  # OpenAI, Groq
+    r"|prompt is too long: \d+ tokens"  # Anthropic
+    r"|input token count \(?\d+\)? exceeds the maximum number of tokens"  # Gemini
+    r"|too large for model with \d+ maximum context length"  # Mistral
+    r"|maximum prompt length is \d+ but the request contains"  # xAI
+    r"|`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than \d+ tokens)",  # TGI
+    re.IGNORECASE,
+)
+_WINDOW = re.compile(r"context length (?:is|of) \(?(\d{1,12})", re.IGNORECASE)
+_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+_FAILED = frozenset({"abort", "error"})  # finish reasons of sglang, vLLM and OpenRouter
+_THINKING_PARTS = frozenset({"thinking", "reasoning", "reasoning_text"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function, as the server parsed it.
+
+    Attributes:
+        name: The function's name.
+        arguments: The arguments as text, which should be JSON.
+        id: Its id, "" where the server gave none.
+    """
+
+    name: str
+    arguments: str
+    id: str = ""
+
+    def __str__(self) -> str:
+        """Return it as JSON, as a transcript shows it."""
+        return str(ToolCall(self.name, self.arguments))
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model replied.
+
+    Attributes:
+        content: What it wrote.
+        reasoning: What it thought, where the server gives it apart.
+        reasoning_field: The field of the message in which that stood.
+        calls: The calls it made.
+        finish_reason: Why it stopped, in the server's words; "" where they are missing.
+        usage: The tokens that the server counted, under the names of `StepRecord`.
+        served: What the server says of itself: ``model`` and ``system_fingerprint``, where it does.
+    """
+
+    content: str
+    reasoning: str = ""
+    reasoning_field: str = ""
+    calls: tuple[Call, ...] = ()
+    finish_reason: str = ""
+    usage: StepRecord = field(default_factory=StepRecord)
+    served: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it holds nothing at all."""
+        return not (self.content or self.reasoning or self.calls)
+
+
+def read_completion(body: bytes) -> Completion:
+    """Read the body of a reply with the status 200.
+
+    Raises:
+        BadCompletion: It is no completion.
+        ModelBusy, ModelError: It is an error, which some servers send with that status.
+    """
+    found = parsed(body)
+    if found is None:
+        raise BadCompletion(f"what was sent is no JSON: {shown(body[:200].decode('utf-8', 'replace'))}")
+    if not isinstance(found, Mapping):
+        raise BadCompletion(f"what was sent is no completion: {shown(found)}")
+    _raise_error(found)
+    choices = found.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise BadCompletion(f"the completion holds no choice: {shown(found)}")
+    choice = choices[0]
+    _raise_error(choice)
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise BadCompletion(f"the completion holds no message: {shown(choice)}")
+    reason = choice.get("finish_reason")
+    if isinstance(reason, str) and reason in _FAILED:
+        raise ModelError(f"the generation failed: its finish_reason is {reason!r}")
+    content, thought = _content(message.get("content"))
+    if not content and isinstance(message.get("refusal"), str):
+        content = message["refusal"]  # what the model says is there, and content is null
+    where = ""
+    for name in ("reasoning_content", "reasoning"):
+        if not thought and isinstance(message.get(name), str) and message[name]:
+            thought, where = message[name], name
+    return Completion(
+        content=scrub(content),
+        reasoning=scrub(thought),
+        reasoning_field=where,
+        calls=tuple(_calls(message)),
+        finish_reason=scrub(reason[:80]) if isinstance(reason, str) else "",
+        usage=_usage(found.get("usage")),
+        served={
+            name: scrub(found[name][:200])
+            for name in ("model", "system_fingerprint")
+            if isinstance(found.get(name), str)
+        },
+    )
+
+
+def parsed(body: bytes) -> Any:
+    """Return the JSON value of a body, None where it holds none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def said(found: Any) -> str:
+    """Return what an error of a server says, in short; "" where it says nothing."""
+    words = " ".join(dict.fromkeys(_words(found)))
+    words = " ".join(scrub(words).split())
+    return words if len(words) <= MAX_SAID_CHARS else f"{words[:MAX_SAID_CHARS]}…"
+
+
+def is_overflow(found: Any) -> bool:
+    """Return whether an error says that the conversation is longer than the model's window."""
+    return bool(_codes(found) & _OVERFLOW_CODES) or any(_OVERFLOW.search(text) for text in _words(found))
+
+
+def is_filtered(found: Any) -> bool:
+    """Return whether an error says that the conversation was refused by a filter of its contents."""
+    return bool(_codes(found) & _FILTER_CODES)
+
+
+def window(found: Any) -> int | None:
+    """Return the tokens that the model's window holds, where an error names them."""
+    match = next(filter(None, map(_WINDOW.search, _words(found))), None)
+    return int(match[1]) if match else None
+
+
+def _errors(found: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in which a server describes an error, the outer one last."""
+    if isinstance(found, list):  # Gemini's
+        found = found[0] if found else None
+    if not isinstance(found, Mapping):
+        return
+    inner = found.get("error")
+    if isinstance(inner, Mapping):
+        deeper = inner.get("innererror")  # Azure's
+        yield from (each for each in (inner, deeper) if isinstance(each, Mapping))
+    yield found
+
+
+def _codes(found: Any) -> set[str]:
+    return {
+        error[name]
+        for error in _errors(found)
+        for name in ("code", "type")
+        if isinstance(error.get(name), str)
+    }
+
+
+def _words(found: Any) -> Iterator[str]:
+    if isinstance(found, str):
+        yield found[:_MAX_SEARCHED_CHARS]
+    for error in _errors(found):
+        for name in ("message", "error", "detail"):
+            told = error.get(name)
+            if isinstance(told, str):
+                yield told[:_MAX_SEARCHED_CHARS]
+            elif name == "detail" and isinstance(told, list):  # of FastAPI, which repeats the whole request
+                for each in filter(lambda each: isinstance(each, Mapping), told[:5]):
+                    yield f"{each.get('loc')}: {each.get('msg')}"[:_MAX_SEARCHED_CHARS]
+        metadata = error.get("metadata")
+        if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):  # OpenRouter's
+            yield metadata["raw"][:_MAX_SEARCHED_CHARS]
+
+
+def _raise_error(found: Mapping[str, Any]) -> None:
+    """Raise the error that stands in place of a completion.
+
+    Raises:
+        ModelBusy: Its code is 429 or 503.
+        ModelError: It is another.
+    """
+    if not found.get("error") and found.get("object") != "error":
+        return
+    codes = {error.get("code") for error in _errors(found) if isinstance(error.get("code"), (int, str))}
+    kind = ModelBusy if codes & {429, 503, "429", "503"} else ModelError
+    raise kind(f"an error was sent in place of a completion: {said(found) or shown(found)}")
+
+
+def _content(content: Any) -> tuple[str, str]:
+    """Return what a message says and what it thinks, which may be parts of one list.
+
+    Raises:
+        BadCompletion: It is neither text nor such a list.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", ""
+    if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
+        raise BadCompletion(f"the content of the message is no text: {shown(content)}")
+    parts: dict[bool, list[str]] = {False: [], True: []}
+    for part in content:
+        kind = part.get("type")
+        text = part.get("text", part.get(kind) if isinstance(kind, str) else None)
+        if isinstance(text, list):  # Mistral's thinking is a list of parts again
+            text = "".join(
+                each["text"] for each in text if isinstance(each, Mapping) and _is_text(each.get("text"))
+            )
+        if isinstance(text, str):
+            parts[kind in _THINKING_PARTS].append(text)
+    return "".join(parts[False]), "".join(parts[True])
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[Call]:
+    """Yield the calls of a message.
+
+    Raises:
+        BadCompletion: They are not what the protocol says.
+    """
+    made = message.get("tool_calls")
+    if not made and message.get("function_call"):  # of OpenAI's older protocol
+        made = [{"function": message["function_call"]}]
+    if not made:
+        return
+    if not isinstance(made, list):
+        raise BadCompletion(f"the tool_calls of the message are no list: {shown(made)}")
+    for each in made:
+        function = each.get("function") if isinstance(each, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise BadCompletion(f"a tool call of the message has no function with a name: {shown(each)}")
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str):  # some servers send the object that the text should hold
+            arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        known = each.get("id")
+        yield Call(scrub(function["name"]), scrub(arguments), scrub(known) if isinstance(known, str) else "")
+
+
+def _usage(usage: Any) -> StepRecord:
+    """Return the counts that a server gave; what is no count is left out."""
+
+    def count(of: Any, *names: str) -> int | None:
+        found = (of.get(name) for name in names) if isinstance(of, Mapping) else ()
+        return next((each for each in found if type(each) is int and 0 <= each < 2**53), None)
+
+    if not isinstance(usage, Mapping):
+        return StepRecord()
+    of_reply, of_prompt = usage.get("completion_tokens_details"), usage.get("prompt_tokens_details")
+    reasoning = count(of_reply, "reasoning_tokens")
+    cached = count(of_prompt, "cached_tokens")
+    counts = {
+        "prompt_tokens": count(usage, "prompt_tokens"),
+        "completion_tokens": count(usage, "completion_tokens"),
+        "reasoning_tokens": count(usage, "reasoning_tokens") if reasoning is None else reasoning,  # sglang
+        "cached_tokens": count(usage, "prompt_cache_hit_tokens") if cached is None else cached,  # DeepSeek
+    }
+    known = StepRecord()
+    known.update({name: value for name, value in counts.items() if value is not None})  # type: ignore[typeddict-item]
+    return known

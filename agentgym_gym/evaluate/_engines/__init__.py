@@ -1,0 +1,8 @@
+"""Engines that serve models, started and stopped here: sglang, vLLM and transformers."""
+
+from __future__ import annotations
+
+from agentgym_gym.evaluate._engines.checkpoints import checkpoints
+from agentgym_gym.evaluate._engines.engine import Engine
+
+__all__ = ["Engine", "checkpoints"]

@@ -1,0 +1,145 @@
+"""Folders of models: which of them an engine can load, and the checkpoints of one training in order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._engines.merging import MERGED, SHARDS, merge_shards
+
+__all__ = ["checkpoints", "model_folder"]
+
+# Where verl saves a model in the format of transformers, below `global_step_N`: the trainers of RL with FSDP
+# and with Megatron, then the trainer of SFT. The folder of a model itself comes first, what was merged last.
+LAYOUTS = (
+    "",
+    "actor/huggingface",
+    "actor/model/huggingface",
+    "huggingface",
+    "model/huggingface",
+    *(f"{place}{MERGED}" for place in ("actor/", "")),
+)
+
+CONFIGS = ("config.json", "params.json")
+"""What describes a model: in the format of transformers, and in Mistral's."""
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "consolidated*.pth", "*.gguf")
+
+SHOWN = 8
+"""How many names of files an error lists."""
+
+
+def checkpoints(pattern: str, *, merge: Callable[[str], object] | None = None) -> list[str]:
+    """Return the models whose paths match a pattern, in natural order: ``step_2`` before ``step_10``.
+
+    Files are left out, and so is a link to a folder that matches by itself. Below a folder that verl saved,
+    the one in the format of transformers is taken.
+
+    Args:
+        pattern: A path, or several as a shell would match them: ``ckpts/*``.
+        merge: Have verl merge what it saved by FSDP for its own use alone, where verl is installed; called
+            with a line for the user before and after.
+
+    Returns:
+        Folders that hold a model and its weights; at least one.
+
+    Raises:
+        BadOption: Nothing matches, or a folder that matches holds no model; the message says what it holds.
+        SetupError: A checkpoint could not be merged.
+    """
+    matched = [pattern] if os.path.exists(pattern) else glob.glob(pattern)  # noqa: PTH110, PTH207 - '[' in a name
+    folders = sorted((path for path in matched if Path(path).is_dir()), key=_natural)
+    if not folders:
+        raise BadOption(f"{pattern!r:.300} matches no folder of a model: {_seen(pattern, matched)}")
+    real = {Path(path).resolve() for path in folders if not Path(path).is_symlink()}
+    kept = [path for path in folders if not Path(path).is_symlink() or Path(path).resolve() not in real]
+    if merge is not None:
+        for path in kept:
+            if _layout(Path(path), weights=True) is None:
+                merge_shards(Path(path), merge)
+    return [model_folder(path, weights=True) for path in kept]
+
+
+def model_folder(path: str, *, weights: bool = False) -> str:
+    """Return the folder below a path that an engine can load: the path itself, or where verl saved the model.
+
+    Args:
+        path: A folder; a file, such as one of GGUF, is returned as it is.
+        weights: Whether to look for the weights too.
+
+    Raises:
+        BadOption: There is no such path, or no model below it; the message says what there is.
+    """
+    if not os.path.lexists(path):
+        raise BadOption(
+            f"there is no {path!r:.300}. A model of the Hugging Face hub is fetched first: "
+            "hf download NAME --local-dir FOLDER"
+        )
+    folder = Path(path)
+    if folder.is_file():
+        return path
+    layout = _layout(folder, weights=weights)
+    if layout is None:
+        raise BadOption(f"{path!r:.300} holds no model that can be loaded: {_instead(folder)}")
+    return os.path.join(path, layout) if layout else path  # noqa: PTH118 - as it was given
+
+
+def _layout(folder: Path, *, weights: bool) -> str | None:
+    """Return where below a folder a model is, or None."""
+    found = _described(folder)
+    whole = [layout for layout in found if any(any((folder / layout).glob(each)) for each in WEIGHTS)]
+    return next(iter(whole or ([] if weights else found)), None)
+
+
+def _described(folder: Path) -> list[str]:
+    return [layout for layout in LAYOUTS if any((folder / layout / name).is_file() for name in CONFIGS)]
+
+
+def _instead(folder: Path) -> str:
+    """Return what a folder holds instead of a model, and what can be done."""
+    found = _described(folder)
+    for actor in (folder, folder / "actor"):
+        if any(actor.glob(SHARDS)) or (actor / "dist_ckpt").is_dir():
+            return (
+                f"verl saved the weights in {actor} for its own use alone. Merge them: "
+                "python -m verl.model_merger merge --backend fsdp (or megatron) "
+                f"--local_dir {actor} --target_dir {actor / 'huggingface'}. "
+                "With 'hf_model' among actor_rollout_ref.actor.checkpoint.save_contents verl saves both"
+            )
+    if (folder / "adapter_config.json").is_file():
+        return "it is an adapter (adapter_config.json); merge it into its model and save that"
+    if found:
+        return f"{folder / found[0]} has a config.json, but no weights such as *.safetensors"
+    return f"no config.json, and {_listed(folder)}"
+
+
+def _listed(folder: Path) -> str:
+    try:
+        names = sorted((each.name + "/" * each.is_dir() for each in folder.iterdir()), key=_natural)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    if not names:
+        return "it is empty"
+    return (
+        "it holds " + ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if names[SHOWN:] else "")
+    )
+
+
+def _seen(pattern: str, matched: list[str]) -> str:
+    """Return what is there, for a pattern that matches no folder."""
+    if matched:
+        return f"it matches files alone, such as {min(matched, key=_natural)!r:.300}"
+    folder = Path(pattern)
+    while not folder.is_dir():
+        folder = folder.parent
+    return f"nothing does. Of {os.fspath(folder)!r:.300}, {_listed(folder)}"
+
+
+def _natural(path: str) -> list[str | int]:
+    # Text and numbers take turns, so that each is compared with its like.
+    parts = re.split(r"([0-9]{1,18})", path)
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)]

@@ -1,0 +1,163 @@
+"""One episode as an agent plays it: an `agentgym_gym.rollout.Episode` with the agent's replies."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agentgym_gym._logging import logger
+from agentgym_gym._text import scrub
+from agentgym_gym._tool_calls import given, shown_reply
+from agentgym_gym.actions import Action
+from agentgym_gym.errors import AgentCrashed, AgentFault, AgentGymError, BadOption, SetupError
+from agentgym_gym.evaluate._agents import Agent, AgentReply
+from agentgym_gym.rollout import Episode, StepRecord, attribute_of, env_id_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.rollout import EpisodeRecord
+    from agentgym_gym.rollout._episode import Workers
+
+__all__ = ["AgentEpisode", "Caller", "call_here"]
+
+
+class Caller(Protocol):
+    """How a method of an agent is called. It may be a coroutine function."""
+
+    async def __call__(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+        """Call it, await the result if that can be awaited, and return it."""
+
+
+async def call_here(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    """Call a function in this thread."""
+    value = function(*arguments, **named)
+    return await value if inspect.isawaitable(value) else value
+
+
+class AgentEpisode:
+    """One episode of an agent, from its reset to its record.
+
+    Args:
+        workers: Where the environment is from.
+        agent: Who plays. Its typed actions are rendered in the environment's format, so that the record has
+            the text that was played.
+        call: How the agent's methods are called.
+        success_at: The return from which on a task counts as solved, as for `Episode`.
+    """
+
+    def __init__(
+        self, workers: Workers, agent: Agent, call: Caller, *, success_at: float | None = None
+    ) -> None:
+        self._workers = workers
+        self._agent = agent
+        self._call = call
+        self._success_at = success_at
+
+    async def play(self, task_id: int, sample: int = 0) -> EpisodeRecord:
+        """Play a task.
+
+        Args:
+            task_id: The task, or the seed.
+            sample: Which of several episodes of the task this is.
+
+        Raises:
+            SetupError: It cannot be played without a change of set-up.
+        """
+        agent_fault, ending = None, ""
+        async with Episode(self._workers, task=task_id, success_at=self._success_at) as episode:
+            try:
+                if not episode.over:
+                    ending = await self._play(episode, task_id, sample)
+            except AgentFault as fault:
+                agent_fault = fault.as_dict()
+        if isinstance(episode.error, SetupError):
+            raise episode.error
+        return episode.record(
+            agent=self._agent.name, task_id=task_id, sample=sample, ending=ending, agent_fault=agent_fault
+        )
+
+    async def _play(self, episode: Episode, task_id: int, sample: int) -> str:
+        """Play the turns; return how the agent ended the episode, empty where it did not."""
+        info: Any = {**episode.info, "task_id": task_id, "sample": sample}
+        await self._ask(self._agent.reset, episode.env, episode.observation, info)
+        reads_what_it_writes = getattr(getattr(episode.env, "unwrapped", None), "parser", None) == "default"
+        while not episode.over:
+            began = time.perf_counter()
+            reply = await self._ask(self._agent.act, episode.observation, info)
+            if not isinstance(reply, AgentReply):
+                reply = AgentReply(reply)
+            step: StepRecord = {**reply.step, "agent_seconds": time.perf_counter() - began}
+            text, action = reply.text, reply.action
+            if isinstance(action, str):
+                action = action if action.isascii() else scrub(action)
+                text = action if text is None else text
+            elif isinstance(action, Action):
+                text, action = _written(episode.env, action, text, plays_it=reads_what_it_writes)
+            elif action is not None:
+                text = _called(episode.env, action, text, step)
+            if text is not None:
+                episode.add_reply(text, step)
+            if action is None:
+                return reply.ending
+            await episode.step(action)
+            info = episode.info
+        return ""
+
+    async def _ask(self, method: Any, *arguments: Any) -> Any:
+        """Call a method of the agent.
+
+        Raises:
+            AgentFault: It raised an error that is none of this library's.
+        """
+        try:
+            return await self._call(method, *arguments)
+        except AgentGymError:
+            raise
+        except Exception as error:
+            logger.warning("the agent %s failed", self._agent.name, exc_info=True)
+            raise AgentCrashed(f"{type(error).__name__}: {error}") from error
+
+
+def _written(env: Any, action: Action, text: str | None, *, plays_it: bool) -> tuple[str, Any]:
+    """Return the text of a typed action, and the action as the environment takes it.
+
+    Raises:
+        BadOption: The environment has no format of actions.
+    """
+    action_format = getattr(env.action_space, "action_format", None)
+    if action_format is None:
+        raise BadOption(
+            f"{env_id_of(env)} takes text, and the agent replied with a typed action: {action!r:.200}"
+        )
+    written: str = action_format.render(action)
+    if plays_it:  # the text need not be read to be played
+        return (written if text is None else text), action
+    return (written if text is None else text), written
+
+
+def _called(env: Any, action: Any, text: str | None, step: StepRecord) -> str:
+    """Return the text of function calls, and keep them in the step.
+
+    Raises:
+        BadOption: The environment takes only text, or the action is none.
+    """
+    grammar = attribute_of(env, "grammar")
+    if grammar is None:
+        raise BadOption(
+            f"{env_id_of(env)} takes text, and the agent replied with {type(action).__name__}: "
+            f"{action!r:.200}"
+        )
+    reply = given(action, grammar)
+    if isinstance(reply, tuple) and "tool_calls" not in step:
+        step["tool_calls"] = [
+            {
+                "name": call.name,
+                "arguments": call.arguments
+                if isinstance(call.arguments, str)
+                else json.dumps(call.arguments, ensure_ascii=False),
+            }
+            for call in reply
+        ]
+    return shown_reply(reply) if text is None else text

@@ -1,0 +1,193 @@
+"""Runs compared with each other, paired by task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isclose
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._text import shown
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._figures.by_task import TaskResult, by_task, mean
+from agentgym_gym.evaluate._figures.intervals import Interval, bootstrap
+from agentgym_gym.evaluate._figures.permutation import permutation_test
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate._runs import Run
+
+__all__ = ["Comparison", "Paired", "compare_runs"]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One figure of two runs A and B on the tasks that have it in both.
+
+    Attributes:
+        tasks: How many tasks there are.
+        a: Mean of A over these tasks.
+        b: Mean of B.
+        difference: B minus A.
+        interval: The interval of the difference at 95 %, by the bootstrap over tasks; None where all tasks
+            differ alike, or there are fewer than two.
+        p_value: How likely a difference as far from 0, on either side, is by chance alone: the paired
+            permutation test.
+        draws: How many choices of signs the test drew; None where it is exact.
+        wins: On how many tasks B is better.
+        losses: On how many A is.
+        ties: On how many they are equal.
+    """
+
+    tasks: int
+    a: float | None
+    b: float | None
+    difference: float | None
+    interval: Interval
+    p_value: float | None
+    draws: int | None
+    wins: int
+    losses: int
+    ties: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run B compared with a run A.
+
+    Attributes:
+        env_id: Their environment.
+        a: The run that the other is compared with.
+        b: The other.
+        success: The share of a task's episodes that solved it.
+        score: The mean score of a task's episodes.
+        left_out: Which tasks were left out of both figures, by the reason.
+        success_unknown: Which tasks were left out of success alone: in one run no episode says it.
+        warnings: What else differs between the runs, in sentences.
+        names: What the runs are called in these sentences.
+    """
+
+    env_id: str
+    a: Run
+    b: Run
+    success: Paired
+    score: Paired
+    left_out: Mapping[str, tuple[int, ...]]
+    success_unknown: tuple[int, ...]
+    warnings: tuple[str, ...]
+    names: tuple[str, str] = ("A", "B")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "env_id": self.env_id,
+            "a": {"name": self.names[0], "path": str(self.a.path), "agent": self.a.agent},
+            "b": {"name": self.names[1], "path": str(self.b.path), "agent": self.b.agent},
+            "success": asdict(self.success),
+            "score": asdict(self.score),
+            "left_out": {reason: list(tasks) for reason, tasks in self.left_out.items()},
+            "success_unknown": list(self.success_unknown),
+            "warnings": list(self.warnings),
+        }
+
+
+def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comparison:
+    """Compare two runs in one environment, paired by task.
+
+    A task counts by the mean over its scored episodes, however many there are, and only where it has some in
+    both runs. It is left out too where the runs state different goals for it: servers may number the same
+    goals differently.
+
+    Args:
+        a: The run that the other is compared with.
+        b: The other.
+        names: What they are called in sentences.
+
+    Raises:
+        BadOption: They are runs in different environments or worlds.
+    """
+    if a.env_id != b.env_id:
+        raise BadOption(
+            f"{a.path} is a run in {a.env_id}, and {b.path} in {b.env_id}: compare runs in one environment"
+        )
+    if a.worlds != b.worlds:
+        where = [", ".join(run.worlds) or "another server" for run in (a, b)]
+        raise BadOption(
+            f"{a.path} was played on {where[0]}, and {b.path} on {where[1]}: scores on different worlds are "
+            "not compared"
+        )
+    ours, theirs = _by_id(a), _by_id(b)
+    reasons = {task: _reason(ours.get(task), theirs.get(task), names) for task in sorted({*ours, *theirs})}
+    pairs = [(ours[task], theirs[task]) for task, reason in reasons.items() if reason is None]
+    left_out: dict[str, list[int]] = {}
+    for task, reason in reasons.items():
+        if reason is not None:
+            left_out.setdefault(reason, []).append(task)
+    said = [(x, y) for x, y in pairs if x.success is not None and y.success is not None]
+    return Comparison(
+        env_id=a.env_id,
+        a=a,
+        b=b,
+        success=_paired([(x.success, y.success) for x, y in said]),
+        score=_paired([(x.score, y.score) for x, y in pairs]),
+        left_out={reason: tuple(tasks) for reason, tasks in left_out.items()},
+        success_unknown=tuple(x.task_id for x, y in pairs if x.success is None or y.success is None),
+        warnings=tuple(_differences(a, b, names)),
+        names=names,
+    )
+
+
+def _by_id(run: Run) -> dict[int, TaskResult]:
+    return {task.task_id: task for task in by_task(run.records)}
+
+
+def _reason(a: TaskResult | None, b: TaskResult | None, names: tuple[str, str]) -> str | None:
+    """Say why a task is left out; None where it is not."""
+    if a is None or b is None:
+        return f"not in {names[0] if a is None else names[1]}"
+    if a.goal is not None and b.goal is not None and a.goal != b.goal:
+        return "another goal in {} than in {}".format(*names)
+    unscored = [name for task, name in zip((a, b), names, strict=True) if task.score is None]
+    return f"not scored in {' and '.join(unscored)}" if unscored else None
+
+
+def _paired(pairs: Sequence[tuple[float | None, float | None]]) -> Paired:
+    each = [(x, y) for x, y in pairs if x is not None and y is not None]
+    differences = [0.0 if isclose(x, y) else y - x for x, y in each]  # means of equal scores may differ so
+    test = permutation_test(differences) if each else None
+    wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+    return Paired(
+        tasks=len(each),
+        a=mean(x for x, _ in each),
+        b=mean(y for _, y in each),
+        difference=mean(differences),
+        interval=bootstrap(differences),
+        p_value=None if test is None else test.p_value,
+        draws=None if test is None else test.draws,
+        wins=wins,
+        losses=losses,
+        ties=len(each) - wins - losses,
+    )
+
+
+def _differences(a: Run, b: Run, names: tuple[str, str]) -> Iterable[str]:
+    """Say what differs beside the agent, or is not known."""
+    for run, name in zip((a, b), names, strict=True):
+        if not run.facts:
+            yield f"{name} has no summary.json: whether its options are the other's is not known"
+        if run.facts.get("finished") is False:
+            yield f"{name} is not finished"
+    each = "{} differs: {} in " + names[0] + ", {} in " + names[1]
+    if a.facts and b.facts:
+        first, other = (options if isinstance(options, dict) else {} for options in map(_options, (a, b)))
+        for name in sorted({*first, *other}):
+            if first.get(name) != other.get(name):
+                yield each.format(name, shown(first.get(name)), shown(other.get(name)))
+        if a.facts.get("system_prompt") != b.facts.get("system_prompt"):
+            yield "the system prompt differs"
+    samples = [max((task.episodes for task in by_task(run.records)), default=0) for run in (a, b)]
+    if samples[0] != samples[1]:
+        yield each.format("the number of samples", *samples)
+
+
+def _options(run: Run) -> Any:
+    return run.facts.get("options")

@@ -1,0 +1,127 @@
+"""What a run cost, by a table of prices that the user gives. No prices are built in: they change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._text import shown
+from agentgym_gym._toml import read_toml
+from agentgym_gym.errors import BadOption
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate._figures.tokens import Tokens
+
+__all__ = ["Price", "price_of", "read_prices"]
+
+_NAMES = ("input", "cached_input", "output")
+_PER = 1_000_000
+_MOST = 1e9  # far above any price, far below what overflows
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a million tokens cost, in whatever currency the table is in.
+
+    Attributes:
+        input: Of the request.
+        output: Of the reply, its reasoning included.
+        cached_input: Of those of the request that the server had at hand; by default the same as ``input``.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def cost(self, tokens: Tokens) -> float | None:
+        """Return what tokens cost.
+
+        Returns:
+            The cost; None where some replies do not say how many tokens they took. Where the server does not
+            say how many of a request were at hand, none were.
+        """
+        if tokens.prompt is None or tokens.completion is None or tokens.uncounted:
+            return None
+        cached = min(tokens.cached or 0, tokens.prompt)
+        at_hand = self.input if self.cached_input is None else self.cached_input
+        return (
+            (tokens.prompt - cached) * self.input + cached * at_hand + tokens.completion * self.output
+        ) / _PER
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """Return the price of a model.
+
+    Args:
+        model: Its name.
+        prices: By name, or by pattern with ``*``, ``?`` and ``[...]`` as in a shell. The name itself goes
+            first, then the first pattern that fits.
+
+    Returns:
+        The price; None where the table has none.
+    """
+    if model in prices:
+        return prices[model]
+    return next((price for pattern, price in prices.items() if fnmatchcase(model, pattern)), None)
+
+
+def read_prices(path: Path) -> dict[str, Price]:
+    """Read a table of prices per million tokens, by model, of a TOML or JSON file.
+
+    In TOML a model or a pattern looks like this::
+
+        ["Qwen/Qwen3-*"]
+        input = 0.20
+        cached_input = 0.02
+        output = 0.60
+
+    Args:
+        path: The file; JSON where its name ends in ``.json``, else TOML.
+
+    Raises:
+        BadOption: It cannot be read, or is no such table; the message names the model.
+        MissingExtra: Python 3.10 needs the package ``tomli`` for TOML.
+    """
+    table = _content(path)
+    if not isinstance(table, dict):
+        raise BadOption(f"{path} should be a table of prices by model, not {shown(table)}")
+    return {model: _price(each, f"{path}: the price of {model!r:.100}") for model, each in table.items()}
+
+
+def _content(path: Path) -> Any:
+    try:
+        text = path.read_bytes().decode("utf-8")
+        return (
+            json.loads(text)
+            if path.suffix.lower() == ".json"
+            else read_toml(text, "A table of prices in TOML")
+        )
+    except OSError as error:
+        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadOption(f"{path} cannot be read as a table of prices: {error}") from None
+
+
+def _price(value: Any, what: str) -> Price:
+    if not isinstance(value, dict):
+        raise BadOption(f"{what} should be a table with {', '.join(_NAMES)}, not {shown(value)}")
+    unknown = sorted(set(value) - set(_NAMES))
+    if unknown:
+        raise BadOption(
+            f"{what} has {shown(unknown[0])}, and may have {', '.join(_NAMES)}; a name "
+            "with a dot in it stands in quotation marks"
+        )
+    missing = [name for name in ("input", "output") if name not in value]
+    if missing:
+        raise BadOption(f"{what} lacks {missing[0]!r}")
+    for name, number in value.items():
+        good = isinstance(number, (int, float)) and not isinstance(number, bool)
+        if not good or not 0 <= number <= _MOST:
+            raise BadOption(
+                f"{what} has {name} = {shown(number)}, which should be a number from 0 to {_MOST:g}"
+            )
+    return Price(**value)

@@ -1,0 +1,226 @@
+"""The folder of a run: the episodes, recorded as they end, and the summary."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from agentgym_gym.errors import BadOption, InUse
+from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
+from agentgym_gym.evaluate._run_metadata import git_state, versions
+from agentgym_gym.evaluate._runs import EPISODES, SUMMARY, counting
+from agentgym_gym.rollout._records import EpisodeRecord, read_records
+from agentgym_gym.rollout._writer import LineFile
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from agentgym_gym.evaluate._figures.prices import Price
+
+__all__ = ["RunFolder"]
+
+# What must be the same for two parts of one run; averages over anything else would mean nothing.
+_SAME = ("env_id", "agent", "seed", "options")
+_SAME_IF_KNOWN = ("agent_settings", "system_prompt", "rescored")  # summaries of earlier versions lack these
+
+# Settings of an agent that do not shape its replies.
+_MAY_DIFFER = frozenset({"base_url", "api_key_variable", "timeout", "retry_seconds", "openai"})
+
+_LOCK = ".lock"
+
+
+class RunFolder:
+    """Keeps the episodes of a run: a line each in ``episodes.jsonl``, and ``summary.json`` over all of them.
+
+    The summary is written when the run begins and when it ends, also by an error. Its ``run.finished`` says
+    whether all episodes were played. One process at a time writes into a folder.
+
+    Args:
+        path: The folder; created if it does not exist.
+        run: Facts about the run for the summary, as JSON values: environment, agent, options and the like.
+            ``headers`` in it are left out, since they may hold tokens.
+        resume: Whether to go on with a run that is in the folder.
+        planned: Task and sample of each episode of the run, by which it is known whether it is finished; by
+            default it is where no error ended it.
+        price: What the tokens of its model cost, for the summary.
+
+    Attributes:
+        path: The folder, as an absolute path: environments may change the working directory.
+        run: The facts about the run.
+        records: The episodes so far, including those of a run that was resumed.
+
+    Raises:
+        InUse: Another run writes into the folder.
+        BadOption: The folder holds a run and ``resume`` is false, or one of something else; or it cannot be
+            written to.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        run: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        planned: Iterable[tuple[int, int]] | None = None,
+        price: Price | None = None,
+    ) -> None:
+        self.path = path = path.absolute()
+        self.records: list[EpisodeRecord] = []
+        self.run = _without_headers(run)
+        self._price = price
+        self._planned = None if planned is None else list(planned)
+        self._began = time.monotonic()
+        self._git = git_state()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(path)
+            try:
+                self._file = self._continue() if resume and self._episodes.exists() else self._start()
+            except BaseException:
+                self._lock.release()
+                raise
+        except OSError as error:
+            raise BadOption(f"cannot write to {path}: {error.strerror or error}") from error
+
+    @property
+    def summary(self) -> Summary:
+        """The figures of the episodes that count.
+
+        The counters include the others too, since their requests were sent.
+        """
+        return replace(summarise(counting(self.records), self._price), counters=counted(self.records))
+
+    def remaining(
+        self, episodes: Iterable[tuple[int, int]], *, retry_faulted: bool = False
+    ) -> list[tuple[int, int]]:
+        """Return the episodes that were not played.
+
+        Args:
+            episodes: Task and sample of each.
+            retry_faulted: Whether those that a fault ended, and no later attempt made good, are among them.
+        """
+        played = {
+            (record.task_id, record.sample) for record in self.records if record.scored or not retry_faulted
+        }
+        return [episode for episode in episodes if episode not in played]
+
+    def add(self, record: EpisodeRecord) -> None:
+        """Record an episode at once."""
+        self._file.append(record.to_json())
+        self.records.append(record)
+
+    def __enter__(self) -> Self:
+        self._write_summary(finished=False)
+        return self
+
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._file.close()
+            if error_type is not None and not self.records:
+                self._episodes.unlink()  # nothing was played: another attempt need not be told to resume
+            finished = error_type is None if self._planned is None else not self.remaining(self._planned)
+            self._write_summary(finished=finished)
+        finally:
+            self._lock.release()
+
+    @property
+    def _episodes(self) -> Path:
+        return self.path / EPISODES
+
+    def _start(self) -> LineFile:
+        try:
+            return LineFile(self._episodes, new=True)
+        except FileExistsError:
+            raise BadOption(
+                f"{self._episodes} exists and is not overwritten: go on with that run by --resume, or choose "
+                "another folder"
+            ) from None
+
+    def _continue(self) -> LineFile:
+        self.records, whole = read_records(self._episodes, torn_end=True)
+        self._check_same()
+        os.truncate(self._episodes, whole)
+        return LineFile(self._episodes)
+
+    def _check_same(self) -> None:
+        summary = self.path / SUMMARY
+        if not summary.exists():
+            return
+        try:
+            before = json.loads(summary.read_bytes())["run"]
+            keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
+            different = [key for key in keys if _shaping(before.get(key)) != _shaping(self.run.get(key))]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise BadOption(f"{summary} is not the summary of a run") from None
+        if different:
+            key = different[0]
+            raise BadOption(
+                f"{self.path} holds a run with {key} {before.get(key)!r:.300}, not "
+                f"{self.run.get(key)!r:.300}: resume with the same, or choose another folder"
+            )
+
+    def _write_summary(self, *, finished: bool) -> None:
+        run = {
+            **self.run,
+            "finished": finished,
+            "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "wall_seconds": time.monotonic() - self._began,
+            "versions": versions(),
+            "git": self._git,
+            "process": os.getpid(),
+        }
+        _write_atomically(self.path / SUMMARY, {**self.summary.to_json(), "run": run})
+
+
+def _write_atomically(path: Path, value: Any) -> None:
+    """Write JSON so that a reader finds the whole old file or the whole new one."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _without_headers(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_headers(value) if isinstance(value, Mapping) else value
+        for name, value in run.items()
+        if name != "headers"
+    }
+
+
+def _shaping(value: Any) -> Any:
+    """Return what of a fact shapes the episodes."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: each for key, each in value.items() if key not in _MAY_DIFFER}
+
+
+def _locked(folder: Path) -> FileLock:
+    """Return the lock on a folder, which the system releases when this process ends, however it does.
+
+    Raises:
+        InUse: Another run has it.
+    """
+    lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        by = ""
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            by = f" (process {json.loads((folder / SUMMARY).read_bytes())['run']['process']})"
+        raise InUse(
+            f"another run{by} writes into {folder}: wait for its end, or choose another folder"
+        ) from None
+    return lock

@@ -1,0 +1,223 @@
+"""Episodes spread over the machines of a Ray cluster: slots in processes of other machines.
+
+::
+
+    with RayCluster("auto", concurrency=256) as cluster:
+        await play_parts(parts, concurrency=256, make_slot=cluster.slot)
+
+The runner, the folder of the run and its figures stay in this process. What plays is shipped: the functions
+that make environments and agents, which need this library, and whatever they import, on each machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.errors import AgentGymError, MissingExtra, SetupError
+from agentgym_gym.evaluate._slots import LocalSlot, Part, Servers
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from agentgym_gym.rollout._records import EpisodeRecord
+
+__all__ = ["RayCluster", "RaySlot"]
+
+_SLOTS_EACH = 32
+"""Slots in one process: an event loop serves more, and an oracle or a parser takes time of its own."""
+
+_CONNECT_SECONDS = 10.0
+
+_TRIES = 3
+"""How often an episode is begun, if the process that plays it dies."""
+
+
+class RayCluster:
+    """Processes on a Ray cluster in which episodes are played; a context manager.
+
+    Args:
+        address: That of an existing cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``; ``local`` starts
+            one on this machine.
+        concurrency: Episodes at once. There is a process for each 32, and as many as there are CPUs at most.
+        variables: Environment variables that environments and agents need there, beside those whose names
+            begin with ``AGENTGYM_``. They are handed over as arguments, and not to Ray's settings, which it
+            shows.
+
+    Raises:
+        MissingExtra: The package ``ray`` is missing.
+        SetupError: There is no cluster at the address.
+    """
+
+    def __init__(
+        self, address: str = "auto", *, concurrency: int = 16, variables: Mapping[str, str] | None = None
+    ) -> None:
+        try:
+            import ray  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise MissingExtra("A Ray cluster", extra="ray", module="ray") from None
+        _require_listener(address)
+        self._ray = ray
+        self._began = not ray.is_initialized()
+        try:
+            ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise SetupError(f"there is no Ray cluster at {address!r:.200}: {error}") from error
+        own = {name: value for name, value in os.environ.items() if name.startswith("AGENTGYM_")}
+        self._variables = {**own, **(variables or {})}
+        cpus = int(ray.cluster_resources().get("CPU", 1))
+        self._hosts = [self._new_host() for _ in range(min(max(1, cpus), -(-concurrency // _SLOTS_EACH)))]
+        self._next = itertools.cycle(range(len(self._hosts)))
+        self._ids = itertools.count()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for host in self._hosts:
+            self._ray.kill(host)
+        if self._began:
+            self._ray.shutdown()
+
+    def slot(self, part: Part) -> RaySlot:
+        """Return a slot on one of the processes, which take turns."""
+        return RaySlot(self, part, next(self._next), next(self._ids))
+
+    def host(self, number: int) -> Any:
+        """Return a process."""
+        return self._hosts[number]
+
+    def replace(self, number: int, dead: Any) -> None:
+        """Start a process in the place of one that died, unless that was done."""
+        if self._hosts[number] is dead:
+            self._hosts[number] = self._new_host()
+
+    @property
+    def died(self) -> type[Exception]:
+        """The error of a process that died."""
+        error: type[Exception] = self._ray.exceptions.RayActorError
+        return error
+
+    @property
+    def failed(self) -> tuple[type[Exception], ...]:
+        """The errors of what a process raised, or could not do."""
+        found = self._ray.exceptions
+        return (found.RayTaskError, found.RaySystemError)
+
+    def _new_host(self) -> Any:
+        host = self._ray.remote(num_cpus=1, max_concurrency=4 * _SLOTS_EACH)(_Host)
+        return host.remote(self._variables)
+
+
+def _require_listener(address: str) -> None:
+    """Look whether anything listens where a cluster should be: ray itself tries for minutes.
+
+    Raises:
+        SetupError: Nothing does.
+    """
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdecimal():
+        return  # "auto" and "local", which ray finds or starts
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise SetupError(f"there is no Ray cluster at {address!r:.200}: {error}") from None
+
+
+class RaySlot:
+    """A slot in a process of a cluster.
+
+    Args:
+        cluster: The cluster.
+        part: What it is of.
+        number: The number of the process.
+        name: A number of its own.
+    """
+
+    def __init__(self, cluster: RayCluster, part: Part, number: int, name: int) -> None:
+        self.part = part
+        self._cluster = cluster
+        self._number = number
+        self._name = name
+        self._host: Any = None  # in which the slot is open
+
+    async def play(self, task_id: int, sample: int) -> EpisodeRecord:
+        """Play an episode; anew in another process where one dies in the midst of it.
+
+        Raises:
+            SetupError: It cannot be played without a change of set-up, or process after process died.
+        """
+        died: Exception | None = None
+        for _ in range(_TRIES):
+            host = self._cluster.host(self._number)
+            try:
+                if self._host is not host:
+                    # Its episodes and records stay in this process.
+                    part = replace(self.part, episodes=(), on_episode=_nothing, servers=Servers())
+                    await host.open.remote(self._name, part)
+                    self._host = host
+                record: EpisodeRecord = await host.play.remote(self._name, task_id, sample)
+            except self._cluster.died as error:
+                died = error
+                self._cluster.replace(self._number, host)
+            except self._cluster.failed as error:
+                cause = getattr(error, "cause", error)
+                if isinstance(cause, AgentGymError):
+                    raise cause from None
+                told = str(cause).strip().splitlines()
+                raise SetupError(
+                    f"this cannot be used on the Ray cluster: {told[0] if told else type(cause).__name__}. "
+                    "What environments and agents need must be installed on each of its machines"
+                ) from error
+            else:
+                return record
+        raise SetupError(f"the processes of the Ray cluster die: {died}") from died
+
+    async def close(self) -> None:
+        """Close environment and agent, also in the midst of an episode that nobody waits for."""
+        if self._host is not None:
+            with contextlib.suppress(self._cluster.died):  # with all that it held
+                await self._host.close.remote(self._name)
+
+
+class _Host:
+    """What runs in each process of a cluster.
+
+    Args:
+        variables: Environment variables.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        os.environ.update(variables)
+        self._slots: dict[int, LocalSlot] = {}
+        self._playing: dict[int, Any] = {}
+
+    async def open(self, name: int, part: Part) -> None:
+        self._slots[name] = LocalSlot(part)
+
+    async def play(self, name: int, task_id: int, sample: int) -> EpisodeRecord:
+        import asyncio  # noqa: PLC0415 - importing the library must be cheap
+
+        playing = asyncio.ensure_future(self._slots[name].play(task_id, sample))
+        self._playing[name] = playing
+        try:
+            return await playing
+        finally:
+            del self._playing[name]
+
+    async def close(self, name: int) -> None:
+        import asyncio  # noqa: PLC0415 - importing the library must be cheap
+
+        if name in self._playing:
+            self._playing[name].cancel()
+            await asyncio.wait({self._playing[name]})
+        await self._slots.pop(name).close()
+
+
+def _nothing(_: object) -> None:
+    """Take a record that is taken elsewhere."""

@@ -1,0 +1,210 @@
+"""The agent that plays WebArena's reference solutions."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._text import shown
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._runs import EPISODES
+from agentgym_gym.literals import expression, plain_value
+from agentgym_gym.rollout import env_id_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action, Grammar
+    from agentgym_gym.evaluate._text_env import TextEnv
+
+__all__ = ["ReferenceAgent", "holds_references"]
+
+_KEY = "reference_action_sequence"
+
+# The calls on WebArena's ``page`` that name no element, and the actions of AgentGym's server that do the same
+# (create_playwright_action of WebArena's browser_env/actions.py).
+_SAME = {
+    "press": "press",
+    "keyboard.press": "press",
+    "scroll": "scroll",
+    "goto": "goto",
+    "page_focus": "tab_focus",
+    "new_tab": "new_tab",
+    "go_back": "go_back",
+    "go_forward": "go_forward",
+    "page_close": "close_tab",
+    "stop": "stop",
+}
+
+
+class ReferenceAgent:
+    """Plays the ``reference_action_sequence`` of WebArena's task files, as its teacher forcing agent does.
+
+    A sequence of the tag ``id_accessibility_tree`` is written in the words that AgentGym's server reads. One
+    of the tag ``playwright`` can be played if it names no element, since that server takes no locators. A
+    task that cannot be played whole is not begun. The agent gives up after the last action.
+
+    Args:
+        path: A file with a task or a list of tasks in JSON, or a folder of such files, whose names end in
+            ``.json``.
+
+    Raises:
+        BadOption: A file cannot be read or is no task file, or two of them give a task different sequences.
+    """
+
+    name = "replay"
+    blocking = False
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._references: dict[int, _Reference] = {}
+        for file, at, task in _tasks(path):
+            reference = _reference(file, at, task)
+            if reference is None:
+                continue
+            other = self._references.setdefault(reference.task_id, reference)
+            if (other.tag, other.actions) != (reference.tag, reference.actions):
+                raise BadOption(
+                    f"{other.file} and {file} give task {reference.task_id} different sequences: keep one"
+                )
+        self._left: Iterator[Action] = iter(())
+
+    def refusal(self, env: TextEnv, task_id: int) -> str | None:
+        """Return why a task cannot be played, None where it can."""
+        try:
+            self._actions(env, task_id)
+        except BadOption as error:
+            return str(error)
+        return None
+
+    def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
+        """Look the task up by its id.
+
+        Raises:
+            BadOption: There is no sequence of it, or the environment has no such actions.
+        """
+        self._left = iter(self._actions(env, info.get("task_id", -1)))
+
+    def act(self, observation: str, info: dict[str, Any]) -> Action | None:
+        """Return the next action, None when there is none."""
+        return next(self._left, None)
+
+    def _actions(self, env: TextEnv, task_id: int) -> list[Action]:
+        grammar: Grammar | None = getattr(env.unwrapped, "grammar", None)
+        if grammar is None or not all(map(grammar.has_function, _SAME.values())):
+            raise BadOption(f"{self.path} holds tasks of WebArena, which {env_id_of(env)} cannot play")
+        reference = self._references.get(task_id)
+        if reference is None:
+            raise BadOption(f"{self.path} holds no task {task_id} with a {_KEY}")
+        return [_said(action, reference, grammar) for action in reference.actions]
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The sequence of a task."""
+
+    file: Path
+    task_id: int
+    tag: str
+    actions: tuple[str, ...]
+
+
+def holds_references(path: Path) -> bool:
+    """Return whether a path holds task files, and not a kept run, as far as can be told at a glance.
+
+    Args:
+        path: A file or a folder.
+    """
+    if path.is_dir():
+        return next(path.rglob(EPISODES), None) is None
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return path.suffix == ".json"  # whose error then says so
+    return isinstance(value, list) or (isinstance(value, dict) and "messages" not in value)
+
+
+def _tasks(path: Path) -> Iterator[tuple[Path, int, Any]]:
+    """Yield the file, the position in it and the value of every task."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise BadOption(f"{path} holds neither a run nor task files: there is no .json file in it")
+    for file in files:
+        try:
+            value = json.loads(file.read_bytes())
+        except OSError as error:
+            raise BadOption(f"cannot read {file}: {error.strerror or error}") from error
+        except (ValueError, RecursionError) as error:
+            raise BadOption(f"{file} is not JSON: {error}") from None
+        for at, task in enumerate(value if isinstance(value, list) else [value]):
+            yield file, at, task
+
+
+def _reference(file: Path, at: int, task: Any) -> _Reference | None:
+    """Return the sequence of a task; None where it has none, as most of the published ones."""
+    task_id = task.get("task_id") if isinstance(task, dict) else None
+    if not isinstance(task_id, int) or isinstance(task_id, bool):
+        raise BadOption(f"{file}: entry {at} is no task of WebArena: it has no number under 'task_id'")
+    said = task.get(_KEY)
+    if said is None:
+        return None
+    tag, actions = (
+        (said.get("action_set_tag"), said.get("action_sequence")) if isinstance(said, dict) else (0, 0)
+    )
+    if isinstance(actions, str):
+        actions = actions.splitlines()
+    if (
+        not isinstance(tag, str)
+        or not isinstance(actions, list)
+        or not all(isinstance(a, str) for a in actions)
+    ):
+        raise BadOption(
+            f"{file}: the {_KEY} of task {task_id} should have an 'action_set_tag', and an 'action_sequence' "
+            "of texts"
+        )
+    return _Reference(file, task_id, tag, tuple(action.strip() for action in actions if action.strip()))
+
+
+def _said(action: str, reference: _Reference, grammar: Grammar) -> Action:
+    """Return an action of a sequence as the server knows it.
+
+    Raises:
+        BadOption: The server has none that does the same; the message names the task and the action.
+    """
+    where = f"{reference.file}: task {reference.task_id}"
+    if reference.tag not in {"id_accessibility_tree", "playwright"}:
+        raise BadOption(
+            f"{where} cannot be played: its action_set_tag {shown(reference.tag)} is neither "
+            "'id_accessibility_tree' nor 'playwright'"
+        )
+    try:
+        return grammar.parse(action) if reference.tag != "playwright" else _of_playwright(action, grammar)
+    except (ValueError, RecursionError) as error:  # an ActionError is a ValueError
+        raise BadOption(f"{where} cannot be played: {shown(action)}: {error}") from None
+
+
+def _of_playwright(code: str, grammar: Grammar) -> Action:
+    """Read one call on the page; nothing is run.
+
+    Raises:
+        ValueError: It is another call than those that name no element.
+        ActionError: Its arguments do not fit.
+    """
+    call = expression(code)
+    name = "" if not isinstance(call, ast.Call) else ast.unparse(call.func).removeprefix("page.")
+    if not isinstance(call, ast.Call) or name not in _SAME or call.keywords:
+        raise ValueError(
+            "AgentGym's server takes the number of an element and no locator of Playwright; what can be "
+            f"played are {', '.join(f'page.{each}' for each in _SAME)}"
+        )
+    function = _SAME[name]
+    values = [each.id if isinstance(each, ast.Name) else plain_value(each) for each in call.args]
+    names = grammar.signature(function)
+    if len(values) > len(names):
+        raise ValueError(f"page.{name} takes {len(names)} arguments")
+    arguments = dict(zip(names, values, strict=False))
+    if function == "stop":
+        arguments.setdefault(names[0], "")
+    return grammar.from_call(function, arguments)

@@ -1,0 +1,152 @@
+"""The page of a report, put together and written."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.resources import files
+from pathlib import Path
+
+from agentgym_gym._text import scrub
+from agentgym_gym._version import __version__
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._report.contents import Contents, collect, packed
+
+__all__ = ["Report", "write_report"]
+
+_SCRIPTS = ("text", "state", "summary", "steps", "grid", "search", "episode", "page")
+"""The scripts of the page, in the order in which they stand in it."""
+
+_FIRST_LINE = "<!doctype html><!-- a report of agentgym eval -->\n"
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written.
+
+    Attributes:
+        path: The file.
+        runs: How many runs it shows.
+        episodes: How many episodes, in all runs.
+        size: Its size in bytes.
+    """
+
+    path: Path
+    runs: int
+    episodes: int
+    size: int
+
+
+def write_report(
+    runs: Iterable[Path], out: Path, *, title: str | None = None, last: int | None = None
+) -> Report:
+    """Write a page that shows runs side by side and every episode of them.
+
+    Args:
+        runs: Folders of runs or trainings, or folders with such below them.
+        out: The file. A report that is there is replaced; anything else is not.
+        title: What stands above it; by default, who played what.
+        last: Of how many steps of a training, its last ones, the episodes are in the page; by default of all.
+            Its charts are of all steps.
+
+    Raises:
+        BadOption: There is no run at a path, one cannot be read, or the file cannot be written.
+    """
+    _refuse_other(out)
+    contents = collect(runs, last=last)
+    shown = title or _title(contents)
+    contents.index.update(
+        title=shown,
+        written=datetime.now(timezone.utc).isoformat(timespec="minutes"),
+        version=__version__,
+    )
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(_parts(contents, shown))
+        size = part.stat().st_size
+        part.replace(out)
+    except OSError as error:
+        raise BadOption(f"cannot write to {out}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return Report(out, contents.runs, contents.episodes, size)
+
+
+def _refuse_other(out: Path) -> None:
+    """Refuse to overwrite what is no report, such as a run's own file.
+
+    Raises:
+        BadOption: There is such a file, or it cannot be read.
+    """
+    beginning = _FIRST_LINE.encode()
+    try:
+        with out.open("rb") as file:
+            if file.read(len(beginning)) in {beginning, b""}:
+                return
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BadOption(f"cannot write to {out}: {error.strerror or error}") from error
+    raise BadOption(f"{out} exists, is no report, and is not overwritten: choose another file")
+
+
+def _title(contents: Contents) -> str:
+    runs = contents.index["runs"]
+    agents = list(dict.fromkeys(run["agent"] for run in runs))
+    environments = list(dict.fromkeys(run["env"].rpartition("/")[2].partition("-v")[0] for run in runs))
+    return f"{_listed(agents, 'agents')} on {_listed(environments, 'environments')}"
+
+
+def _listed(names: list[str], what: str) -> str:
+    if len(names) > _NAMED:
+        return f"{len(names)} {what}"
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+_NAMED = 4  # so many names a title holds
+
+
+def _parts(contents: Contents, title: str) -> Iterator[str]:
+    """Yield the page, in the order of the file: what is needed first, then the blocks."""
+    style, script = _read("page.css"), "".join(_read(f"{name}.js") for name in _SCRIPTS)
+    values = {
+        "title": html.escape(_CONTROLS.sub(" ", scrub(title))),
+        "policy": _policy(style, script),
+        "style": style,
+        "script": script,
+        "index": packed(contents.index),
+    }
+    before, _, after = _read("page.html").partition("{{blocks}}\n")
+    yield _FIRST_LINE
+    yield _PLACE.sub(lambda place: values[place[1]], before)
+    for number, block in enumerate(contents.blocks):
+        yield f'<script type="application/octet-stream" id="block-{number}">{block}</script>\n'
+    yield after
+
+
+def _policy(style: str, script: str) -> str:
+    """Return the page's Content-Security-Policy: its own script and style by their hashes, and nothing else.
+
+    ``require-trusted-types-for`` has a browser that knows it refuse to make HTML out of text.
+    """
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _read(name: str) -> str:
+    return (files(__package__) / "static" / name).read_text("utf-8")

@@ -1,0 +1,256 @@
+"""Whether the tasks of an environment can be won, and not by doing nothing: no model is needed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.actions import Verbatim
+from agentgym_gym.evaluate._folder import RunFolder
+from agentgym_gym.evaluate._runner import episodes_of, play_parts, probe_env
+from agentgym_gym.evaluate._runs import counting
+from agentgym_gym.evaluate._slots import Part, Servers
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate._agents import Agent
+    from agentgym_gym.evaluate._text_env import TextEnv
+    from agentgym_gym.rollout._records import EpisodeRecord
+    from agentgym_gym.rollout._workers import Isolation
+
+__all__ = ["NullAgent", "Validation", "validate"]
+
+MOST_REPLIES = 100
+"""Replies after which the null agent gives up, where an environment has no turn limit."""
+
+
+class NullAgent:
+    """Replies with nothing in each turn.
+
+    In AgentGym's environments that is an action without words. It goes to the server where the environment
+    forwards what its grammar does not know. Elsewhere it is a parse error, and only costs a turn.
+    """
+
+    name = "null"
+    blocking = False
+
+    def __init__(self) -> None:
+        self._reply: Verbatim | str = ""
+        self._left = 0
+
+    def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
+        """Look whether the environment has actions of its own."""
+        self._reply = "" if getattr(env.unwrapped, "grammar", None) is None else Verbatim("")
+        self._left = MOST_REPLIES
+
+    def act(self, observation: str, info: dict[str, Any]) -> Any:
+        """Return nothing useful."""
+        self._left -= 1
+        return None if self._left < 0 else self._reply
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What became of the tasks.
+
+    Attributes:
+        env_id: The environment's gymnasium id.
+        gold_agent: Who plays the known solutions; None where none are known.
+        gold: Its episodes, by task.
+        null: The episodes of the null agent, by task.
+        no_solution: The tasks of which no solution is known, each with the reason.
+        unwinnable: The tasks that are held to be impossible.
+    """
+
+    env_id: str
+    gold_agent: str | None
+    gold: tuple[EpisodeRecord, ...]
+    null: tuple[EpisodeRecord, ...]
+    no_solution: Mapping[int, str] = field(default_factory=dict)
+    unwinnable: frozenset[int] = frozenset()
+
+    @property
+    def not_won(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes in which the known solution does not win a task that is not held to be impossible."""
+        return tuple(record for record in self._lost if record.task_id not in self.unwinnable)
+
+    @property
+    def impossible(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes of tasks that are held to be impossible, in which the known solution does not win."""
+        return tuple(record for record in self._lost if record.task_id in self.unwinnable)
+
+    @property
+    def _lost(self) -> tuple[EpisodeRecord, ...]:
+        return tuple(record for record in self.gold if record.scored and record.success is False)
+
+    @property
+    def won_unwinnable(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes in which the known solution wins a task that was held to be impossible."""
+        return tuple(
+            record
+            for record in self.gold
+            if record.scored and record.success and record.task_id in self.unwinnable
+        )
+
+    @property
+    def won_by_null(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes that are won by doing nothing."""
+        return tuple(record for record in self.null if record.scored and record.success)
+
+    @property
+    def faulted(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes that a fault ended, of which nothing is known."""
+        return tuple(record for record in (*self.gold, *self.null) if not record.scored)
+
+    @property
+    def undecided(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes of which the environment does not say whether they were won."""
+        return tuple(
+            record for record in (*self.gold, *self.null) if record.scored and record.success is None
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong, and no fault has left a task open."""
+        return not (self.not_won or self.won_unwinnable or self.won_by_null or self.faulted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "env_id": self.env_id,
+            "passed": self.passed,
+            "gold_agent": self.gold_agent,
+            "gold": _counts(self.gold),
+            "null": _counts(self.null),
+            "not_won": [_named(record) for record in self.not_won],
+            "impossible": [record.task_id for record in self.impossible],
+            "won_unwinnable": [_named(record) for record in self.won_unwinnable],
+            "won_by_null": [_named(record) for record in self.won_by_null],
+            "faulted": [_named(record) for record in self.faulted],
+            "undecided": [_named(record) for record in self.undecided],
+            "no_solution": [{"task_id": task, "why": why} for task, why in self.no_solution.items()],
+        }
+
+
+async def validate(
+    make_env: Callable[[], TextEnv],
+    make_gold: Callable[[], Agent] | None,
+    tasks: Iterable[int],
+    *,
+    unwinnable: Collection[int] = (),
+    concurrency: int = 16,
+    folder: Path | None = None,
+    facts: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    on_episode: Callable[[EpisodeRecord], object] | None = None,
+    isolate: Isolation | None = None,
+    timeout: float | None = None,
+    success_at: float | None = None,
+) -> Validation:
+    """Have a known solution and an agent that does nothing play tasks, many at once.
+
+    Args:
+        make_env: Makes an environment, as for `evaluate_async`.
+        make_gold: Makes who plays the known solutions, such as an oracle, a `ReplayAgent` or a
+            `ReferenceAgent`; None where there is none. What its method ``refusal`` refuses, if it has one, is
+            not played.
+        tasks: Task ids.
+        unwinnable: The ids of those that are held to be impossible. They are played as the others are; the
+            known solutions must not win them.
+        concurrency: Episodes at once, from 1; fewer where the environment's servers hold no more.
+        folder: Where the episodes are kept, in the runs ``gold`` and ``null``; by default they are not.
+        facts: What their summaries say of the runs.
+        resume: Whether to go on with what is in the folder; what a fault ended is played anew.
+        on_episode: Called with each record as soon as its episode is over.
+        isolate: Where each environment runs, as for `evaluate_async`.
+        timeout: Seconds allowed for each call of the environment, as for `evaluate_async`.
+        success_at: The return from which on a task counts as won, as for `evaluate_async`.
+
+    Raises:
+        SetupError: It cannot be played without a change of set-up.
+        AgentFault: The known solutions' agent failed in many episodes in a row.
+    """
+    tasks = list(tasks)
+    gold = None if make_gold is None else make_gold()
+    async with probe_env(make_env, isolate=isolate, timeout=timeout) as probe:
+        env_id, servers = probe.facts.env_id, Servers(probe.facts.capacity)
+        refused = _refused(probe.env, gold, tasks)
+    chosen = {"gold": [task for task in tasks if task not in refused], "null": tasks}
+    makers: dict[str, Callable[[], Agent]] = {"null": NullAgent}
+    if make_gold is not None and gold is not None:
+        makers = {"gold": make_gold, **makers}
+    names = {"gold": None if gold is None else gold.name, "null": NullAgent.name}
+    records: dict[str, list[EpisodeRecord]] = {"gold": [], "null": []}
+    with contextlib.ExitStack() as stack:
+        parts = []
+        for run, make_agent in makers.items():
+            keep: Callable[[EpisodeRecord], object] = records[run].append
+            left = episodes_of(chosen[run], 1)
+            if folder is not None:
+                about = {"env_id": env_id, "agent": names[run], **(facts or {})}
+                kept = stack.enter_context(RunFolder(folder / run, about, resume=resume, planned=left))
+                records[run], keep = kept.records, kept.add
+                left = kept.remaining(left, retry_faulted=True)
+            take = _each(keep, on_episode)
+            parts.append(
+                Part(
+                    make_env,
+                    make_agent,
+                    left,
+                    take,
+                    servers,
+                    isolate=isolate,
+                    timeout=timeout,
+                    success_at=success_at,
+                )
+            )
+        await play_parts(parts, concurrency=concurrency)
+    played = {
+        run: tuple(record for record in counting(those) if record.task_id in wanted)
+        for run, those in records.items()
+        for wanted in (frozenset(chosen[run]),)
+    }
+    return Validation(env_id, names["gold"], played["gold"], played["null"], refused, frozenset(unwinnable))
+
+
+def _each(
+    keep: Callable[[EpisodeRecord], object], then: Callable[[EpisodeRecord], object] | None
+) -> Callable[[EpisodeRecord], None]:
+    def take(record: EpisodeRecord) -> None:
+        keep(record)
+        if then is not None:
+            then(record)
+
+    return take
+
+
+def _refused(env: TextEnv, gold: Agent | None, tasks: Iterable[int]) -> dict[int, str]:
+    if gold is None:
+        return dict.fromkeys(tasks, "there is no agent that knows a solution")
+    refusal: Callable[[Any, int], str | None] = getattr(gold, "refusal", lambda *_: None)
+    return {task: why for task in tasks if (why := refusal(env, task)) is not None}
+
+
+def _counts(records: Iterable[EpisodeRecord]) -> dict[str, int]:
+    records = list(records)
+    return {
+        "played": len(records),
+        "won": sum(bool(record.scored and record.success) for record in records),
+        "not_won": sum(record.scored and record.success is False for record in records),
+        "undecided": sum(record.scored and record.success is None for record in records),
+        "faulted": sum(not record.scored for record in records),
+    }
+
+
+def _named(record: EpisodeRecord) -> dict[str, Any]:
+    fault = record.fault or record.agent_fault
+    return {
+        "agent": record.agent,
+        "task_id": record.task_id,
+        "score": record.score,
+        "turns": record.turns,
+        "ending": record.ending,
+        **({} if fault is None else {"fault": dict(fault)}),
+    }

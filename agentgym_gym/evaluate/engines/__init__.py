@@ -1,8 +1,0 @@
-"""Engines that serve models, started and stopped here: sglang, vLLM and transformers."""
-
-from __future__ import annotations
-
-from agentgym_gym.evaluate.engines.checkpoints import checkpoints
-from agentgym_gym.evaluate.engines.engine import Engine
-
-__all__ = ["Engine", "checkpoints"]

@@ -1,0 +1,124 @@
+"""What runs in the process of an environment: see `agentgym_gym.rollout._process`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+from typing import IO, Any
+
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout._env_facts import attribute_of, describe_env
+from agentgym_gym.rollout._process import Message, RemoteError, read_message, write_message
+from agentgym_gym.rollout._threads import as_exception
+from agentgym_gym.rollout._workers import BlockingEnv
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Serve one environment until it is closed or the other side ends."""
+    with contextlib.suppress(ValueError, OSError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the program that plays
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the environment prints
+    requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    source = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    threading.Thread(target=_read, args=(source, requests), daemon=True).start()
+    env: Any = None
+    while True:
+        name, argument = requests.get()
+        try:
+            if name == "make":
+                env, value = _make(argument)
+            else:
+                value = _call(env, name, argument)
+        except BaseException as error:  # noqa: BLE001 - sys.exit of an environment is a fault of its episode
+            _reply(replies, "error", _portable(error))
+        else:
+            _reply(replies, "ok", value)
+        if name == "close":
+            replies.flush()
+            os._exit(0)
+
+
+def _read(source: IO[bytes], requests: queue.SimpleQueue[Message]) -> None:
+    """Queue the requests; end the process when the other side has ended, even while a call runs."""
+    try:
+        while True:
+            requests.put(read_message(source))
+    finally:
+        os._exit(1)
+
+
+def _make(pickled: bytes) -> tuple[Any, Any]:
+    try:
+        make_env, memory_limit = pickle.loads(pickled)  # noqa: S301 - of our own process
+    except (AttributeError, ImportError) as error:  # of a script or a notebook
+        raise BadOption(
+            f"isolate='process' cannot import the maker of the environment: {error}; define it in a module, "
+            "or use the environment's id with its module"
+        ) from error
+    if memory_limit is not None:
+        import resource  # noqa: PLC0415 - not on every system
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
+    env = make_env()
+    facts = describe_env(env)
+    return (BlockingEnv(env) if facts.awaited else env), facts
+
+
+def _call(env: Any, name: str, argument: Any) -> Any:
+    match name:
+        case "reset":
+            return env.reset(**argument)
+        case "step":
+            return env.step(argument)
+        case "close":
+            return env.close()
+        case _:
+            found = attribute_of(env, argument)
+            if found is None:
+                raise AttributeError(f"the environment has no attribute {argument!r}")
+            return found
+
+
+def _reply(pipe: IO[bytes], kind: str, value: Any) -> None:
+    try:
+        write_message(pipe, (kind, value))
+    except OSError:
+        sys.exit(1)
+    except Exception as error:  # noqa: BLE001 - something that cannot be pickled
+        try:
+            write_message(pipe, (kind, _without_unpicklable(value)))
+        except Exception:  # noqa: BLE001 - the info holds more of the kind
+            write_message(pipe, ("error", TypeError(f"it cannot be sent to another process: {error}")))
+
+
+def _without_unpicklable(answer: Any) -> Any:
+    """Return the answer of a reset or step with only the entries of its info that can be pickled."""
+    *others, info = answer
+    return (*others, {key: value for key, value in info.items() if _is_picklable(value)})
+
+
+def _is_picklable(value: Any) -> bool:
+    try:
+        pickle.dumps(value)
+    except Exception:  # noqa: BLE001 - any library's object
+        return False
+    return True
+
+
+def _portable(error: BaseException) -> Exception:
+    """Return an error that the other side can read: the same where it can be pickled and read again."""
+    error = as_exception(error)
+    with contextlib.suppress(Exception):
+        if type(pickle.loads(pickle.dumps(error))) is type(error):  # noqa: S301 - just written
+            return error
+    return RemoteError(type(error).__name__, str(error), getattr(error, "transient", None))

@@ -1,0 +1,440 @@
+"""One episode of a text environment: begun, played turn by turn, ended, recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from agentgym_gym._text import scrub
+from agentgym_gym.rollout._answers import (
+    check_reset,
+    error_of_part,
+    error_of_step,
+    fault_of,
+    stated_fault,
+    step_facts,
+)
+from agentgym_gym.rollout._messages import system_message
+from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
+from agentgym_gym.rollout._specs import Unregistered
+from agentgym_gym.rollout._threads import as_exception
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from agentgym_gym.rollout._env_facts import EnvFacts
+    from agentgym_gym.rollout._workers import Worker
+
+__all__ = ["Episode", "StepResult", "Workers"]
+
+
+class StepResult(NamedTuple):
+    """What a step returned. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
+
+
+class Workers(Protocol):
+    """Where an episode gets its environment from: a `Pool`, or the like.
+
+    Attributes:
+        env_id: gymnasium's id of the environment.
+    """
+
+    @property
+    def env_id(self) -> str:
+        """As above."""
+
+    async def acquire(self) -> Worker:
+        """Return an environment that nobody uses."""
+
+    def release(self, worker: Worker) -> None:
+        """Take an environment back that can be used again."""
+
+    async def discard(self, worker: Worker) -> None:
+        """Take an environment back that cannot."""
+
+
+class Episode:
+    """One episode. It begins and ends as an ``async with`` block does; use it in one task of one event loop.
+
+    A failure of the environment is never raised: it is the `fault` of the episode, which is then over.
+
+    Of ``info`` are read, if they are there: ``success``, ``fault``, ``goal``, ``action``, ``parse_error``,
+    ``invalid_action`` and ``ignored_actions``. It may hold anything else.
+
+    Args:
+        workers: Where its environment is from.
+        task: Number of the task: the ``task_id`` of an environment that numbers its tasks
+            (``metadata["task_option"]``), else a seed.
+        seed: Seed of ``reset``.
+        options: Options of ``reset``.
+        success_at: The return from which on the task counts as solved, where ``info`` has no ``success``; by
+            default the registered ``reward_threshold``.
+        max_turns: Turns after which the episode is cut short; None leaves it to the environment.
+
+    Attributes:
+        observation: The first observation, then the latest; empty after a fault.
+        info: The info of the latest reset or step that succeeded.
+        rewards: Reward of each turn.
+        terminated: Whether the environment ended the episode.
+        truncated: Whether a limit of turns or a fault did.
+        over: Whether no further step can be played.
+        fault: ``kind`` and ``message`` of what went wrong in the environment, or None. Such an episode has no
+            score and says nothing about the agent.
+        error: The exception behind the fault, if there is one.
+        transient: Whether the fault may be gone when the task is played again: not if the exception says so
+            by an attribute ``transient``, or the environment by ``info["fault"]["transient"]``.
+        messages: Observations (role ``user``) and replies (``assistant``), in order.
+        steps: What is known of each reply.
+        parse_errors: Replies that held no action, by kind.
+        invalid_actions: Number of actions that the environment refused, those among them.
+        env_seconds: Seconds spent waiting for the environment.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        *,
+        task: int | None = None,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        success_at: float | None = None,
+        max_turns: int | None = None,
+    ) -> None:
+        self._workers = workers
+        self.task, self.seed, self.options = task, seed, dict(options) if options else None
+        self._success_at = success_at
+        self._max_turns = max_turns
+        self._worker: Worker | None = None
+        self.facts: EnvFacts | None = None
+        self.observation = ""
+        self.info: Mapping[str, Any] = {}
+        self.rewards: list[float] = []
+        self.terminated = self.truncated = self.over = False
+        self.fault: dict[str, str] | None = None
+        self.error: Exception | None = None
+        self.transient = False
+        self.messages: list[dict[str, str]] = []
+        self.steps: list[StepRecord] = []
+        self.parse_errors: Counter[str] = Counter()
+        self.invalid_actions = 0
+        self.env_seconds = 0.0
+        self._unplayed = False  # whether the last reply has not been played
+        self._stepping = False
+        self._stats: Any = None
+        self._counted_before: Any = None
+        self._counted: dict[str, Any] | None = None
+        self._began = time.monotonic()
+
+    async def __aenter__(self) -> Self:
+        return await self.begin()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    async def begin(self) -> Self:
+        """Get an environment and reset it; for use without ``async with``, then with `end` in a ``finally``.
+
+        Raises:
+            Unregistered: No environment is registered under the id.
+        """
+        try:
+            await self._begin()
+        except BaseException:
+            await self.end()
+            raise
+        return self
+
+    @property
+    def env(self) -> Any:
+        """The environment, for its attributes: an agent must not step it."""
+        return None if self._worker is None else self._worker.env
+
+    @property
+    def system_prompt(self) -> str | None:
+        """What a model has to be given before the first observation; None if the environment has none."""
+        return None if self.facts is None else self.facts.system_prompt
+
+    @property
+    def goal(self) -> str | None:
+        """The task in a few words, where ``info`` has it."""
+        return goal_of(self.info)
+
+    @property
+    def success(self) -> bool | None:
+        """Whether the task is solved so far; None if that is unknown, as after a fault."""
+        if self.fault is not None:
+            return None
+        stated = self.info.get("success")
+        if stated is not None and hasattr(stated, "__bool__"):  # a number or bool of Python or numpy
+            return bool(stated)
+        at = self._success_at
+        if at is None and self.facts is not None:
+            at = self.facts.success_at
+        return None if at is None else math.fsum(self.rewards) >= at
+
+    @property
+    def ignored_actions(self) -> int:
+        """Calls of replies that the environment did not play."""
+        return sum(len(step.get("ignored_actions", ())) for step in self.steps)
+
+    @property
+    def retries(self) -> int:
+        """Requests that the environment sent again, if it counts them in ``stats.retries``."""
+        counters = self.counters()
+        retries = counters.get("retries") if counters is not None else None
+        return retries if isinstance(retries, int) else 0
+
+    def chat(self) -> list[dict[str, str]]:
+        """Return the messages of the next request to a model: system prompt, observations and replies."""
+        return [*system_message(self.system_prompt), *self.messages]
+
+    def add_reply(self, text: str, step: StepRecord | None = None) -> None:
+        """Add a reply to the record before it is played; without a step, it is one that is never played.
+
+        Args:
+            text: What the model wrote.
+            step: What is known of it.
+        """
+        self.messages.append({"role": "assistant", "content": text if text.isascii() else scrub(text)})
+        self.steps.append({} if step is None else step)
+        self._unplayed = True
+
+    async def step(self, action: Any) -> StepResult:
+        """Play one turn.
+
+        Args:
+            action: What the environment's ``step`` takes: the text of a model.
+
+        Raises:
+            RuntimeError: The episode is over, or another step of it is being played.
+        """
+        worker = self._worker
+        if self.over or worker is None:
+            raise RuntimeError("the episode is over: begin another")
+        if self._stepping:
+            raise RuntimeError("a step of this episode is being played: await it first")
+        if not self._unplayed:
+            self.add_reply(str(action))
+        record = self.steps[-1]
+        self._stepping = True
+        self._unplayed = False
+        began = time.perf_counter()
+        try:
+            answer = await worker.step(action)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an environment may raise anything
+            return self._failed_step(error)
+        except asyncio.CancelledError as cancelled:
+            worker.broken = True
+            if _is_of_caller():
+                raise
+            return self._failed_step(cancelled)
+        except BaseException:
+            worker.broken = True
+            raise
+        finally:
+            self._stepping = False
+            record["env_seconds"] = seconds = time.perf_counter() - began
+            self.env_seconds += seconds
+        return self._take(answer, record)
+
+    def _take(self, answer: Any, record: StepRecord) -> StepResult:
+        """Note what a step returned."""
+        try:
+            observation, reward, terminated, truncated, info = answer
+            reward = float(reward)
+        except (TypeError, ValueError, OverflowError) as error:
+            return self._failed_step(error_of_step(answer, error))
+        is_info = type(info) is dict or isinstance(info, Mapping)  # without a call for a dict
+        if not (isinstance(observation, str) and is_info and math.isfinite(reward)):
+            return self._failed_step(error_of_part(observation, reward, info))
+        if info.get("fault"):
+            return self._stated_fault(info)
+        if not observation.isascii():
+            observation = scrub(observation)
+        self.observation, self.info = observation, info
+        self.rewards.append(reward)
+        self.messages.append({"role": "user", "content": observation})
+        self.terminated, self.truncated = terminated, truncated = bool(terminated), bool(truncated)
+        if "action" in info or "parse_error" in info or "invalid_action" in info:
+            self._note(record, info)
+        if self._max_turns is not None and len(self.rewards) >= self._max_turns and not terminated:
+            self.truncated = truncated = True
+        self.over = terminated or truncated
+        return tuple.__new__(StepResult, (observation, reward, terminated, truncated, info))
+
+    async def end(self) -> None:
+        """Give the environment back; it is closed if its state is unknown. May be called again."""
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
+        self.counters()  # before another episode uses the environment
+        self._stats = None
+        began = time.perf_counter()
+        if worker.broken or not self._knows_its_state():
+            await self._workers.discard(worker)
+        else:
+            self._workers.release(worker)
+        self.env_seconds += time.perf_counter() - began
+
+    def counters(self) -> dict[str, Any] | None:
+        """Return what the environment counted in this episode, if it has ``stats`` as AgentGym's do."""
+        if self._stats is not None:
+            self._counted = self._stats.since(self._counted_before).as_dict()
+        return self._counted
+
+    def record(
+        self,
+        *,
+        agent: str,
+        task_id: int | None = None,
+        sample: int = 0,
+        ending: str = "",
+        agent_fault: Mapping[str, str] | None = None,
+        agent_seconds: float | None = None,
+    ) -> EpisodeRecord:
+        """Return the record of the episode as it is now.
+
+        Args:
+            agent: Name of the agent.
+            task_id: Number of the task; by default that of the episode, the ``task_id`` of its options,
+                or its seed; else 0.
+            sample: Which of several episodes of the task.
+            ending: How it ended where the environment did not end it, such as ``gave_up``.
+            agent_fault: Kind and message of the agent's fault that ended it.
+            agent_seconds: Seconds spent waiting for the agent; by default the sum of its steps.
+        """
+        scored = self.fault is None and agent_fault is None
+        returned = math.fsum(self.rewards)
+        if task_id is None:
+            numbers: tuple[Any, ...] = (self.task, (self.options or {}).get("task_id"), self.seed)
+            task_id = next((int(number) for number in numbers if _is_whole(number)), 0)
+        if agent_seconds is None:
+            agent_seconds = math.fsum(step.get("agent_seconds", 0.0) for step in self.steps)
+        return EpisodeRecord(
+            env_id=self._workers.env_id,
+            agent=agent,
+            task_id=task_id,
+            goal=self.goal,
+            score=returned if scored else None,
+            success=self.success if scored else None,
+            return_=returned,
+            turns=len(self.rewards),
+            terminated=self.terminated,
+            truncated=self.truncated or self.fault is not None,
+            parse_errors=dict(self.parse_errors),
+            fault=self.fault,
+            seconds=time.monotonic() - self._began,
+            rewards=tuple(self.rewards),
+            messages=tuple(self.messages),
+            counters=self.counters(),
+            sample=sample,
+            agent_fault=agent_fault,
+            ending=ending if scored and not (self.terminated or self.truncated) else "",
+            agent_seconds=agent_seconds,
+            env_seconds=self.env_seconds,
+            steps=tuple(self.steps),
+        )
+
+    async def _begin(self) -> None:
+        began = time.perf_counter()
+        try:
+            self._worker = worker = await self._workers.acquire()
+        except Unregistered:
+            raise  # a mistake in the call, which every episode would meet
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an environment may raise anything
+            self._fail(error)
+            return
+        self.facts = worker.facts
+        if self._max_turns is None or (worker.facts.max_turns or sys.maxsize) < self._max_turns:
+            self._max_turns = worker.facts.max_turns
+        self._begin_counting(worker.env)
+        self._choose_task(worker.facts.task_option)
+        try:
+            answer = await worker.reset(self.seed, self.options)
+            observation, info = check_reset(answer, worker.facts.env_id)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the same
+            self._fail(error)
+            return
+        except BaseException:
+            worker.broken = True
+            raise
+        finally:
+            self.env_seconds = time.perf_counter() - began
+        self.info = info
+        if info.get("fault"):
+            self._fail_as_stated(info["fault"])
+            return
+        self.observation = observation if observation.isascii() else scrub(observation)
+        self.messages.append({"role": "user", "content": self.observation})
+
+    def _choose_task(self, option: str | None) -> None:
+        """Turn the number of the task into an option or a seed of the reset."""
+        if self.task is not None and option is not None:
+            self.options = {option: self.task, **(self.options or {})}
+        elif self.task is not None and self.seed is None:
+            self.seed = self.task
+
+    def _begin_counting(self, env: Any) -> None:
+        stats: Any = getattr(getattr(env, "unwrapped", env), "stats", None)
+        if all(callable(getattr(stats, name, None)) for name in ("copy", "since", "as_dict")):
+            self._stats, self._counted_before = stats, stats.copy()
+
+    def _note(self, record: StepRecord, info: Mapping[str, Any]) -> None:
+        facts = step_facts(info)
+        record.update(facts)
+        if "parse_error" in facts:
+            self.parse_errors[facts["parse_error"]] += 1
+        if "parse_error" in facts or info.get("invalid_action"):
+            self.invalid_actions += 1
+
+    def _knows_its_state(self) -> bool:
+        """Return whether the environment stated its fault itself, or had none."""
+        return self.fault is None or self.error is None or hasattr(self.error, "transient")
+
+    def _failed_step(self, error: BaseException) -> StepResult:
+        self._fail(error)
+        self.rewards.append(0.0)
+        return StepResult("", 0.0, terminated=False, truncated=True, info={"fault": self.fault})
+
+    def _stated_fault(self, info: Mapping[str, Any]) -> StepResult:
+        self._fail_as_stated(info["fault"])
+        self.info = info
+        self.rewards.append(0.0)
+        return StepResult("", 0.0, terminated=False, truncated=True, info={**info, "fault": self.fault})
+
+    def _fail(self, error: BaseException) -> None:
+        self.error = error = as_exception(error)
+        self.fault = fault_of(error)
+        self.transient = getattr(error, "transient", None) is not False
+        self._end_with_fault()
+
+    def _fail_as_stated(self, stated: Any) -> None:
+        self.fault = stated_fault(stated)
+        self.transient = not isinstance(stated, Mapping) or stated.get("transient") is not False
+        self._end_with_fault()
+
+    def _end_with_fault(self) -> None:
+        self.observation, self.over = "", True
+        self.truncated = True
+
+
+def _is_of_caller() -> bool:
+    """Return whether the caller's task was cancelled, and not the environment's own call."""
+    task = asyncio.current_task()
+    cancelling = getattr(task, "cancelling", None)  # Python 3.11 and newer can tell
+    return cancelling is None or cancelling() > 0
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,130 @@
+"""What makes an environment by its id, in this process or another."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+
+from agentgym_gym.rollout._env_facts import EnvFacts, describe_env
+from agentgym_gym.rollout._release import release_at_end
+from agentgym_gym.rollout._specs import find_spec
+from agentgym_gym.rollout._workers import close_env
+
+__all__ = ["EnvMaker", "WrongArguments", "creator_of", "metadata_of"]
+
+
+class WrongArguments(TypeError):
+    """An environment does not take the arguments that it is to be made with."""
+
+    transient = False
+
+
+@dataclass(frozen=True)
+class EnvMaker:
+    """Makes the environment that is registered under an id. It can be pickled.
+
+    If the class of the environment names another one under ``metadata["asynchronous_entry_point"]``, that one
+    is made with the same arguments. An environment whose ``reset`` and ``step`` are coroutine functions is
+    made without gymnasium's wrappers, which cannot await.
+
+    Attributes:
+        env_id: gymnasium's id, with the module that registers it: ``"package:namespace/Name-v0"``.
+        env_kwargs: Arguments of ``gymnasium.make``.
+        release_if_killed: Whether another process releases the environment if this one is killed, see
+            `agentgym_gym.rollout._release`.
+    """
+
+    env_id: str
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    release_if_killed: bool = False
+
+    def __call__(self) -> Any:
+        """Make the environment.
+
+        Raises:
+            Unregistered: No environment is registered under the id.
+            WrongArguments: The environment has no such argument, or lacks one.
+            Exception: The error of its constructor.
+        """
+        spec = find_spec(self.env_id)
+        made_by = creator_of(spec)
+        arguments = {**spec.kwargs, **self.env_kwargs}
+        if self.release_if_killed:
+            release_at_end(metadata_of(made_by), arguments)
+        try:
+            return self._make(made_by, spec)
+        except TypeError as error:
+            _check_arguments(made_by, arguments, error)
+            raise
+
+    def facts(self) -> EnvFacts:
+        """Make the environment, read its properties and close it. Not for use in an event loop.
+
+        Raises:
+            Unregistered: No environment is registered under the id.
+            WrongArguments: The environment has no such argument, or lacks one.
+            Exception: The error of its constructor.
+        """
+        env = self()
+        try:
+            return describe_env(env)
+        finally:
+            close_env(env, self.env_id)
+
+    def _make(self, made_by: Any, spec: EnvSpec) -> Any:
+        awaited = metadata_of(made_by).get("asynchronous_entry_point")
+        if awaited is not None:
+            return self._make_awaited(load_env_creator(awaited), spec)
+        # gymnasium's checker cannot read text spaces of every library, and costs time at each step.
+        env = gymnasium.make(spec, **{"disable_env_checker": True, **self.env_kwargs})
+        made = env.unwrapped
+        if not _is_awaited(made):
+            return env
+        made.spec = env.spec  # with the step limit, which the runtime enforces in place of the wrapper
+        return made
+
+    def _make_awaited(self, create: Callable[..., Any], spec: EnvSpec) -> Any:
+        # gymnasium.make refuses a class that is no gymnasium.Env.
+        arguments = {name: value for name, value in self.env_kwargs.items() if name != "disable_env_checker"}
+        limit = arguments.pop("max_episode_steps", spec.max_episode_steps)
+        env = create(**{**copy.deepcopy(spec.kwargs), **arguments})
+        env.spec = replace(spec, kwargs={}, max_episode_steps=limit)  # without headers and other credentials
+        return env
+
+
+def creator_of(spec: EnvSpec) -> Any:
+    """Return the class or function that makes an environment."""
+    return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+
+
+def metadata_of(made_by: Any) -> Mapping[str, Any]:
+    """Return the metadata of an environment's class; of a `gymnasium.Wrapper`, whose are a property, none."""
+    metadata = getattr(made_by, "metadata", None)
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _is_awaited(env: Any) -> bool:
+    return inspect.iscoroutinefunction(env.reset) and inspect.iscoroutinefunction(env.step)
+
+
+def _check_arguments(made_by: Any, arguments: Mapping[str, Any], error: TypeError) -> None:
+    """Raise if the signature of an environment says that a TypeError is due to its arguments.
+
+    Raises:
+        WrongArguments: It has no such parameter, or lacks one.
+    """
+    of_make = {*inspect.signature(gymnasium.make).parameters, "render_mode"}
+    try:
+        signature = inspect.signature(made_by)
+    except (TypeError, ValueError):  # written in C
+        return
+    try:
+        signature.bind(**{name: value for name, value in arguments.items() if name not in of_make})
+    except TypeError as mismatch:
+        raise WrongArguments(f"env_kwargs do not fit: {mismatch}") from error

@@ -1,0 +1,376 @@
+"""Workers: each holds one environment and makes one call to it at a time.
+
+============  ==================================================================================
+isolation     where the environment is made, played and closed
+============  ==================================================================================
+``loop``      in the event loop; for environments whose ``reset`` and ``step`` are coroutines
+``thread``    in a thread of its own
+``process``   in a spawned process of its own
+============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Literal, TypeAlias, get_args
+
+from agentgym_gym._logging import logger
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout._env_facts import EnvFacts, describe_env
+from agentgym_gym.rollout._threads import CallThread, Outcome, as_exception
+
+__all__ = [
+    "CLOSE_SECONDS",
+    "BlockingEnv",
+    "CallerWorker",
+    "Isolation",
+    "LoopWorker",
+    "ThreadWorker",
+    "Worker",
+    "check_isolation",
+    "close_env",
+    "isolation_of",
+]
+
+Isolation: TypeAlias = Literal["loop", "thread", "process"]
+
+CLOSE_SECONDS = 10.0
+"""Seconds allowed for an environment to close."""
+
+
+def close_env(env: Any, env_id: str) -> None:
+    """Close an environment, awaited or not, outside of any event loop; an error is logged."""
+    try:
+        closed = env.close()
+        if inspect.isawaitable(closed):
+            asyncio.run(_in_close_seconds(closed))
+    except Exception as error:  # noqa: BLE001 - its episodes are over
+        _log_not_closed(env_id, error)
+
+
+class Worker(ABC):
+    """One environment and the one call that may run in it.
+
+    Attributes:
+        env: The environment, or its proxy; None before it is made.
+        facts: Its properties.
+        timeout: Seconds allowed for each call; None for any number.
+        broken: Whether a call was interrupted, so that the state of the environment is unknown.
+    """
+
+    env: Any = None
+    facts: EnvFacts
+    broken = False
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self.timeout = timeout
+
+    @abstractmethod
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Return what the environment's ``reset`` returns, or raise what it raises.
+
+        Raises:
+            TimeoutError: There was no answer in time.
+        """
+
+    @abstractmethod
+    async def step(self, action: Any) -> Any:
+        """Return what the environment's ``step`` returns, or raise what it raises.
+
+        Raises:
+            TimeoutError: There was no answer in time.
+        """
+
+    @abstractmethod
+    def close(self) -> Future[Any] | None:
+        """Close the environment, from any thread and without waiting; an error is logged.
+
+        Returns:
+            What is done when the environment is closed, which is not before a call that runs has returned.
+        """
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call that was given up still runs, maybe for ever."""
+        return False
+
+    def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Return whether the environment can be used in an event loop."""
+        return True
+
+    async def _in_time(self, call: asyncio.Future[Outcome]) -> Any:
+        """Return the result of a call; one that is given up is cancelled where it can be.
+
+        Raises:
+            TimeoutError: There was no answer in time.
+            Exception: The error of the call.
+        """
+        try:
+            finished, _ = await asyncio.wait({call}, timeout=self.timeout)
+            if not finished:
+                raise TimeoutError(f"no answer from the environment in {self.timeout:g} s")
+        except BaseException:
+            self.broken = True
+            call.cancel()
+            raise
+        value, error = call.result()
+        if error is not None:
+            raise error
+        return value
+
+
+class CallerWorker(Worker):
+    """An environment of the caller, called in the caller's thread and never closed."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__()
+        self.env, self.facts = env, describe_env(env)
+
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Call ``reset`` of the environment, with the arguments that are given."""
+        return self.env.reset(**_reset_arguments(seed, options))
+
+    async def step(self, action: Any) -> Any:
+        """Call ``step`` of the environment."""
+        return self.env.step(action)
+
+    def close(self) -> None:
+        """Leave the environment open: it is the caller's."""
+
+
+class ThreadWorker(Worker):
+    """An environment that is made, played and closed in one thread.
+
+    Args:
+        make_env: Makes the environment.
+        timeout: Seconds allowed for each call, the making included; None for any number.
+    """
+
+    def __init__(self, make_env: Callable[[], Any], timeout: float | None = None) -> None:
+        super().__init__(timeout)
+        self._make_env = make_env
+        self._thread = CallThread("agentgym-env")
+        self._running: Future[Outcome] | None = None
+
+    async def make(self) -> None:
+        """Make the environment.
+
+        Raises:
+            Exception: The error of its constructor.
+            TimeoutError: It took too long.
+        """
+        await self._call(self._make)
+
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Call ``reset`` in the thread."""
+        return await self._call(self.env.reset, **_reset_arguments(seed, options))
+
+    async def step(self, action: Any) -> Any:
+        """Call ``step`` in the thread."""
+        return await self._call(self.env.step, action)
+
+    def close(self) -> Future[Any] | None:
+        """Close the environment in its thread as soon as the call that runs has returned."""
+        if self.busy:
+            self._interrupt()
+        try:
+            closing = self._thread.submit(self._close_env)
+        except RuntimeError:  # it has no thread, and the program is ending
+            return None
+        self._thread.stop()
+        return closing
+
+    def to_loop(self) -> LoopWorker:
+        """Hand a coroutine environment over to the running event loop, and end the thread."""
+        self._thread.stop(reuse=True)
+        return LoopWorker(self.env, self.facts, self.timeout)
+
+    def keep_in_thread(self) -> None:
+        """Have a coroutine environment played by an event loop in the thread."""
+        self.env = BlockingEnv(self.env)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call runs in the thread."""
+        return self._running is not None and not self._running.done()
+
+    def _make(self) -> None:
+        self.env = env = self._make_env()
+        self.facts = describe_env(env)
+
+    def _interrupt(self) -> None:
+        """End the call that runs, where that is possible."""
+
+    def _close_env(self) -> None:
+        env, self.env = self.env, None
+        if env is not None:
+            close_env(env, self.facts.env_id)
+
+    async def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self._running = self._thread.submit(function, *args, **kwargs)
+        return await self._in_time(asyncio.wrap_future(self._running))
+
+
+class LoopWorker(Worker):
+    """A coroutine environment, awaited in the event loop that runs.
+
+    Without a timeout its coroutines are awaited directly; with one, each runs as a task.
+    """
+
+    def __init__(self, env: Any, facts: EnvFacts, timeout: float | None = None) -> None:
+        super().__init__(timeout)
+        self.env, self.facts = env, facts
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Outcome] | None = None
+        self._closed = False
+        if timeout is None:
+            self.step = env.step  # type: ignore[method-assign]  # no call is added to a step
+
+    async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
+        """Await ``reset`` of the environment."""
+        return await self._await(self.env.reset(**_reset_arguments(seed, options)))
+
+    async def step(self, action: Any) -> Any:
+        """Await ``step`` of the environment."""
+        return await self._await(self.env.step(action))
+
+    def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Return whether it is the event loop that the environment is used in."""
+        return loop is self._loop
+
+    def close(self) -> Future[Any] | None:
+        """Close the environment in its event loop; in another one where that has ended."""
+        if self._loop.is_running():
+            return asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+        closing: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                asyncio.run(self._close())
+            finally:
+                closing.set_result(None)
+
+        try:
+            threading.Thread(target=run, name="agentgym-close", daemon=True).start()
+        except RuntimeError:  # the program is ending: no thread can be started
+            run()
+        return closing
+
+    async def _await(self, call: Coroutine[Any, Any, Any]) -> Any:
+        if self.timeout is None:
+            return await call
+        # A task, so that a cancellation inside the environment differs from one of the caller.
+        self._task = asyncio.ensure_future(_outcome(call))
+        return await self._in_time(self._task)
+
+    async def _close(self) -> None:
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            closed = self.env.close()
+            if inspect.isawaitable(closed):
+                await _in_close_seconds(closed)
+        except asyncio.TimeoutError:
+            self._close_elsewhere()
+        except Exception as error:  # noqa: BLE001 - its episodes are over
+            _log_not_closed(self.facts.env_id, error)
+
+    def _close_elsewhere(self) -> None:
+        """Close again in an event loop of its own: this one may have been busy for the whole time."""
+
+        def run() -> None:
+            try:
+                asyncio.run(_in_close_seconds(self.env.close()))
+            except Exception as error:  # noqa: BLE001 - its episodes are over
+                _log_not_closed(self.facts.env_id, error)
+
+        try:
+            threading.Thread(target=run, name="agentgym-close", daemon=True).start()
+        except RuntimeError as error:
+            _log_not_closed(self.facts.env_id, error)
+
+
+class BlockingEnv:
+    """A coroutine environment whose methods block, in an event loop of its own."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._loop = asyncio.new_event_loop()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def reset(self, **arguments: Any) -> Any:
+        """Run ``reset`` to its end."""
+        return self._loop.run_until_complete(self._env.reset(**arguments))
+
+    def step(self, action: Any) -> Any:
+        """Run ``step`` to its end."""
+        return self._loop.run_until_complete(self._env.step(action))
+
+    def close(self) -> None:
+        """Run ``close`` to its end, and close the event loop."""
+        try:
+            closed = self._env.close()
+            if inspect.isawaitable(closed):
+                self._loop.run_until_complete(_in_close_seconds(closed))
+        finally:
+            self._loop.close()
+
+
+def isolation_of(text: str | None) -> Isolation | None:
+    """Return an isolation by its name.
+
+    Raises:
+        BadOption: There is none of that name.
+    """
+    kinds = get_args(Isolation)
+    if text is None or text in kinds:
+        return text  # type: ignore[return-value]
+    raise BadOption(f"isolate={text!r:.80} should be one of {', '.join(kinds)}")
+
+
+def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
+    """Check that an environment can be isolated in that way.
+
+    Raises:
+        BadOption: The event loop cannot await it.
+    """
+    if isolate == "loop" and not facts.awaited:
+        raise BadOption(
+            f"isolate='loop' awaits reset and step, and those of {facts.env_id} are no coroutine functions: "
+            "use 'thread' or 'process'"
+        )
+
+
+def _reset_arguments(seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments that are set: some environments take no seed, or no options."""
+    arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
+    if options is not None:
+        arguments["options"] = options
+    return arguments
+
+
+async def _outcome(call: Coroutine[Any, Any, Any]) -> Outcome:
+    try:
+        return await call, None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - sys.exit and a cancellation are failures of this call
+        return None, as_exception(error)
+
+
+async def _in_close_seconds(closing: Any) -> None:
+    await asyncio.wait_for(closing, CLOSE_SECONDS)
+
+
+def _log_not_closed(env_id: str, error: BaseException) -> None:
+    logger.warning("closing %s failed: %s: %s", env_id, type(error).__name__, error)

@@ -1,0 +1,132 @@
+"""Papers that cite one another and authors who write together. All are made from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers.academia._words import (
+    FIRST_NAMES,
+    KEYWORDS,
+    LAST_NAMES,
+    MANNERS,
+    METHODS,
+    ORGANIZATIONS,
+    TOPICS,
+    VENUES,
+)
+
+__all__ = ["Network", "Paper", "network_of"]
+
+_PAPERS = 120
+_GROUPS = 12
+_GROUP_SIZE = 5
+_YEARS = (2005, 2024)
+_MOST_CITATIONS = 300
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper.
+
+    Attributes:
+        title: Its title; no two have the same.
+        authors: Who wrote it.
+        year: When it was published.
+        venue: Where.
+        kind: The type of that, ``Conference`` or ``Journal``.
+        citations: How often it was cited, in all the world.
+        keywords: What it is about.
+        cited: The titles of the papers of the network that it cites.
+    """
+
+    title: str
+    authors: tuple[str, ...]
+    year: int
+    venue: str
+    kind: str
+    citations: int
+    keywords: tuple[str, ...]
+    cited: tuple[str, ...]
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What is known of it, as AgentGym's server shows it."""
+        return {
+            "authors": list(self.authors),
+            "year": self.year,
+            "venue": self.venue,
+            "n_citation": self.citations,
+            "keywords": list(self.keywords),
+            "doc_type": self.kind,
+        }
+
+
+@dataclass(frozen=True)
+class Network:
+    """Papers and authors.
+
+    Attributes:
+        papers: The papers by title, in the order of their years.
+        organizations: Where each author works, by name.
+    """
+
+    papers: Mapping[str, Paper]
+    organizations: Mapping[str, str]
+
+    def papers_of(self, *authors: str) -> list[Paper]:
+        """Return the papers that some authors wrote together."""
+        return [each for each in self.papers.values() if set(authors) <= set(each.authors)]
+
+    @cached_property
+    def coauthors(self) -> Mapping[str, tuple[str, ...]]:
+        """With whom each author wrote papers, by name, in the order in which they first did."""
+        found: dict[str, dict[str, None]] = {each: {} for each in self.organizations}
+        for paper in self.papers.values():
+            for author in paper.authors:
+                found[author] |= dict.fromkeys(each for each in paper.authors if each != author)
+        return {author: tuple(others) for author, others in found.items()}
+
+
+def network_of(seed: int) -> Network:
+    """Return the papers and authors of a seed."""
+    draw = Draw("academia", seed, "network")
+    names = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
+    people = draw.some(names, _GROUPS * _GROUP_SIZE)
+    groups = [people[start : start + _GROUP_SIZE] for start in range(0, len(people), _GROUP_SIZE)]
+    homes = [draw.some(ORGANIZATIONS, 2) for _ in groups]
+    organizations = {
+        each: home[0] if draw.chance(0.6) else home[1]
+        for group, home in zip(groups, homes, strict=True)
+        for each in group
+    }
+    titles = [
+        f"{manner} {method} for {topic}" for manner in MANNERS for method in METHODS for topic in TOPICS
+    ]
+    years = sorted(draw.between(*_YEARS) for _ in range(_PAPERS))
+    papers: dict[str, Paper] = {}
+    for title, year in zip(draw.some(titles, _PAPERS), years, strict=True):
+        papers[title] = _paper(draw, title, year, groups, list(papers))
+    return Network(papers, organizations)
+
+
+def _paper(draw: Draw, title: str, year: int, groups: list[list[str]], earlier: list[str]) -> Paper:
+    home = draw.one(groups)
+    authors = draw.some(home, draw.between(2, 3))
+    guest = draw.one(draw.one(groups))
+    if draw.chance(0.25) and guest not in home:
+        authors.append(guest)
+    venue, kind = draw.one(VENUES)
+    return Paper(
+        title=title,
+        authors=tuple(authors),
+        year=year,
+        venue=venue,
+        kind=kind,
+        citations=draw.below(_MOST_CITATIONS),
+        keywords=tuple(draw.some(KEYWORDS, draw.between(2, 4))),
+        cited=tuple(draw.some(earlier, min(len(earlier), draw.between(2, 7)))),
+    )

@@ -1,0 +1,211 @@
+"""What the agent of a level can do, in AgentGym's words, and the moves that each of them is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from agentgym_servers.babyai._sight import AHEAD, Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+
+    from agentgym_servers.babyai._sight import Sight, Thing
+
+__all__ = ["CHECK", "Choices", "Move"]
+
+CHECK = "check available actions"
+"""What lists all the others, and is no move."""
+
+_LOOSE = ("ball", "key", "box")
+_SOLID = (*_LOOSE, "wall")
+
+
+class Move(IntEnum):
+    """A move, by its number in `minigrid`."""
+
+    LEFT = 0
+    RIGHT = 1
+    FORWARD = 2
+    PICKUP = 3
+    DROP = 4
+    TOGGLE = 5
+
+
+class Choices:
+    """What can be done, and why other things cannot.
+
+    The order, the numbers and the reasons are those of AgentGym's server.
+
+    Args:
+        sight: What the agent sees.
+
+    Attributes:
+        moves: The moves of each action that can be taken, by its text, in the order in which they are listed.
+        refusals: What is said to an action that cannot be taken, by its text.
+    """
+
+    def __init__(self, sight: Sight) -> None:
+        self._sight = sight
+        self._ways = _Ways(sight)
+        self.moves: dict[str, list[Move]] = {"turn left": [Move.LEFT], "turn right": [Move.RIGHT]}
+        self.refusals: dict[str, str] = {}
+        self._add_forward()
+        if sight.carried is None:
+            self._add_reach("pickup", _LOOSE, [Move.PICKUP])
+        self._add_drop()
+        self._add_doors()
+        self._add_reach("go to", (*_LOOSE, "door"), [])
+        self.moves[CHECK] = []
+
+    def _add_forward(self) -> None:
+        barrier = self._sight.barrier
+        if barrier is None or barrier.ahead > 1:
+            self.moves["move forward"] = [Move.FORWARD]
+        else:
+            self.refusals["move forward"] = "There is a barrier in front of you, you can't move forward."
+
+    def _add_drop(self) -> None:
+        if self._sight.carried is None:
+            self.refusals["drop"] = "You cannot drop the object, as you are not carrying anything."
+        elif any((each.ahead, each.aside) == (1, 0) and each.kind in _SOLID for each in self._sight.things):
+            self.refusals["drop"] = (
+                "You cannot drop the object, as there is already an object in front of you."
+            )
+        else:
+            self.moves["drop"] = [Move.DROP]
+
+    def _add_reach(self, verb: str, kinds: Container[str], then: list[Move]) -> None:
+        """Add a verb of all things to which a way leads.
+
+        They bear numbers of their own: one to which no way leads is not counted.
+        """
+        counted: Counter[str] = Counter()
+        for thing in self._sight.things:
+            if thing.kind not in kinds:
+                continue
+            action = f"{thing.name} {counted[thing.name] + 1}"
+            way = self._ways.to_face(thing.place)
+            if way is None:
+                self.refusals[f"{verb} {action}"] = (
+                    f"You cannot {verb} {action}, as there is no path leading to it."
+                )
+            else:
+                counted[thing.name] += 1
+                self.moves[f"{verb} {action}"] = way + then
+
+    def _add_doors(self) -> None:
+        counted: Counter[str] = Counter()
+        for door in self._sight.things:
+            if door.kind != "door":
+                continue
+            counted[door.name] += 1
+            name = f"{door.name} {counted[door.name]}"
+            if " open " in door.name:
+                self._add_way(f"go through {name}", self._ways.to(door.place))
+            elif " closed " in door.name:
+                self._add_toggle(door, name, counted)
+                self.refusals[f"go through {name}"] = (
+                    f"You cannot go through {name}, as it is closed. You should toggle it first."
+                )
+            else:
+                self._add_locked(door, name, counted)
+
+    def _add_locked(self, door: Thing, name: str, counted: Mapping[str, int]) -> None:
+        colour, _, kind = (self._sight.carried or "no thing").partition(" ")
+        if kind == "key" and colour == door.name.split(" ")[0]:
+            self._add_toggle(door, name, counted)
+            return
+        why = (
+            "the color of the key you are carrying does not match the color of door"
+            if kind == "key"
+            else "you are not carrying a key"
+        )
+        self.refusals[f"toggle and go through {name}"] = f"You cannot toggle and go through {name}, as {why}."
+
+    def _add_toggle(self, door: Thing, name: str, counted: Mapping[str, int]) -> None:
+        way = self._ways.to_face(door.place)
+        action = f"toggle and go through {name}"
+        self._add_way(action, None if way is None else [*way, Move.TOGGLE, Move.FORWARD])
+        if not way and way is not None:
+            self.moves["toggle"] = [Move.TOGGLE]
+
+    def _add_way(self, action: str, way: list[Move] | None) -> None:
+        if way is None:
+            self.refusals[action] = f"You cannot {action}, as there is no path leading to it."
+        else:
+            self.moves[action] = way
+
+
+_Pose: TypeAlias = tuple[Cell, int]  # where the agent is, and where it looks to, as an index of `AHEAD`
+
+
+class _Ways:
+    """The shortest ways, by moves, through what is in sight.
+
+    Of ways equally short AgentGym's server takes one that follows from its search: a search breadth first
+    that puts a pose into its queue once for each way to it, and keeps for each pose the last way found. The
+    goal is the first pose in the queue that will do. Here each pose is held once, with its first place in
+    that queue and its last one, as the number of ways grows with the distance like a power.
+    """
+
+    def __init__(self, sight: Sight) -> None:
+        self._start: _Pose = (sight.place, sight.direction)
+        self._columns, self._rows = sight.ranges
+        self._solid = {each.place for each in sight.things if each.kind in _SOLID}
+        self._before: dict[_Pose, tuple[_Pose, Move]] = {}
+        self._at: dict[Cell, _Pose] = {}
+        self._facing: dict[Cell, _Pose] = {}
+        self._search()
+
+    def to(self, place: Cell) -> list[Move] | None:
+        """Return the moves into a place; None if no way leads to it."""
+        return self._moves(self._at.get(place))
+
+    def to_face(self, place: Cell) -> list[Move] | None:
+        """Return the moves after which a place is right ahead; None if no way leads to it."""
+        return self._moves(self._facing.get(place))
+
+    def _moves(self, pose: _Pose | None) -> list[Move] | None:
+        if pose is None:
+            return None
+        moves: list[Move] = []
+        while pose != self._start:
+            pose, move = self._before[pose]
+            moves.append(move)
+        return moves[::-1]
+
+    def _search(self) -> None:
+        # All poses that are as many moves away, in the order in which the queue has them first, and last.
+        first = last = [self._start]
+        seen = {self._start}
+        while first:
+            for place, direction in first:
+                self._at.setdefault(place, (place, direction))
+                ahead = AHEAD[direction]
+                self._facing.setdefault((place[0] + ahead[0], place[1] + ahead[1]), (place, direction))
+            following = {
+                pose: [(move, each) for move, each in self._following(pose) if each not in seen]
+                for pose in first
+            }
+            found = dict.fromkeys(each for pose in first for _, each in following[pose])
+            kept: dict[_Pose, tuple[_Pose, Move]] = {}
+            for pose in last:
+                for move, each in following[pose]:
+                    kept.pop(each, None)
+                    kept[each] = (pose, move)
+            self._before.update(kept)
+            seen.update(found)
+            first, last = list(found), list(kept)
+
+    def _following(self, pose: _Pose) -> Iterator[tuple[Move, _Pose]]:
+        (x, y), direction = pose
+        dx, dy = AHEAD[direction]
+        for move, place, towards in (
+            (Move.FORWARD, (x + dx, y + dy), direction),
+            (Move.LEFT, (x, y), (direction - 1) % 4),
+            (Move.RIGHT, (x, y), (direction + 1) % 4),
+        ):
+            if place[0] in self._columns and place[1] in self._rows and place not in self._solid:
+                yield move, (place, towards)

@@ -1,0 +1,218 @@
+"""What wins a task of BabyAI, in as few actions as can be found.
+
+`strategy` tells what has to be done. A search finds actions that do it: it looks among all actions that the
+agent would be offered on its way, of which one may be twenty moves.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentgym_servers.babyai._choices import Choices, Move
+from agentgym_servers.babyai._game import Game
+from agentgym_servers.babyai._levels import new_level
+from agentgym_servers.babyai._sight import AHEAD, Cell, look_around
+from agentgym_servers.babyai._strategy import Deed, after, strategies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from minigrid.core.grid import Grid
+
+    from agentgym_servers.babyai._levels import Image, Level
+
+__all__ = ["solve"]
+
+_MOST_POSES = 1500  # that a search looks around from
+_MOST_SEARCHES = 12
+_STEPS_AT_ONCE = (2.5, 1.6, 5.0)  # about how many steps one action takes: few find soon, many find little
+
+
+def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
+    """Return the actions that win a task, as texts; None if none were found.
+
+    Args:
+        task: The task id.
+        seed: Of the world.
+        within: How many actions are few enough to look no further.
+
+    Raises:
+        ValueError: There is no such task.
+    """
+    best: list[str] | None = None
+    level, _ = new_level(task, seed)
+    start = (level.grid, level.carrying, level.agent_pos, level.agent_dir)
+    tries = itertools.product(_STEPS_AT_ONCE, strategies(level)[: _MOST_SEARCHES // len(_STEPS_AT_ONCE)])
+    for steps_at_once, deeds in tries:
+        # All use the same copy of the level, because its things are told apart by identity.
+        level.grid, level.carrying, level.agent_pos, level.agent_dir = start
+        found = _Search(level, deeds, steps_at_once).plan()
+        plan = None if found is None else _winning(task, seed, found)
+        if plan is not None and (best is None or len(plan) < len(best)):
+            best = plan
+        if best is not None and len(best) <= within:
+            break
+    return None if best is None else tuple(best)
+
+
+def _winning(task: int, seed: int, plan: Sequence[str]) -> list[str] | None:
+    """Play a plan; return as much of it as wins, or None if it does not win.
+
+    The goal may be reached in passing, before all is done that was thought necessary.
+    """
+    game = Game(task, seed)
+    for number, action in enumerate(plan, 1):
+        if action not in game.actions:
+            return None
+        if game.play(action).done:
+            return list(plan[:number]) if game.last.reward > 0 else None
+    return None
+
+
+class _Pose(NamedTuple):
+    """How far the agent is: the places of the deeds done, where it is, and where it looks to."""
+
+    deeds: tuple[Cell, ...]
+    place: Cell
+    direction: int
+
+    @property
+    def done(self) -> int:
+        return len(self.deeds)
+
+    @property
+    def ahead(self) -> Cell:
+        step = AHEAD[self.direction]
+        return self.place[0] + step[0], self.place[1] + step[1]
+
+
+class _Search:
+    """Searches for few actions that do a sequence of deeds, and change nothing else.
+
+    It is A* by an estimate that may be too high, so what is found is short but need not be the shortest.
+
+    Args:
+        level: The level at its start. It is used up.
+        deeds: What is to be done.
+        steps_at_once: About how many steps one action takes.
+    """
+
+    def __init__(self, level: Level, deeds: Sequence[Deed], steps_at_once: float) -> None:
+        self._steps_at_once = steps_at_once
+        self._level = level
+        self._deeds = deeds
+        x, y = level.agent_pos
+        self._start = _Pose((), (int(x), int(y)), int(level.agent_dir))
+        self._stages: dict[tuple[Cell, ...], tuple[Grid, Any]] = {(): (level.grid, level.carrying)}
+        self._images: dict[_Pose, bytes] = {}
+        # By how many deeds are done: where the next place is, and about how much is left from there.
+        self._left = [self._left_from(done) for done in range(len(deeds) + 1)]
+
+    def _left_from(self, done: int) -> tuple[Cell | None, float]:
+        rest = self._deeds[done:]
+        places = [each.near for each in rest if each.near is not None]
+        steps = sum(_distance(a, b) for a, b in itertools.pairwise(places))
+        acts = sum(each.move is not None for each in rest)
+        return places[0] if places else None, steps / self._steps_at_once + acts
+
+    def _estimate(self, pose: _Pose) -> float:
+        place, rest = self._left[pose.done]
+        return rest + (0 if place is None else _distance(pose.place, place) / self._steps_at_once)
+
+    def plan(self) -> list[str] | None:
+        """Return the actions; None if none are found."""
+        start = self._passed(self._start)
+        came: dict[_Pose, tuple[_Pose, str] | None] = {start: None}
+        cost = {start: 0}
+        order = itertools.count()
+        queue = [(self._estimate(start), next(order), start)]
+        closed: set[_Pose] = set()
+        while queue and len(closed) < _MOST_POSES:
+            _, _, pose = heapq.heappop(queue)
+            if pose.done == len(self._deeds):
+                return self._back(came, pose)
+            if pose in closed:
+                continue
+            closed.add(pose)
+            for action, reached in self._following(pose):
+                if reached not in cost or cost[pose] + 1 < cost[reached]:
+                    cost[reached] = cost[pose] + 1
+                    came[reached] = (pose, action)
+                    heapq.heappush(queue, (cost[reached] + self._estimate(reached), next(order), reached))
+        return None
+
+    @staticmethod
+    def _back(came: dict[_Pose, tuple[_Pose, str] | None], pose: _Pose) -> list[str]:
+        plan = []
+        while (step := came[pose]) is not None:
+            pose, action = step
+            plan.append(action)
+        return plan[::-1]
+
+    def _following(self, pose: _Pose) -> Iterator[tuple[str, _Pose]]:
+        choices = Choices(look_around(self._level, self._seen(pose).tolist()))
+        for action, moves in choices.moves.items():
+            reached = self._moved(pose, moves)
+            if reached is not None and reached != pose:
+                yield action, reached
+
+    def _moved(self, pose: _Pose, moves: Sequence[Move]) -> _Pose | None:
+        """Return where moves lead to; None where they would do what is not to be done."""
+        for move in moves:
+            before = self._image(pose)
+            reached = self._after(pose, move)
+            if reached is None or reached == pose:
+                return reached
+            pose = self._passed(reached)
+            if pose.done == len(self._deeds) or self._image(pose) == before:
+                return pose
+        return pose
+
+    def _after(self, pose: _Pose, move: Move) -> _Pose | None:
+        if move in (Move.LEFT, Move.RIGHT):
+            turn = 1 if move is Move.RIGHT else -1
+            return pose._replace(direction=(pose.direction + turn) % 4)
+        grid, _ = self._stage(pose)
+        if move is Move.FORWARD:
+            there = grid.get(*pose.ahead)
+            free = there is None or there.can_overlap()
+            return pose._replace(place=pose.ahead) if free else pose
+        deed = self._deeds[pose.done]
+        if deed.move is move and deed.fits(grid, pose.ahead):
+            return pose._replace(deeds=(*pose.deeds, pose.ahead))
+        return None
+
+    def _passed(self, pose: _Pose) -> _Pose:
+        """Return a pose with all done that is done by being there."""
+        while (
+            pose.done < len(self._deeds)
+            and self._deeds[pose.done].move is None
+            and self._deeds[pose.done].fits(self._stage(pose)[0], pose.ahead)
+        ):
+            pose = pose._replace(deeds=(*pose.deeds, pose.ahead))
+        return pose
+
+    def _stage(self, pose: _Pose) -> tuple[Grid, Any]:
+        """Return the grid, and what is carried, after the deeds of a pose."""
+        if pose.deeds not in self._stages:
+            *before, last = pose.deeds
+            grid, carried = self._stage(pose._replace(deeds=tuple(before)))
+            self._stages[pose.deeds] = after(self._deeds[len(before)], grid, last, carried)
+        return self._stages[pose.deeds]
+
+    def _seen(self, pose: _Pose) -> Image:
+        self._level.grid, self._level.carrying = self._stage(pose)
+        self._level.agent_pos, self._level.agent_dir = pose.place, pose.direction
+        image: Image = self._level.gen_obs()["image"]
+        return image
+
+    def _image(self, pose: _Pose) -> bytes:
+        if pose not in self._images:
+            self._images[pose] = self._seen(pose).tobytes()
+        return self._images[pose]
+
+
+def _distance(a: Cell, b: Cell) -> int:
+    return abs(a[0] - b[0]) + abs(a[1] - b[1])

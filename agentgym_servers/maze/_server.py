@@ -1,0 +1,106 @@
+"""The Maze server: AgentGym's protocol over the games of `game`.
+
+Requests and replies are those of AgentGym's LMRL-Gym server, errors too: HTTP 200 with ``{"error": str}``.
+It says of itself what that server says, so that whatever is made for that server finds this one. Where it
+differs stands in `agentgym_gym.envs.maze`. As there, a request before the first reset fails, and so does any
+but a reset once a game is over; a reset that is refused leaves the game as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers.maze._game import ACTIONS, TASKS, Game
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["create_app"]
+
+
+class _StepBody(BaseModel):
+    id: int
+    action: str
+
+
+class _ResetBody(BaseModel):
+    id: int
+    game: int
+
+
+class _Table:
+    """One environment: its game, once there is one."""
+
+    def __init__(self, env_id: int) -> None:
+        self._id = env_id
+        self._game: Game | None = None
+
+    def deal(self, task: int) -> Game:
+        """Start a task."""
+        if task not in range(TASKS):
+            raise Failed(f"The game {task} is not valid.")
+        self._game = game = Game(task)
+        return game
+
+    @property
+    def game(self) -> Game:
+        """Its game, which is not over."""
+        if self._game is None:
+            raise Failed(f"The environment {self._id} has no game yet: reset it first.")
+        if self._game.last.done:
+            raise Failed(f"The task with environment {self._id} has finished.")
+        return self._game
+
+
+def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
+    """Build a server with no environments yet."""
+    tables = HeldEnvs[_Table](options)
+    app = new_app("Maze", options, greeting="This is environment LMRL-Gym.", one_world=True)
+    _add_play(app, tables)
+    _add_views(app, tables)
+    return app
+
+
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+    @app.post("/maze/create", response_model=None)
+    async def create() -> dict[str, Any]:
+        return {"id": tables.add(_Table)}
+
+    @app.post("/maze/reset", response_model=None)
+    async def reset(body: _ResetBody) -> dict[str, Any]:
+        return {"observation": tables.get(body.id).deal(body.game).last.observation}
+
+    @app.post("/maze/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        outcome = tables.get(body.id).game.play(body.action)
+        return {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done}
+
+
+def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+    @app.get("/maze/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return tables.ids()
+
+    @app.get("/maze/available_actions", response_model=None)
+    async def available_actions() -> list[str]:
+        return list(ACTIONS)
+
+    @app.get("/maze/observation", response_model=None)
+    async def observation(env_id: EnvId) -> str:
+        return tables.get(env_id).game.last.observation
+
+    @app.get("/maze/detail", response_model=None)
+    async def detail(env_id: EnvId) -> dict[str, Any]:
+        last = tables.get(env_id).game.last
+        return {
+            "maze_name": "double_t_maze",
+            "observation": last.observation,
+            "done": last.done,
+            "reward": last.reward,
+            "deleted": False,
+        }

@@ -1,0 +1,286 @@
+"""The films and people of the Movie world, made from a seed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers.movie import _words as words
+from agentgym_servers.movie._plots import ENDINGS, LANGUAGES, PLOTS, overview
+
+__all__ = ["ACTOR", "FILMS", "Credit", "Film", "Library", "Person"]
+
+FILMS = 200
+"""How many films there are."""
+
+ACTOR = "Actor"
+
+# How many people there are of each job, so that none has more than ten credits of one list.
+_PEOPLE = {
+    ACTOR: 260,
+    "Director": 45,
+    "Writer": 55,
+    "Producer": 50,
+    "Original Music Composer": 25,
+    "Director of Photography": 25,
+    "Editor": 25,
+}
+_FIRST_RELEASE, _RELEASES = date(1985, 1, 1), 14_600  # days
+_WRITES_TOO = 0.3  # of directors
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """A person.
+
+    Attributes:
+        id: The person's id.
+        name: No two people have the same.
+        job: What the person mostly does.
+        birthday: The date of birth.
+        place_of_birth: A town and a country, and what lies between them.
+        biography: A few sentences.
+        external_ids: Ids elsewhere by the name of the field; None where there is none.
+        cast: What the person played, by release.
+        crew: What else the person did, by release.
+    """
+
+    id: int
+    name: str
+    job: str
+    birthday: date
+    place_of_birth: str
+    biography: str
+    external_ids: dict[str, str | None]
+    cast: list[Credit] = field(default_factory=list)
+    crew: list[Credit] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Credit:
+    """What a person did in a film.
+
+    Attributes:
+        film: The film.
+        person: The person.
+        role: The character, or the job.
+    """
+
+    film: Film
+    person: Person
+    role: str
+
+
+@dataclass(frozen=True, eq=False)
+class Film:
+    """A film.
+
+    Attributes:
+        id: The film's id.
+        title: No two films have the same.
+        overviews: What it is about, by the code of a country; always that of ``US``.
+        budget: In dollars.
+        revenue: In dollars.
+        vote_average: From 0 to 10, to a thousandth.
+        release_date: The date.
+        genres: Each an id and a name.
+        keywords: A few words each.
+        companies: Those that produced it, as the server shows them.
+        countries: Those it was produced in, as the server shows them.
+        other_titles: Titles elsewhere, by the code of the country.
+        cast: Who plays in it.
+        crew: Who else made it: directors, producers and writers first.
+    """
+
+    id: int
+    title: str
+    overviews: dict[str, str]
+    budget: int
+    revenue: int
+    vote_average: float
+    release_date: date
+    genres: list[dict[str, Any]]
+    keywords: list[str]
+    companies: list[dict[str, Any]]
+    countries: list[dict[str, Any]]
+    other_titles: dict[str, str]
+    cast: list[Credit] = field(default_factory=list)
+    crew: list[Credit] = field(default_factory=list)
+
+
+class Library:
+    """All films and people of a world.
+
+    Args:
+        seed: Of the world.
+
+    Attributes:
+        films: All films by id, in the order of their release.
+        people: All people by id.
+    """
+
+    def __init__(self, seed: int) -> None:
+        draw = Draw("movie", seed, "people")
+        self.people = {person.id: person for person in _people(draw)}
+        draw = Draw("movie", seed, "films")
+        hands = {
+            job: _Hand(draw, [person for person in self.people.values() if person.job == job])
+            for job in _PEOPLE
+        }
+        films = [
+            _film(draw, *each, hands) for each in zip(_titles(draw), _ids(draw), range(FILMS), strict=False)
+        ]
+        self.films = {film.id: film for film in sorted(films, key=lambda film: film.release_date)}
+        for film in self.films.values():
+            for credit in film.cast:
+                credit.person.cast.append(credit)
+            for credit in film.crew:
+                credit.person.crew.append(credit)
+
+
+class _Hand:
+    """Deals people so that all come up equally often."""
+
+    def __init__(self, draw: Draw, people: Sequence[Person]) -> None:
+        self._draw = draw
+        self._people = people
+        self._left: list[Person] = []
+
+    def deal(self, count: int) -> list[Person]:
+        """Return so many people, each another."""
+        dealt: list[Person] = []
+        while len(dealt) < count:
+            if not self._left:
+                self._left = self._draw.shuffled([p for p in self._people if p not in dealt])
+            dealt.append(self._left.pop())
+        return dealt
+
+
+def _ids(draw: Draw) -> Iterator[int]:
+    number = draw.between(100, 999)
+    while True:
+        yield number
+        number += draw.between(17, 2999)
+
+
+def _names(draw: Draw) -> Iterator[str]:
+    """Return names without end, no two the same until all are used up."""
+    used: set[str] = set()
+    while True:
+        name = f"{draw.one(words.FIRST_NAMES)} {draw.one(words.LAST_NAMES)}"
+        if name not in used:
+            used.add(name)
+            yield name
+
+
+def _titles(draw: Draw) -> Iterator[str]:
+    used: set[str] = set()
+    while True:
+        one, other = draw.some(words.NOUNS, 2)
+        title = draw.one(
+            (
+                f"The {draw.one(words.ADJECTIVES)} {one}",
+                f"{draw.one(words.ADJECTIVES)} {one}",
+                f"The {one} and the {other}",
+                f"The {one} of {draw.one(words.CITIES)}",
+            )
+        )
+        if title.casefold() not in used:
+            used.add(title.casefold())
+            yield title
+
+
+def _people(draw: Draw) -> Iterator[Person]:
+    names, ids = _names(draw), _ids(draw)
+    for job, count in _PEOPLE.items():
+        for _ in range(count):
+            yield _person(draw, next(ids), next(names), job)
+
+
+def _person(draw: Draw, person_id: int, name: str, job: str) -> Person:
+    born = date(1930, 1, 1) + timedelta(draw.below(13_900))
+    place = draw.one(words.BIRTHPLACES)
+    plain = name.lower().replace(" ", "")
+    handle = draw.one((plain, f"the{plain}", f"{plain}_official", f"real{plain}"))
+    biography = (
+        f"{name}, born in {place}, began at {draw.one(words.STUDIES)} and is known for "
+        f"{draw.one(words.KNOWN_FOR)}. The first prize came in {born.year + draw.between(24, 45)}."
+    )
+    return Person(
+        id=person_id,
+        name=name,
+        job=job,
+        birthday=born,
+        place_of_birth=place,
+        biography=biography,
+        external_ids={
+            "imdb_id": f"nm{draw.between(1_000_000, 9_999_999)}",
+            "facebook_id": f"{plain}{draw.between(1, 99)}" if draw.chance(0.6) else None,
+            "instagram_id": handle if draw.chance(0.7) else None,
+            "twitter_id": f"{plain[:8]}{draw.between(100, 999)}" if draw.chance(0.7) else None,
+        },
+    )
+
+
+def _film(draw: Draw, title: str, film_id: int, number: int, hands: dict[str, _Hand]) -> Film:
+    actors = hands[ACTOR].deal(draw.between(6, 9))
+    characters = list(itertools.islice(_names(draw), len(actors)))
+    plot, ending, city = number % len(PLOTS), draw.below(len(ENDINGS)), draw.one(words.CITIES)
+    budget = draw.between(8, 2500) * 100_000
+    film = Film(
+        id=film_id,
+        title=title,
+        overviews={
+            country: overview(plot, ending, country, hero=characters[0], city=city)
+            for country in ("US", *draw.some([c for c in LANGUAGES if c != "US"], draw.between(2, 4)))
+        },
+        budget=budget,
+        revenue=budget // 100 * draw.between(20, 550) + draw.below(100_000),
+        vote_average=draw.between(3_800, 8_900) / 1000,
+        release_date=_FIRST_RELEASE + timedelta(draw.below(_RELEASES)),
+        genres=[
+            {"id": 11 + 7 * place, "name": words.GENRES[place]} for place in _some_of(draw, words.GENRES, 3)
+        ],
+        keywords=draw.some(words.KEYWORDS, draw.between(5, 10)),
+        companies=[
+            {
+                "id": 101 + 13 * place,
+                "logo_path": None,
+                "name": words.COMPANIES[place],
+                "origin_country": list(words.COUNTRIES)[place % len(words.COUNTRIES)],
+            }
+            for place in _some_of(draw, words.COMPANIES, 3)
+        ],
+        countries=[
+            {"iso_3166_1": code, "name": words.COUNTRIES[code]}
+            for code in draw.some(list(words.COUNTRIES), draw.between(1, 4))
+        ],
+        other_titles={
+            country: " ".join(map(draw.one, words.ALTERNATIVES[country]))
+            for country in draw.some(list(words.ALTERNATIVES), draw.between(2, 4))
+        },
+    )
+    film.cast.extend(Credit(film, *each) for each in zip(actors, characters, strict=True))
+    film.crew.extend(Credit(film, person, job) for job, person in _crew(draw, hands))
+    return film
+
+
+def _crew(draw: Draw, hands: dict[str, _Hand]) -> Iterator[tuple[str, Person]]:
+    (director,) = hands["Director"].deal(1)
+    yield "Director", director
+    for job in ("Producer", "Writer"):
+        if job == "Writer" and draw.chance(_WRITES_TOO):
+            yield job, director
+        for person in hands[job].deal(draw.between(1, 2)):
+            yield job, person
+    for job in ("Original Music Composer", "Director of Photography", "Editor"):
+        yield job, hands[job].deal(1)[0]
+
+
+def _some_of(draw: Draw, of: Sequence[str], most: int) -> list[int]:
+    """Return where one to some of a sequence stand, in order."""
+    return sorted(draw.some(range(len(of)), draw.between(1, most)))

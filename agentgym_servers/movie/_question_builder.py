@@ -1,0 +1,84 @@
+"""How a question of the Movie world is made: what it is about, and the calls that answer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgym_servers._frame.tool_tasks import Call, Unfit
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.movie._films import Credit, Film, Library, Person
+
+__all__ = ["Asking"]
+
+
+class Asking:
+    """Draws what a question is about, and keeps the calls by which its answer is found.
+
+    Args:
+        draw: What it draws from.
+        library: The films and people.
+
+    Attributes:
+        draw: What it draws from.
+        calls: What has been called, in order.
+    """
+
+    def __init__(self, draw: Draw, library: Library) -> None:
+        self.draw = draw
+        self.calls: list[Call] = []
+        self._films = list(library.films.values())
+        self._people = list(library.people.values())
+
+    def film(self) -> Film:
+        """Draw a film, and look it up by its title."""
+        film = self.draw.one(self._films)
+        self.find_film(film)
+        return film
+
+    def two_films(self) -> tuple[Film, Film]:
+        """Draw two films, and look them up by their titles."""
+        one, other = self.draw.some(self._films, 2)
+        self.find_film(one)
+        self.find_film(other)
+        return one, other
+
+    def person(self, job: str) -> Person:
+        """Draw a person of a job, and look up who that is by the name."""
+        person = self.draw.one([person for person in self._people if person.job == job])
+        self.find_person(person)
+        return person
+
+    def find_film(self, film: Film) -> None:
+        """Look up a film by its title."""
+        self.calls.append(Call("get_search_movie", {"movie_name": film.title}))
+
+    def find_person(self, person: Person) -> None:
+        """Look up a person by the name."""
+        self.calls.append(Call("get_search_person", {"person_name": person.name}))
+
+    def of_film(self, what: str, film: Film) -> Film:
+        """Look up something of a film, such as ``details``."""
+        self.calls.append(Call(f"get_movie_{what}", {"movie_id": str(film.id)}))
+        return film
+
+    def of_person(self, what: str, person: Person) -> Person:
+        """Look up something of a person, such as ``details``."""
+        self.calls.append(Call(f"get_person_{what}", {"person_id": str(person.id)}))
+        return person
+
+    def crew(self, film: Film, job: str) -> Person:
+        """Look up who had a job in a film.
+
+        Raises:
+            Unfit: Several people had it.
+        """
+        found = [credit.person for credit in self.of_film("crew", film).crew if credit.role == job]
+        if len(found) != 1:
+            raise Unfit
+        return found[0]
+
+    def role(self, film: Film) -> Credit:
+        """Look up a film's cast, and draw one of it."""
+        return self.draw.one(self.of_film("cast", film).cast)

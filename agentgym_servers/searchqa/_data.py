@@ -1,0 +1,137 @@
+r"""Documents and questions of the user's, from a folder.
+
+``corpus.jsonl`` has a document a line, in the form of the corpora of Search-R1's retrieval servers:
+``{"id": "7", "contents": "\"Title\"\nText"}``. The questions are in ``test.jsonl`` and ``train.jsonl``, or
+in ``questions.jsonl`` with a field ``split``:
+``{"question": "Who wrote it?", "golden_answers": ["Jane Austen"], "split": "test"}``.
+
+Task ids are those of AgentGym's server: test questions from 0 on, train questions from 51,713 on.
+
+100,000 documents of 100 words are indexed in 13 s. They take 0.3 GB, and 0.6 GB at that time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentgym_gym.errors import BadOption
+from agentgym_servers.searchqa._game import Question
+
+__all__ = ["TEST_TASKS", "Data"]
+
+TEST_TASKS = 51_713
+"""How many ids the test split has; the train split has those after them."""
+
+_SPLITS = ("test", "train")
+
+
+class Data:
+    """What a folder holds, all of it checked.
+
+    Args:
+        folder: The folder.
+
+    Attributes:
+        documents: The documents, each with its title in the first line.
+
+    Raises:
+        BadOption: A file is missing or cannot be read, or a line is not of its form; the message names them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.documents: Sequence[str] = _documents(folder / "corpus.jsonl")
+        self._questions = _questions(folder)
+
+    def question(self, task_id: int) -> Question:
+        """Return the question of a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+        split, number = ("test", task_id) if task_id < TEST_TASKS else ("train", task_id - TEST_TASKS)
+        questions = self._questions[split]
+        if number not in range(len(questions)):
+            raise LookupError(
+                f"there is no task {task_id}: there are {len(questions)} {split} questions, and the first is "
+                f"task {0 if split == 'test' else TEST_TASKS}"
+            )
+        return questions[number]
+
+
+def _documents(file: Path) -> list[str]:
+    documents = [_text(row, "contents", where) for where, row in _rows(file)]
+    if not documents:
+        raise BadOption(f"{file} holds no document")
+    return documents
+
+
+def _questions(folder: Path) -> dict[str, list[Question]]:
+    """Read the questions of a folder by split."""
+    whole, parts = folder / "questions.jsonl", [folder / f"{split}.jsonl" for split in _SPLITS]
+    files = [file for file in (whole, *parts) if file.is_file()]
+    if not files or (whole in files and len(files) > 1):
+        found = ", ".join(file.name for file in files) or "none of them"
+        raise BadOption(
+            f"{folder} must hold questions.jsonl, or test.jsonl and train.jsonl; it holds {found}"
+        )
+    questions: dict[str, list[Question]] = {split: [] for split in _SPLITS}
+    for file in files:
+        for where, row in _rows(file):
+            split = row.get("split") if file == whole else file.stem
+            if split not in _SPLITS:
+                raise BadOption(f"{where}: 'split' must be 'test' or 'train'")
+            questions[split].append(Question(_text(row, "question", where), _answers(row, where)))
+            if len(questions["test"]) > TEST_TASKS:
+                raise BadOption(
+                    f"{where}: this is test question {TEST_TASKS + 1:,}; {TEST_TASKS:,} have an id"
+                )
+    if not any(questions.values()):
+        raise BadOption(f"{folder} holds no question")
+    return questions
+
+
+def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects in a file of JSON lines, each after the name of its file and line."""
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    where = f"{file}, line {number}"
+                    yield where, _object(line, where)
+    except OSError as error:
+        raise BadOption(f"cannot read {file}: {error.strerror}") from error
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadOption(f"{where}: not JSON in UTF-8: {error}") from error
+    if not isinstance(row, dict):
+        raise BadOption(f"{where}: expected a JSON object")
+    return row
+
+
+def _text(row: dict[str, Any], field: str, where: str) -> str:
+    text = row.get(field)
+    if not isinstance(text, str) or not text.strip():
+        raise BadOption(f"{where}: {field!r} must be a text that is not empty")
+    return text
+
+
+def _answers(row: dict[str, Any], where: str) -> tuple[str, ...]:
+    answers = row.get("golden_answers")
+    if isinstance(answers, str):
+        answers = [answers]
+    if (
+        not isinstance(answers, list)
+        or not answers
+        or not all(isinstance(a, str) and a.strip() for a in answers)
+    ):
+        raise BadOption(
+            f"{where}: 'golden_answers' must be a list of texts, at least one, none of them empty"
+        )
+    return tuple(answers)

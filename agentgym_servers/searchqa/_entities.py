@@ -1,0 +1,203 @@
+"""What there is in the world: towns, people, films and so on, each with facts that may name others."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers.searchqa import _tables as tables
+
+__all__ = ["Entity", "made"]
+
+TRADES: Mapping[str, tuple[str, int]] = {
+    "director": ("a film director", 250),
+    "actor": ("a film actor", 250),
+    "composer": ("a composer", 250),
+    "author": ("a writer", 250),
+    "painter": ("a painter", 200),
+    "architect": ("an architect", 240),
+    "founder": ("a manufacturer", 200),
+    "inventor": ("a maker of instruments", 100),
+    "cook": ("a cook", 150),
+}
+"""What people are by trade and how many, by the fact of their works that names them. Each has two works."""
+
+SOME: Mapping[str, int] = {
+    "region": 24,
+    "river": 120,
+    "town": 240,
+    "school": 80,
+    "scholar": 150,
+    "company": 400,
+    "building": 480,
+    "film": 500,
+    "book": 500,
+    "painting": 400,
+    "instrument": 200,
+    "dish": 300,
+}
+"""How many there are of each kind beside people."""
+
+YEARS: Mapping[str, tuple[int, int]] = {
+    "town": (1050, 1790),
+    "school": (1700, 1850),
+    "scholar": (1780, 1835),
+    "person": (1840, 1940),
+    "company": (1860, 1985),
+    "building": (1860, 1985),
+    "film": (1920, 1985),
+    "book": (1865, 1985),
+    "painting": (1865, 1985),
+    "instrument": (1865, 1985),
+    "dish": (1865, 1985),
+}
+"""The years of each kind: born, founded, opened, finished, published or made, from the first to the last."""
+
+NUMBERS: Mapping[str, tuple[str, int, int]] = {
+    "river": ("length", 40, 900),
+    "town": ("population", 2_000, 90_000),
+}
+"""The facts that are numbers, by kind, from the least to the greatest."""
+
+SMALL: Mapping[str, tuple[str, ...]] = {
+    "region": ("side", "living"),
+    "river": ("end",),
+    "school": ("subject",),
+    "scholar": ("subject",),
+    "company": ("goods",),
+    "building": ("material",),
+    "film": ("story",),
+    "book": ("story",),
+    "instrument": ("sound",),
+    "dish": ("ingredient",),
+}
+"""The facts of `tables.VALUES` that a kind has."""
+
+NAMING: Mapping[str, Mapping[str, str]] = {
+    "town": {"river": "river", "region": "region"},
+    "school": {"town": "town"},
+    "scholar": {"town": "town"},
+    "person": {"town": "town", "school": "school", "teacher": "scholar"},
+    "company": {"town": "town", "founder": "founder"},
+    "building": {"town": "town", "architect": "architect"},
+    "film": {"town": "town", "director": "director", "actor": "actor", "composer": "composer"},
+    "book": {"publisher": "company", "author": "author"},
+    "painting": {"museum": "building", "painter": "painter"},
+    "instrument": {"maker": "company", "inventor": "inventor"},
+    "dish": {"town": "town", "cook": "cook"},
+}
+"""By kind, the facts that name others: of what kind, or of what trade where it is a person."""
+
+
+@dataclass(frozen=True, eq=False)  # told apart by identity
+class Entity:
+    """One thing or person.
+
+    Attributes:
+        kind: What it is, such as ``film``.
+        title: Its name, which has a word that no other has.
+        facts: What is known of it, by the name of the fact: a word, a number, or another entity.
+        text: What its document says of it.
+    """
+
+    kind: str
+    title: str
+    facts: Mapping[str, str | Entity]
+    text: str
+
+    def said(self, fact: str) -> str:
+        """Return a fact as its document says it."""
+        known = self.facts[fact]
+        return known.title if isinstance(known, Entity) else known
+
+    def other(self, fact: str) -> Entity:
+        """Return what a fact names.
+
+        Raises:
+            TypeError: It names nothing that has a document of its own.
+        """
+        known = self.facts[fact]
+        if not isinstance(known, Entity):
+            raise TypeError(f"the {fact} of a {self.kind} is a text")
+        return known
+
+    @property
+    def document(self) -> str:
+        """The document about it, in the form of Search-R1's corpora: the title in quotes, then the text."""
+        return f'"{self.title}"\n{self.text}'
+
+
+def made(seed: int) -> dict[str, list[Entity]]:
+    """Return all entities of a world by kind.
+
+    Args:
+        seed: Which world.
+    """
+    return _Maker(Draw("searchqa", seed)).all()
+
+
+class _Maker:
+    """Makes entities, those first that others name."""
+
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self._words = _words(draw)
+        self._groups: dict[str, list[Entity]] = {}
+
+    def all(self) -> dict[str, list[Entity]]:
+        for kind in ("region", "river", "town", "school", "scholar"):
+            self._groups[kind] = self._some(kind, SOME[kind])
+        people: list[Entity] = []
+        for trade, (said, count) in TRADES.items():
+            self._groups[trade] = self._some("person", count, {"trade": said})
+            people += self._groups[trade]
+        for kind in ("company", "building", "film", "book", "painting", "instrument", "dish"):
+            self._groups[kind] = self._some(kind, SOME[kind])
+        return {**{kind: self._groups[kind] for kind in SOME}, "person": people}
+
+    def _some(self, kind: str, count: int, given: Mapping[str, str] | None = None) -> list[Entity]:
+        # Each of what a fact can name is named as often as any other, give or take one.
+        named = {
+            fact: self._dealt(self._groups[group], count) for fact, group in NAMING.get(kind, {}).items()
+        }
+        return [
+            self._one(kind, {**(given or {}), **{fact: next(these) for fact, these in named.items()}})
+            for _ in range(count)
+        ]
+
+    def _dealt(self, group: list[Entity], count: int) -> Iterator[Entity]:
+        rounds = -(-count // len(group))
+        return iter([each for _ in range(rounds) for each in self._draw.shuffled(group)][:count])
+
+    def _one(self, kind: str, named: Mapping[str, str | Entity]) -> Entity:
+        draw = self._draw
+        facts = dict(named)
+        if kind in YEARS:
+            facts["year"] = str(draw.between(*YEARS[kind]))
+        if kind in NUMBERS:
+            fact, least, most = NUMBERS[kind]
+            facts[fact] = str(draw.between(least, most))
+        for fact in SMALL.get(kind, ()):
+            facts[fact] = draw.one(tables.VALUES[fact])
+        word = next(self._words)
+        title = draw.one(tables.TITLES[kind]).format(word=word, first=draw.one(tables.FIRST_NAMES))
+        said = {fact: known.title if isinstance(known, Entity) else known for fact, known in facts.items()}
+        text = draw.one(tables.SENTENCES[kind]).format(title=title, last=word, **said)
+        return Entity(kind, title, facts, text)
+
+
+def _words(draw: Draw) -> Iterator[str]:
+    """Return invented words, each once, in an order that is drawn."""
+    texts = (*tables.FIRST_NAMES, *itertools.chain(*tables.TITLES.values(), *tables.SENTENCES.values()))
+    real = {word for text in texts for word in re.findall(r"\w+", text.lower())}
+    words = (
+        start + middle + ending
+        for start in tables.STARTS
+        for middle in tables.MIDDLES
+        for ending in tables.ENDINGS
+    )
+    # Some are made in two ways, such as cal-a-rick and cal-ar-ick, and some are words, such as gar-den.
+    return iter(draw.shuffled([word.capitalize() for word in dict.fromkeys(words) if word not in real]))

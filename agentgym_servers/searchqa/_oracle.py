@@ -1,0 +1,26 @@
+"""The oracle of SearchQA: searches twice, by what it knows of the world of this project's own server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search
+from agentgym_servers._frame.solution_oracle import SolutionOracle
+from agentgym_servers.searchqa._world import world_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action
+
+__all__ = ["SearchQAOracle"]
+
+
+class SearchQAOracle(SolutionOracle):
+    """Searches for what the question names, then for what that names, and gives the answer."""
+
+    def __init__(self) -> None:
+        super().__init__(SEARCHQA, _solution)
+
+
+def _solution(seed: int, task_id: int) -> list[Action]:
+    known = world_of(seed).solution(task_id)
+    return [*map(Search, known.searches), Answer(known.answer)]

@@ -1,0 +1,240 @@
+"""The questions of a world, each with the two searches that answer it.
+
+A question never names what its answer is a fact of. There are four forms:
+
+- by way of another: "In which town was the director of the film F born?"
+- two compared: "In which year was the elder of the author of the book A and the author of the book B born?"
+- another of the same: "Which other film was made by the director of the film F?"
+- two conditions: "Which building in the town where P was born was finished in the 1890s?"
+
+The answer never stands in the document of what the question names.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from agentgym_servers.searchqa._entities import Entity
+from agentgym_servers.searchqa._phrases import ASKED, COMPARED, DECADES, NAMED, OTHERS, REFERENCES
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+
+__all__ = ["Comparison", "Planned", "Solution", "Task", "comparisons", "planned"]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """How a question can be answered.
+
+    Attributes:
+        searches: What to search for: first what the question names, then what the first search has found.
+        answer: The answer, which stands in a document that the second search finds.
+    """
+
+    searches: tuple[str, str]
+    answer: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question with its solution.
+
+    Attributes:
+        question: The question.
+        solution: Its solution.
+    """
+
+    question: str
+    solution: Solution
+
+
+class Planned(Protocol):
+    """A task whose texts are not made yet."""
+
+    def task(self) -> Task:
+        """Make it."""
+
+
+def planned(entities: Mapping[str, Sequence[Entity]]) -> list[Planned]:
+    """Return all tasks whose questions name one thing.
+
+    Args:
+        entities: What there is, by kind.
+    """
+    return [*_by_way(entities), *_others(entities), *_of_a_decade(entities)]
+
+
+def _reference(x: Entity, fact: str) -> str:
+    """Return how a question speaks of what a fact of x names."""
+    _, phrase = REFERENCES[x.kind, fact]
+    return phrase.format(x=NAMED.get(x.kind, "{title}").format(title=x.title))
+
+
+def _told(x: Entity) -> set[str]:
+    """Return all facts that the document of x tells."""
+    return {x.said(fact) for fact in x.facts}
+
+
+@dataclass(frozen=True, slots=True)
+class _ByWay:
+    """Asks for a fact of what a fact of x names."""
+
+    x: Entity
+    fact: str
+    asked: str
+
+    def task(self) -> Task:
+        y = self.x.other(self.fact)
+        question = ASKED[y.kind][self.asked].format(y=_reference(self.x, self.fact))
+        return Task(question, Solution((self.x.title, y.title), y.said(self.asked)))
+
+
+def _by_way(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
+    for (kind, fact), (named, _) in REFERENCES.items():
+        for x in entities[kind]:
+            told, y = _told(x), x.other(fact)
+            for asked in ASKED[named]:
+                if y.said(asked) not in told:
+                    yield _ByWay(x, fact, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """Asks for the second thing that has the same in a fact as x."""
+
+    x: Entity
+    fact: str
+    second: Entity
+
+    def task(self) -> Task:
+        question = OTHERS[self.x.kind, self.fact].format(y=_reference(self.x, self.fact))
+        found = f"{self.x.kind} {self.x.said(self.fact)}"
+        return Task(question, Solution((self.x.title, found), self.second.title))
+
+
+def _others(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
+    for kind, fact in OTHERS:
+        same = defaultdict[Entity, list[Entity]](list)
+        for x in entities[kind]:
+            same[x.other(fact)].append(x)
+        for these in same.values():
+            for x, second in itertools.permutations(these if len(these) == 2 else ()):  # noqa: PLR2004 - a pair
+                yield _Other(x, fact, second)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfADecade:
+    """Asks for the one thing of a kind in the town that a fact of x names, and of ten years."""
+
+    x: Entity
+    fact: str
+    found: Entity
+
+    def task(self) -> Task:
+        town = self.x.other(self.fact)
+        decade = self.found.said("year")[:-1] + "0"
+        question = DECADES[self.found.kind].format(y=_reference(self.x, self.fact), decade=decade)
+        return Task(question, Solution((self.x.title, f"{self.found.kind} {town.title}"), self.found.title))
+
+
+def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
+    alone = defaultdict[Entity, list[Entity]](list)
+    for kind in DECADES:
+        same = defaultdict[tuple[Entity, str], list[Entity]](list)
+        for each in entities[kind]:
+            same[each.other("town"), each.said("year")[:-1]].append(each)
+        for (town, _), these in same.items():
+            if len(these) == 1:
+                alone[town] += these
+    for (kind, fact), (named, _) in REFERENCES.items():
+        for x in entities[kind] if named == "town" else ():
+            yield from (_OfADecade(x, fact, found) for found in alone[x.other(fact)] if found is not x)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A form of question: compares what two things of a kind name, and asks for a fact of one of the two.
+
+    Attributes:
+        things: The things.
+        fact: The fact that names what is compared.
+        number: The number by which it is compared.
+        pair: How the one of the two is spoken of.
+        choose: Chooses the number of that one.
+        asked: The fact of it that is asked for.
+        step: How far the next partner of a thing is from one, in a circle of half of them. It has no divisor
+            in common with the length of that circle.
+    """
+
+    things: Sequence[Entity]
+    fact: str
+    number: str
+    pair: str
+    choose: Callable[..., int]
+    asked: str
+    step: int
+
+    def task(self, index: int, partner: int) -> Task:
+        """Make a task.
+
+        Args:
+            index: Which thing is compared.
+            partner: Which of its partners it is compared with, from 0.
+
+        Raises:
+            LookupError: It has not so many partners.
+        """
+        # Each two are met once: the second comes after the first in the circle of all, within half a turn.
+        half = (len(self.things) - 1) // 2
+        one = self.things[index]
+        for turn in range(half):
+            distance = 1 + turn * self.step % half
+            two = self.things[(index + distance) % len(self.things)]
+            chosen = self._chosen(one, two)
+            if chosen is not None:
+                partner -= 1
+            if chosen is not None and partner < 0:
+                return self._made(one, two, chosen)
+        raise LookupError(f"{one.title} has too few partners")
+
+    def _chosen(self, one: Entity, two: Entity) -> Entity | None:
+        """Return the one that the question is about; None where it could be answered by halves."""
+        a, b = one.other(self.fact), two.other(self.fact)
+        numbers = int(a.said(self.number)), int(b.said(self.number))
+        if numbers[0] == numbers[1] or a.said(self.asked) == b.said(self.asked):
+            return None
+        chosen = a if self.choose(numbers) == numbers[0] else b
+        return None if chosen.said(self.asked) in _told(one) | _told(two) else chosen
+
+    def _made(self, one: Entity, two: Entity, chosen: Entity) -> Task:
+        pair = self.pair.format(a=_reference(one, self.fact), b=_reference(two, self.fact))
+        searches = f"{one.title} {two.title}", f"{one.said(self.fact)} {two.said(self.fact)}"
+        question = ASKED[chosen.kind][self.asked].format(y=pair)
+        return Task(question, Solution(searches, chosen.said(self.asked)))
+
+
+def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterator[Comparison]:
+    """Return the forms of questions in which two are compared.
+
+    Args:
+        entities: What there is, by kind.
+        draw: Draws in which order a thing meets its partners, in each form.
+    """
+    for (kind, fact), (named, _) in REFERENCES.items():
+        if named not in COMPARED:
+            continue
+        number, pairs = COMPARED[named]
+        for asked in ASKED[named]:
+            things = [x for x in entities[kind] if x.other(fact).said(asked) not in _told(x)]
+            half = (len(things) - 1) // 2
+            for pair, choose in pairs:
+                step = draw.between(1, half)
+                while math.gcd(step, half) > 1:
+                    step += 1
+                yield Comparison(things, fact, number, pair, choose, asked, step)

@@ -1,0 +1,87 @@
+"""The world of a seed: documents about things that are invented, and a question for each task.
+
+Questions in which two are compared are not listed but counted, and made when they are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers.searchqa._entities import made
+from agentgym_servers.searchqa._game import Question
+from agentgym_servers.searchqa._questions import Solution, Task, comparisons, planned
+
+__all__ = ["TASKS", "World", "world_of"]
+
+TASKS = 221_328
+"""How many tasks there are: as many as AgentGym's server has."""
+
+PARTNERS = 4
+"""With how many others a thing is compared in each form of question."""
+
+
+class World:
+    """The documents and questions of a seed, the same on every machine.
+
+    Args:
+        seed: Which world.
+
+    Attributes:
+        documents: The documents: a title in quotes, a line break, and a text.
+    """
+
+    def __init__(self, seed: int) -> None:
+        entities = made(seed)
+        draw = Draw("searchqa", seed, "questions")
+        self.documents = [
+            each.document for each in draw.shuffled([e for kind in entities.values() for e in kind])
+        ]
+        self._planned = planned(entities)
+        # A thing and its partner's number in a form: the tasks of the forms, one form after the other.
+        self._compared = [
+            (form, index) for form in comparisons(entities, draw) for index in range(len(form.things))
+        ]
+        self._count = len(self._planned) + len(self._compared) * PARTNERS
+        if self._count < TASKS:
+            raise ValueError(f"a world of {self._count} questions is too small for {TASKS} tasks")
+        # Ids that follow one another are far apart among all questions, by the golden section: any row of ids
+        # has questions of all forms.
+        self._first = draw.below(self._count)
+        self._step = self._count * 618_034 // 1_000_000
+        while math.gcd(self._step, self._count) > 1:
+            self._step += 1
+
+    def question(self, task_id: int) -> Question:
+        """Return the question of a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+        task = self._task(task_id)
+        return Question(task.question, (task.solution.answer,))
+
+    def solution(self, task_id: int) -> Solution:
+        """Return what answers the question of a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+        return self._task(task_id).solution
+
+    def _task(self, task_id: int) -> Task:
+        if task_id not in range(TASKS):
+            raise LookupError(f"there is no task {task_id}: they go from 0 to {TASKS - 1}")
+        number = (self._first + task_id * self._step) % self._count
+        if number < len(self._planned):
+            return self._planned[number].task()
+        slot, partner = divmod(number - len(self._planned), PARTNERS)
+        form, index = self._compared[slot]
+        return form.task(index, partner)
+
+
+@lru_cache(maxsize=2)
+def world_of(seed: int) -> World:
+    """Return the world of a seed, made once."""
+    return World(seed)

@@ -1,0 +1,258 @@
+"""The functions of the Sheet server, by their names and arguments in AgentGym's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agentgym_servers.sheet._cells import COLUMNS, ROWS, Refused, checked, name_of, place_of, shown
+
+if TYPE_CHECKING:
+    from agentgym_servers.sheet._book import Book
+
+__all__ = ["FUNCTIONS", "Names"]
+
+_MOST_DIGITS = 9
+
+Names = Callable[[Callable[[str], bool]], tuple[str, ...]]
+"""Returns the names of the arguments that a function takes, by whether one is given."""
+
+
+def _whole(value: Any) -> int:
+    """Return a whole number, which may be written as text.
+
+    Raises:
+        Refused: It is none.
+    """
+    if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS:
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Refused("ValueError", "a whole number is expected")
+    return value
+
+
+def _table(values: Any) -> list[list[Any]]:
+    """Return a list of lists.
+
+    Raises:
+        Refused: It is none, or too large for a sheet.
+    """
+    if not isinstance(values, list) or not all(isinstance(each, list) for each in values):
+        raise Refused("TypeError", "values_list must be a list of lists")
+    if len(values) > ROWS or any(len(each) > ROWS for each in values):
+        raise Refused("APIError", "values_list is larger than a sheet")
+    return values
+
+
+def _texts(values: Any) -> list[Any]:
+    if not isinstance(values, list) or len(values) > ROWS * COLUMNS:
+        raise Refused("TypeError", "position_list must be a list of positions")
+    return values
+
+
+def _range(start: Any, end: Any) -> list[tuple[int, int]]:
+    (top, left), (bottom, right) = place_of(start), place_of(end)
+    rows, columns = (
+        range(min(top, bottom), max(top, bottom) + 1),
+        range(min(left, right), max(left, right) + 1),
+    )
+    return [(row, column) for row in rows for column in columns]
+
+
+def _open_sheet(book: Book, name: Any) -> str:
+    """Open a sheet."""
+    return book.open(name)
+
+
+def _del_sheet(book: Book, name: Any) -> str:
+    """Delete a sheet."""
+    book.check_open()
+    return book.delete(name)
+
+
+def _freeze_data(book: Book, dimension: Any, num: Any) -> str:
+    """Keep the first rows or columns in their place."""
+    sheet, count = book.sheet, _whole(num)
+    if dimension not in ("rows", "columns"):
+        raise Refused("ValueError", "the dimension is rows or columns")
+    if not 0 <= count < (ROWS if dimension == "rows" else COLUMNS):
+        raise Refused("APIError", "so many cannot be frozen")
+    if dimension == "rows":
+        sheet.freeze(count)
+    return f"You have successfully freeze the {dimension} {count}"
+
+
+def _get_a1_annotation(book: Book, row: Any, col: Any) -> str:
+    """Return the name of a cell."""
+    book.check_open()
+    return name_of(*checked(_whole(row), _whole(col)))
+
+
+def _insert_cols(book: Book, values_list: Any, col_idx: Any) -> list[list[str]]:
+    """Insert columns."""
+    sheet = book.sheet
+    sheet.insert_columns(_table(values_list), checked(1, _whole(col_idx))[1])
+    return sheet.values()
+
+
+def _insert_rows(book: Book, values_list: Any, row_idx: Any) -> list[list[str]]:
+    """Insert rows."""
+    sheet = book.sheet
+    sheet.insert_rows(_table(values_list), checked(_whole(row_idx), 1)[0])
+    return sheet.values()
+
+
+def _delete_batch_data(book: Book, dimension: Any, index_list: Any) -> list[list[str]]:
+    """Delete rows or columns."""
+    sheet, values = book.sheet, book.sheet.values()
+    if dimension not in ("row", "col"):
+        raise Refused("ValueError", "the dimension is row or col")
+    if not isinstance(index_list, list) or len(index_list) > ROWS:
+        raise Refused("TypeError", "index_list must be a list of numbers")
+    rows = dimension == "row"
+    found = {checked(_whole(each), 1)[0] if rows else checked(1, _whole(each))[1] for each in index_list}
+    if len(found) >= (len(values) - 1 if rows else len(values[0])):
+        raise Refused("ValueError", "the whole sheet cannot be deleted at once")
+    (sheet.delete_rows if rows else sheet.delete_columns)(found)
+    return sheet.values()
+
+
+def _update_cell(book: Book, position: Any, value: Any) -> list[list[str]]:
+    """Set the value of a cell."""
+    sheet = book.sheet
+    sheet.write({place_of(position): value})
+    return sheet.values()
+
+
+def _update_cell_by_formula(
+    book: Book,
+    operator: Any,
+    result_position: Any,
+    position_list: Any = None,
+    start_position: Any = None,
+    end_position: Any = None,
+) -> list[list[str]]:
+    """Write the result of a calculation into a cell."""
+    sheet = book.sheet
+    places = _places(position_list, start_position, end_position)
+    sheet.write({place_of(result_position): sheet.calculate(operator, places)})
+    return sheet.values()
+
+
+def _update_range(book: Book, start_position: Any, end_position: Any, values_list: Any) -> list[list[str]]:
+    """Set the values of a range."""
+    sheet, values = book.sheet, book.sheet.values()
+    if place_of(start_position) == (0, 0) and place_of(end_position) == (len(values) - 1, len(values[0]) - 1):
+        raise Refused("ValueError", "the whole sheet cannot be written at once")
+    table, places = _table(values_list), set(_range(start_position, end_position))
+    top, left = min(places)
+    cells = {(top + r, left + c): each for r, row in enumerate(table) for c, each in enumerate(row)}
+    if not set(cells) <= places:
+        raise Refused("APIError", "values_list is larger than the range")
+    sheet.write(cells)
+    return sheet.values()
+
+
+def _sort_sheet_by_col(book: Book, col_num: Any, order: Any) -> list[list[str]]:
+    """Sort the rows."""
+    sheet = book.sheet
+    if order not in ("asc", "des"):
+        raise Refused("ValueError", "the order is asc or des")
+    sheet.sort(checked(1, _whole(col_num))[1], descending=order == "des")
+    return sheet.values()
+
+
+def _merge_cells(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
+    """Merge a range."""
+    sheet = book.sheet
+    sheet.merge(start_position, end_position)
+    return sheet.values()
+
+
+def _update_note(book: Book, position: Any, content: Any) -> str:
+    """Set the note of a cell."""
+    sheet = book.sheet
+    sheet.put_note(position, content)
+    return f"Updated! the {position}'s note is {sheet.note(position)}"
+
+
+def _get_all_values(book: Book) -> list[list[str]]:
+    """Return all values."""
+    return book.sheet.values()
+
+
+def _get_range_values(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
+    """Return the values of a range."""
+    return book.sheet.range_values(start_position, end_position)
+
+
+def _get_cell_value(book: Book, position: Any) -> str | None:
+    """Return the value of a cell; None if there is nothing in it."""
+    return book.sheet.value(place_of(position)) or None
+
+
+def _get_value_by_formula(
+    book: Book,
+    operator: Any,
+    position_list: Any = None,
+    start_position: Any = None,
+    end_position: Any = None,
+) -> str:
+    """Return the result of a calculation."""
+    sheet = book.sheet
+    return shown(sheet.calculate(operator, _places(position_list, start_position, end_position)))
+
+
+def _filter_cells(book: Book, query: Any, in_row: Any = None, in_column: Any = None) -> list[str]:
+    """Find cells by a pattern."""
+    sheet = book.sheet
+    row, column = (None if each is None else _whole(each) for each in (in_row, in_column))
+    return sheet.found(str(query), row, column)
+
+
+def _get_note(book: Book, position: Any) -> str:
+    """Return the note of a cell."""
+    return book.sheet.note(position)
+
+
+def _places(position_list: Any, start: Any, end: Any) -> list[tuple[int, int]]:
+    return _range(start, end) if position_list is None else [place_of(each) for each in _texts(position_list)]
+
+
+def _takes(*names: str) -> Names:
+    return lambda _given: names
+
+
+def _over_cells(*names: str) -> Names:
+    """Return what a formula takes: a list of cells where one is given, else a range."""
+    return lambda given: (
+        ("position_list", *names) if given("position_list") else ("start_position", "end_position", *names)
+    )
+
+
+def _may(required: str, *optional: str) -> Names:
+    return lambda given: (required, *(each for each in optional if given(each)))
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., object], Names]] = {
+    "open_sheet": (_open_sheet, _takes("name")),
+    "del_sheet": (_del_sheet, _takes("name")),
+    "freeze_data": (_freeze_data, _takes("dimension", "num")),
+    "get_A1_annotation": (_get_a1_annotation, _takes("row", "col")),
+    "insert_cols": (_insert_cols, _takes("values_list", "col_idx")),
+    "insert_rows": (_insert_rows, _takes("values_list", "row_idx")),
+    "delete_batch_data": (_delete_batch_data, _takes("dimension", "index_list")),
+    "update_cell": (_update_cell, _takes("position", "value")),
+    "update_cell_by_formula": (_update_cell_by_formula, _over_cells("operator", "result_position")),
+    "update_range": (_update_range, _takes("start_position", "end_position", "values_list")),
+    "sort_sheet_by_col": (_sort_sheet_by_col, _takes("col_num", "order")),
+    "merge_cells": (_merge_cells, _takes("start_position", "end_position")),
+    "update_note": (_update_note, _takes("position", "content")),
+    "get_all_values": (_get_all_values, _takes()),
+    "get_range_values": (_get_range_values, _takes("start_position", "end_position")),
+    "get_cell_value": (_get_cell_value, _takes("position")),
+    "get_value_by_formula": (_get_value_by_formula, _over_cells("operator")),
+    "filter_cells": (_filter_cells, _may("query", "in_row", "in_column")),
+    "get_note": (_get_note, _takes("position")),
+}
+"""The functions but for ``finish``, in AgentGym's order."""

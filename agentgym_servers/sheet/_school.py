@@ -1,0 +1,142 @@
+"""Tasks of Sheet about pupils and points: each function makes one, or None where the draw does not suit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers.sheet._tables import Draft, delete_rows, fill, grades, listed, sort, write
+from agentgym_servers.sheet._words import CLASSES, PEOPLE, SUBJECTS
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.sheet._cells import Value
+
+__all__ = ["SCHOOL"]
+
+
+def _sums(draw: Draw) -> Draft | None:
+    """Calculate sums and averages."""
+    table = grades(draw, 8)
+    table.heading += ["Sum", "Average"]
+    for row in table.rows:
+        row += ["", ""]
+    cells = table.cells
+    total = [sum(record[each] for each in SUBJECTS) for record in table.records()]
+    if len(set(total)) < len(total):
+        return None
+    calls = fill(table, "Sum", total), fill(table, "Average", [each / len(SUBJECTS) for each in total])
+    goal = (
+        'Fill the columns "Sum" and "Average" of "{sheet}" with the sum and the average of the points of '
+        "each "
+        'pupil. Then sort the pupils by "Sum" in descending order.'
+    )
+    return Draft(goal, cells, (*calls, *sort(table, "Sum", "des")))
+
+
+def _ranks(draw: Draw) -> Draft:
+    """Insert a column of ranks."""
+    table = grades(draw)
+    subject = draw.one(SUBJECTS)
+    column = ["Rank", *range(1, len(table.rows) + 1)]
+    insert = Call("insert_cols", {"values_list": [column], "col_idx": table.at(subject) + 2})
+    goal = (
+        f'Sort the pupils in "{{sheet}}" by "{subject}" in descending order. Then insert a column "Rank" '
+        "right of "
+        f'"{subject}" with the rank of each pupil in that subject; the best one has 1.'
+    )
+    return Draft(goal, table.cells, (*sort(table, subject, "des"), insert))
+
+
+def _impossible(draw: Draw) -> Draft:
+    """Delete pupils with points that cannot be."""
+    table = grades(draw, 11)
+    for row, wrong in zip(draw.some(range(len(table.rows)), 3), (-7.0, 104.0, 240.0), strict=True):
+        table.rows[row][table.at(draw.one(SUBJECTS))] = wrong
+    cells = table.cells
+    calls = delete_rows(table, lambda record: any(not 0 <= record[each] <= 100 for each in SUBJECTS))  # noqa: PLR2004
+    goal = (
+        'In each subject there are 0 to 100 points. Delete all pupils from "{sheet}" that have other '
+        "points in "
+        "any subject. Leave the order of the others as it is."
+    )
+    return Draft(goal, cells, calls)
+
+
+def _newcomers(draw: Draw) -> Draft:
+    """Insert two pupils."""
+    table = grades(draw, 9)
+    names = draw.some([each for each in PEOPLE if each not in table.column("Name")], 2)
+    new: list[list[Value]] = [
+        [each, draw.one(CLASSES), *(float(draw.between(45, 99)) for _ in SUBJECTS)] for each in names
+    ]
+    told = listed(table.heading, new)
+    insert = Call("insert_rows", {"values_list": new, "row_idx": len(table.rows) + 2})
+    goal = (
+        f'Two pupils are new in "{{sheet}}": {told}. Enter them, and then sort all by "Name" in ascending '
+        "order."
+    )
+    return Draft(goal, table.cells, (insert, *sort(table, "Name", "asc")))
+
+
+def _largest_class(draw: Draw) -> Draft | None:
+    """Keep the largest class."""
+    table = grades(draw, 12)
+    cells = table.cells
+    sizes = {each: table.column("Class").count(each) for each in CLASSES}
+    largest = [each for each, size in sizes.items() if size == max(sizes.values())]
+    if len(largest) > 1:
+        return None
+    calls = delete_rows(table, lambda record: record["Class"] != largest[0])
+    goal = (
+        'Find the class with the most pupils in "{sheet}" and delete the pupils of all other classes. Then '
+        "sort "
+        'the pupils by "Chemistry" in descending order.'
+    )
+    return Draft(goal, cells, (*calls, *sort(table, "Chemistry", "des")))
+
+
+def _without_the_best(draw: Draw) -> Draft:
+    """Delete who is best in a subject."""
+    table = grades(draw, 12)
+    cells = table.cells
+    best = {each: max(table.column(each)) for each in SUBJECTS}
+    calls = delete_rows(table, lambda record: any(record[each] == best[each] for each in SUBJECTS))
+    goal = (
+        'Delete from "{sheet}" each pupil that has the most points of all in any subject. Then sort the '
+        "others by "
+        '"Biology" in ascending order.'
+    )
+    return Draft(goal, cells, (*calls, *sort(table, "Biology", "asc")))
+
+
+def _noted(draw: Draw) -> Draft:
+    """Correct points by notes."""
+    table = grades(draw)
+    rows = draw.some(range(len(table.rows)), 3)
+    changes = [(row, draw.one(SUBJECTS), float(draw.between(30, 44))) for row in rows]
+    for row, subject, points in changes:
+        table.notes[row, "Name"] = f"{subject}: {points:g} points"
+    cells = table.cells
+    names = [table.column("Name")[row] for row in rows]
+    look = [Call("get_note", {"position": table.cell(row, "Name")}) for row in rows]
+    calls = [write(table, *each) for each in changes]
+    goal = (
+        f'In "{{sheet}}" the points of {names[0]}, {names[1]} and {names[2]} are wrong: the notes on their '
+        "names "
+        'say what is right. Correct them, and then sort the pupils by "English" in descending order.'
+    )
+    return Draft(goal, cells, (*look, *calls, *sort(table, "English", "des")))
+
+
+SCHOOL: tuple[Callable[[Draw], Draft | None], ...] = (
+    _sums,
+    _ranks,
+    _impossible,
+    _newcomers,
+    _largest_class,
+    _without_the_best,
+    _noted,
+)
+"""All kinds of task about pupils."""

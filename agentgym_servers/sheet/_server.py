@@ -1,0 +1,60 @@
+"""The application of the Sheet server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers._frame.tools import Given, Tools, tool_app
+from agentgym_servers.sheet._book import Book, NotOpen
+from agentgym_servers.sheet._cells import Refused
+from agentgym_servers.sheet._functions import FUNCTIONS
+from agentgym_servers.sheet._world import SheetTask, world_of
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["SheetTools", "create_app"]
+
+
+class SheetTools(Tools):
+    """The functions of one user's spreadsheet, and the task that is to be done in it.
+
+    Args:
+        task: The task.
+        book: The spreadsheet.
+    """
+
+    names = (*FUNCTIONS, "finish")
+
+    def __init__(self, task: SheetTask, book: Book) -> None:
+        self.goal = task.goal
+        self._task = task
+        self._book = book
+
+    def unknown(self, name: str) -> str:
+        """Return what is observed of a function that there is not: all that there are."""
+        return f"ERROR | Invalid action: {name}. Please choose another valid action from {list(self.names)}"
+
+    def call(self, name: str, given: Given) -> object:
+        """Call a function of the spreadsheet."""
+        function, names = FUNCTIONS[name]
+        arguments = {each: given[each] for each in names(given.__contains__)}
+        try:
+            return function(self._book, **arguments)
+        except (NotOpen, Refused) as said:
+            return said
+
+    def finish(self, given: Given) -> tuple[object, float]:
+        """Score the sheet that the task is about; show the one that is open."""
+        score = self._task.score(self._book.values(self._task.sheet))
+        try:
+            return self._book.sheet.values(), score
+        except NotOpen as said:
+            return said, score
+
+
+def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
+    """Build a server with no environments yet."""
+    world = world_of(options.seed)
+    return tool_app("Sheet", options, world.tasks, lambda task: SheetTools(task, Book(world.sheets)))

@@ -1,0 +1,151 @@
+"""Tasks of Sheet about a stock of products: each function makes one, or None where the draw does not suit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers.sheet._tables import Draft, delete_rows, fill, inventory, listed, sort, write
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+
+__all__ = ["STOCK"]
+
+
+def _sales(draw: Draw) -> Draft:
+    """Take what was sold off the stock."""
+    table = inventory(draw)
+    cells = table.cells
+    sold = [float(draw.between(1, 39)) for _ in table.rows]
+    told = listed(["Product", "Sold"], zip(table.column("Product"), sold, strict=True))
+    left = [before - less for before, less in zip(table.column("Quantity"), sold, strict=True)]
+    calls = (fill(table, "Quantity", left), *sort(table, "Quantity", "des"))
+    goal = (
+        f'The stock of a shop is in "{{sheet}}". This was sold today: {told}. Take it off the column '
+        '"Quantity", then sort the products by "Quantity" in descending order.'
+    )
+    return Draft(goal, cells, calls)
+
+
+def _worst_rated(draw: Draw) -> Draft:
+    """Raise the discount of the three worst rated."""
+    table = inventory(draw)
+    cells = table.cells
+    worst = sorted(range(len(table.rows)), key=lambda row: table.column("Rating")[row])[:3]
+    changes = [write(table, row, "Discount", round(table.column("Discount")[row] + 0.05, 2)) for row in worst]
+    goal = (
+        'In "{sheet}", add 0.05 to the discount of the three products with the lowest rating. Then sort the '
+        'products by "Rating" in descending order.'
+    )
+    return Draft(goal, cells, (*changes, *sort(table, "Rating", "des")))
+
+
+def _only_some(draw: Draw) -> Draft:
+    """Delete a category and what is cheap."""
+    table = inventory(draw, 12)
+    cells = table.cells
+    category, price = draw.one(table.column("Category")), float(draw.between(4, 9))
+    calls = delete_rows(table, lambda record: record["Category"] == category or record["Price"] < price)
+    goal = (
+        f'In "{{sheet}}", delete all products of the category "{category}" and all that cost less than '
+        f'{price:g}. Then sort the others by "Price" in ascending order.'
+    )
+    return Draft(goal, cells, (*calls, *sort(table, "Price", "asc")))
+
+
+def _value(draw: Draw) -> Draft:
+    """Calculate what the stock is worth."""
+    table = inventory(draw, 8)
+    table.heading.append("Value")
+    for row in table.rows:
+        row.append("")
+    cells = table.cells
+    worth = [record["Price"] * record["Quantity"] for record in table.records()]
+    goal = (
+        'In "{sheet}", fill the column "Value": it is the price of a product times its quantity. Then sort '
+        "the "
+        'products by "Value" in descending order.'
+    )
+    return Draft(goal, cells, (fill(table, "Value", worth), *sort(table, "Value", "des")))
+
+
+def _close_store(draw: Draw) -> Draft | None:
+    """Delete the store that has most."""
+    table = inventory(draw, 12)
+    cells = table.cells
+    held: dict[str, float] = {}
+    for record in table.records():
+        held[record["Store"]] = held.get(record["Store"], 0.0) + record["Quantity"]
+    most = [store for store, quantity in held.items() if quantity == max(held.values())]
+    if len(most) > 1:
+        return None
+    calls = delete_rows(table, lambda record: record["Store"] == most[0])
+    goal = (
+        'Find the store in "{sheet}" whose products have the greatest total quantity, and delete all '
+        "products "
+        'of that store. Then sort the others by "Quantity" in descending order.'
+    )
+    return Draft(goal, cells, (*calls, *sort(table, "Quantity", "des")))
+
+
+def _fewer_columns(draw: Draw) -> Draft:
+    """Delete two columns."""
+    table = inventory(draw)
+    names = draw.some(["Price", "Quantity", "Discount", "Store", "Rating"], 2)
+    columns = sorted(table.at(each) + 1 for each in names)
+    goal = (
+        f'Delete the columns "{names[0]}" and "{names[1]}" of "{{sheet}}", then sort the products by '
+        '"Product" in '
+        "ascending order."
+    )
+    deleted = Call("delete_batch_data", {"dimension": "col", "index_list": columns})
+    return Draft(goal, table.cells, (deleted, *sort(table, "Product", "asc")))
+
+
+def _new_prices(draw: Draw) -> Draft | None:
+    """Raise the prices of a category."""
+    table = inventory(draw, 9)
+    cells = table.cells
+    category, more = draw.one(table.column("Category")), draw.between(1, 6) / 2
+    rows = [row for row, each in enumerate(table.column("Category")) if each == category]
+    if not 2 <= len(rows) <= 4:  # noqa: PLR2004 - so that it is neither trivial nor too long
+        return None
+    changes = [write(table, row, "Price", table.column("Price")[row] + more) for row in rows]
+    goal = (
+        f'All products of the category "{category}" in "{{sheet}}" cost {more:.2f} more from today on. '
+        "Change "
+        'their prices, and then sort the products by "Rating" in ascending order.'
+    )
+    return Draft(goal, cells, (*changes, *sort(table, "Rating", "asc")))
+
+
+def _new_discounts(draw: Draw) -> Draft:
+    """Set discounts that are told."""
+    table = inventory(draw)
+    cells = table.cells
+    rows = draw.some(range(len(table.rows)), 5)
+    new = [round(0.25 + draw.below(5) * 0.03, 2) for _ in rows]
+    told = listed(
+        ["Product", "Discount"], [(table.column("Product")[r], d) for r, d in zip(rows, new, strict=True)]
+    )
+    changes = [write(table, row, "Discount", each) for row, each in zip(rows, new, strict=True)]
+    goal = (
+        f'Some products in "{{sheet}}" have new discounts: {told}. Enter them, and then sort the products by '
+        '"Quantity" in ascending order.'
+    )
+    return Draft(goal, cells, (*changes, *sort(table, "Quantity", "asc")))
+
+
+STOCK: tuple[Callable[[Draw], Draft | None], ...] = (
+    _sales,
+    _worst_rated,
+    _only_some,
+    _value,
+    _close_store,
+    _fewer_columns,
+    _new_prices,
+    _new_discounts,
+)
+"""All kinds of task about a stock."""

@@ -1,0 +1,182 @@
+"""Tables that are drawn, and what the tasks are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers.sheet._cells import Cell, Value, name_of, shown
+from agentgym_servers.sheet._words import (
+    CLASSES,
+    DUTIES,
+    PEOPLE,
+    PRODUCTS,
+    STATUSES,
+    STORES,
+    SUBJECTS,
+    TEAMS,
+)
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+
+__all__ = [
+    "Draft",
+    "Table",
+    "delete_rows",
+    "duties",
+    "fill",
+    "grades",
+    "inventory",
+    "listed",
+    "sort",
+    "write",
+]
+
+
+@dataclass
+class Table:
+    """A heading and rows below it.
+
+    Attributes:
+        heading: The names of the columns.
+        rows: The values of each row.
+        notes: What is noted on cells, by row and name of the column.
+    """
+
+    heading: list[str]
+    rows: list[list[Value]]
+    notes: dict[tuple[int, str], str] = field(default_factory=dict)
+
+    def at(self, column: str) -> int:
+        """Return the number of a column, from 0."""
+        return self.heading.index(column)
+
+    def column(self, name: str) -> list[Any]:
+        """Return the values of a column."""
+        return [row[self.at(name)] for row in self.rows]
+
+    def cell(self, row: int, column: str) -> str:
+        """Return the name of a cell by its row, from 0 below the heading."""
+        return name_of(row + 1, self.at(column))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of the columns."""
+        return [dict(zip(self.heading, row, strict=True)) for row in self.rows]
+
+    @property
+    def cells(self) -> tuple[tuple[Cell, ...], ...]:
+        """The table as a sheet has it."""
+        head = tuple(map(Cell, self.heading))
+        body = (
+            tuple(
+                Cell(value, self.notes.get((r, name), ""))
+                for name, value in zip(self.heading, row, strict=True)
+            )
+            for r, row in enumerate(self.rows)
+        )
+        return (head, *body)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A sheet and what is to be done in it.
+
+    Attributes:
+        goal: What the agent is told to do; ``{sheet}`` stands for the name of the sheet.
+        cells: The sheet at first.
+        calls: What does it, once the sheet is open.
+    """
+
+    goal: str
+    cells: Sequence[Sequence[Cell]]
+    calls: tuple[Call, ...]
+
+
+def inventory(draw: Draw, rows: int = 10) -> Table:
+    """Return products with their prices and so on; no two have the same quantity, price or rating."""
+    products = draw.some(PRODUCTS, rows)
+    prices, quantities = draw.some(range(8, 90), rows), draw.some(range(40, 200), rows)
+    ratings = draw.some(range(20, 50), rows)
+    return Table(
+        ["Product", "Category", "Price", "Quantity", "Discount", "Store", "Rating"],
+        [
+            [
+                product,
+                category,
+                prices[row] / 4,
+                float(quantities[row]),
+                draw.below(5) * 0.05,
+                draw.one(STORES),
+                ratings[row] / 10,
+            ]
+            for row, (product, category) in enumerate(products)
+        ],
+    )
+
+
+def grades(draw: Draw, rows: int = 10) -> Table:
+    """Return pupils with their points; no two have the same in a subject."""
+    people = draw.some(PEOPLE, rows)
+    points = [draw.some(range(45, 100), rows) for _ in SUBJECTS]
+    return Table(
+        ["Name", "Class", *SUBJECTS],
+        [
+            [person, draw.one(CLASSES), *(float(each[row]) for each in points)]
+            for row, person in enumerate(people)
+        ],
+    )
+
+
+def duties(draw: Draw, rows: int = 9) -> Table:
+    """Return what is to be done in an office; no two take the same number of hours."""
+    names, people, hours = draw.some(DUTIES, rows), draw.some(PEOPLE, rows), draw.some(range(2, 40), rows)
+    return Table(
+        ["Task", "Responsible", "Team", "Status", "Hours"],
+        [
+            [names[row], people[row], draw.one(TEAMS), draw.one(STATUSES), float(hours[row])]
+            for row in range(rows)
+        ],
+    )
+
+
+def sort(table: Table, column: str, order: str) -> tuple[Call, ...]:
+    """Return the calls that sort the rows below the heading."""
+    return (
+        Call("freeze_data", {"dimension": "rows", "num": 1}),
+        Call("sort_sheet_by_col", {"col_num": table.at(column) + 1, "order": order}),
+    )
+
+
+def write(table: Table, row: int, column: str, value: Value) -> Call:
+    """Return the call that writes a value into a cell, and write it into the table."""
+    table.rows[row][table.at(column)] = value
+    return Call("update_cell", {"position": table.cell(row, column), "value": value})
+
+
+def fill(table: Table, column: str, values: Sequence[Value]) -> Call:
+    """Return the call that writes all values of a column, and write them into the table."""
+    for row, value in zip(table.rows, values, strict=True):
+        row[table.at(column)] = value
+    return Call(
+        "update_range",
+        {
+            "start_position": table.cell(0, column),
+            "end_position": table.cell(len(table.rows) - 1, column),
+            "values_list": [[each] for each in values],
+        },
+    )
+
+
+def delete_rows(table: Table, gone: Callable[[dict[str, Any]], bool]) -> tuple[Call, ...]:
+    """Return the call that deletes the rows of a rule, and take them out of the table."""
+    found = [row for row, record in enumerate(table.records()) if gone(record)]
+    table.rows = [row for number, row in enumerate(table.rows) if number not in found]
+    return (Call("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in found]}),)
+
+
+def listed(heading: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:
+    """Return rows as a goal shows them."""
+    return str([list(heading), *([shown(each) for each in row] for row in rows)])

@@ -1,0 +1,108 @@
+"""The sheets and tasks of the Sheet server, each with its solution. All are made from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers.sheet._book import Book, Rows, values_of
+from agentgym_servers.sheet._functions import FUNCTIONS
+from agentgym_servers.sheet._office import OFFICE
+from agentgym_servers.sheet._school import SCHOOL
+from agentgym_servers.sheet._stock import STOCK
+
+if TYPE_CHECKING:
+    from agentgym_servers.sheet._tables import Draft
+
+__all__ = ["TASKS", "SheetTask", "World", "world_of"]
+
+_KINDS = STOCK + SCHOOL + OFFICE
+
+TASKS = len(_KINDS)
+"""How many tasks there are: one of each kind, each with a sheet of its own."""
+
+_ATTEMPTS = 1000  # far more than any task takes, so that no seed runs for ever
+_FEWEST = 4  # rows that a sheet has in the end, with the heading
+
+
+@dataclass(frozen=True)
+class SheetTask:
+    """A task.
+
+    Attributes:
+        goal: What the agent is told to do.
+        sheet: The name of the sheet that it is about.
+        first: What the sheet shows at first.
+        end: What it shows when the task is done.
+        solution: The calls that do it, with ``finish``.
+    """
+
+    goal: str
+    sheet: str
+    first: Sequence[Sequence[str]]
+    end: Sequence[Sequence[str]]
+    solution: tuple[Call, ...]
+
+    def score(self, values: Sequence[Sequence[str]]) -> float:
+        """Return how much of the way from the first sheet to the one in the end values have gone, 0 to 1.
+
+        That is the part of the cells that are as in the end, above the part that were so at first. Cells that
+        should not be there, or are missing, count as wrong.
+        """
+        before = _part(self.first, self.end)
+        return max(0.0, (_part(values, self.end) - before) / (1 - before))
+
+
+@dataclass(frozen=True)
+class World:
+    """All sheets and tasks of a seed.
+
+    Attributes:
+        sheets: The sheets by name.
+        tasks: The tasks by their ids.
+    """
+
+    sheets: Mapping[str, Rows]
+    tasks: tuple[SheetTask, ...]
+
+
+@lru_cache(maxsize=2)
+def world_of(seed: int) -> World:
+    """Return the world of a seed, made once."""
+    sheets: dict[str, Rows] = {}
+    tasks = []
+    for task_id in range(TASKS):
+        name = f"Sheet{task_id + 1}"
+        drawn = (_KINDS[task_id](Draw("sheet", seed, task_id, attempt)) for attempt in range(_ATTEMPTS))
+        made = ((draft, _made(draft, name)) for draft in drawn if draft is not None)
+        draft, task = next((draft, task) for draft, task in made if task is not None)
+        sheets[name] = draft.cells
+        tasks.append(task)
+    return World(sheets, tuple(tasks))
+
+
+def _made(draft: Draft, name: str) -> SheetTask | None:
+    """Return the task of a draft; None where too little is left in the end."""
+    solution = (Call("open_sheet", {"name": name}), Call("get_all_values", {}), *draft.calls)
+    book = Book({name: draft.cells})
+    if any(call.arguments.get("index_list") == [] for call in solution):
+        return None
+    for function, arguments in solution:
+        FUNCTIONS[function][0](book, **arguments)
+    first, end = values_of(draft.cells), book.values(name)
+    if len(end) < _FEWEST or first == end:
+        return None
+    goal = draft.goal.replace("{sheet}", name)
+    return SheetTask(goal, name, first, end, (*solution, Call("finish", {})))
+
+
+def _part(values: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> float:
+    """Return which part of the cells of two sheets, both laid over each other, are equal."""
+    height = max(len(values), len(right))
+    width = max(max(map(len, values), default=0), max(map(len, right), default=0))
+    same = sum(mine == yours for row, other in zip(values, right) for mine, yours in zip(row, other))  # noqa: B905
+    return same / (height * width)

@@ -1,0 +1,72 @@
+"""The rows of a database of the local SQLGym server."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, TypeAlias
+
+from agentgym_servers.sqlgym._names import name_of
+from agentgym_servers.sqlgym._schema import Label, Link, Number, Pick
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.sqlgym._schema import Column, Database, Table
+
+__all__ = ["Row", "opened", "rows_of", "script_of"]
+
+Row: TypeAlias = dict[str, str | int]
+
+
+def rows_of(database: Database, draw: Draw) -> dict[str, list[Row]]:
+    """Return the rows of all tables, by the table's name."""
+    return {table.name: _rows(table, draw) for table in database.tables}
+
+
+def _rows(table: Table, draw: Draw) -> list[Row]:
+    used: set[str] = set()
+    return [
+        {table.key: number, **{column.name: _cell(column, draw, used) for column in table.columns}}
+        for number in range(1, table.rows + 1)
+    ]
+
+
+def _cell(column: Column, draw: Draw, used: set[str]) -> str | int:
+    if isinstance(column, Link):
+        return draw.between(1, column.table.rows)
+    if isinstance(column, Pick):
+        return draw.one(column.values)
+    if isinstance(column, Number):
+        return column.least + column.step * draw.between(0, (column.most - column.least) // column.step)
+    name = name_of(column.kind, draw)
+    while name in used:
+        name = name_of(column.kind, draw)
+    used.add(name)
+    return name
+
+
+def script_of(database: Database, rows: dict[str, list[Row]]) -> str:
+    """Return the SQL statements that make a database with its rows."""
+    made = ["BEGIN;"]
+    for table in database.tables:
+        columns = [f"{table.key} INTEGER PRIMARY KEY", *map(_declared, table.columns)]
+        made.append(f"CREATE TABLE {table.name} ({', '.join(columns)});")
+        values = ",".join(f"({','.join(map(_literal, row.values()))})" for row in rows[table.name])
+        made.append(f"INSERT INTO {table.name} VALUES {values};")  # noqa: S608 - all of it is made here
+    return "\n".join([*made, "COMMIT;"])
+
+
+def _declared(column: Column) -> str:
+    if isinstance(column, Link):
+        return f"{column.name} INTEGER NOT NULL REFERENCES {column.table.name}"
+    return f"{column.name} {'TEXT' if isinstance(column, Label | Pick) else 'INTEGER'} NOT NULL"
+
+
+def _literal(value: str | int) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)  # no name has a quote
+
+
+def opened(script: str) -> sqlite3.Connection:
+    """Return a database in memory, made by a script of this module."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(script)
+    return connection

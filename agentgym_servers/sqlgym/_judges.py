@@ -1,0 +1,251 @@
+"""Executes statements in child processes, so that none of them can hold up or break the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+import threading
+import weakref
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_servers.sqlgym._worker import BEGUN
+
+if TYPE_CHECKING:
+    from agentgym_servers.sqlgym._world import Task, World
+
+__all__ = ["CUT", "DATA_BOUNDS", "MADE_BOUNDS", "Bounds", "Judgement", "Judges"]
+
+logger = logging.getLogger("agentgym_servers")
+
+CUT = "interrupted"
+"""What is said of a statement that was cut: SQLite's own word for it."""
+
+_WORKER = Path(__file__).with_name("worker.py")
+_START_SECONDS = 30.0  # how long a process may take to start on a busy machine, and to open a database
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a statement may use.
+
+    Attributes:
+        steps: Steps of SQLite's virtual machine.
+        seconds: Seconds of processor time; the statement that answers the question has as many again.
+        heap_bytes: Memory of SQLite.
+        memory_bytes: Address space of the process.
+    """
+
+    steps: int
+    seconds: float
+    heap_bytes: int
+    memory_bytes: int
+
+
+MADE_BOUNDS = Bounds(steps=20_000_000, seconds=2, heap_bytes=64_000_000, memory_bytes=512_000_000)
+"""For databases that are made here, of some hundred rows. The steps come first, so that the outcome does not
+depend on the machine."""
+
+DATA_BOUNDS = Bounds(steps=10**15, seconds=30, heap_bytes=512_000_000, memory_bytes=2_000_000_000)
+"""For BIRD's databases: as many seconds as BIRD's own evaluation gives a statement."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of a statement.
+
+    Attributes:
+        state: Its result or its error as text.
+        right: Whether its rows are those of the right answer.
+    """
+
+    state: str
+    right: bool
+
+
+class _Cut(Exception):
+    """The process ended, or had to be ended, before it answered."""
+
+
+class _Child:
+    """A process that executes statements, started when it is first needed and after each time it ended."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self.process: subprocess.Popen[bytes] | None = None
+        self._opened: set[str] = set()
+        self._used = False  # whether the process was asked before
+
+    def judge(self, task: Task, sql: str, world: World) -> Judgement:
+        """Execute a statement and compare its result with that of the task's own.
+
+        Raises:
+            _Cut: It used more than it may, and the process was ended.
+        """
+        asked: dict[str, Any] = {
+            "database": task.database,
+            "sql": sql,
+            "right": task.sql,
+            "steps": self._bounds.steps,
+            "seconds": self._bounds.seconds,
+        }
+        told: dict[str, Any] | None = None
+        while told is None:
+            process = self._running()
+            opens = task.database not in self._opened
+            asked["open"] = asdict(world.source(task.database)) if opens else None
+            told = self._asked(process, json.dumps(asked).encode("ascii") + b"\n")
+        self._opened.add(task.database)
+        return Judgement(**told)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self.process is None or self.process.poll() is not None:
+            self.end()
+            bounds = self._bounds
+            self.process = subprocess.Popen(  # noqa: S603 - this interpreter and a file of this package
+                [sys.executable, "-I", str(_WORKER), str(bounds.memory_bytes), str(bounds.heap_bytes)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C in a terminal is for the server, which ends this one
+            )
+        return self.process
+
+    def _asked(self, process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any] | None:
+        """Send a request and return the answer; None if the process had ended before, for other reasons.
+
+        Raises:
+            _Cut: The process ended over it.
+        """
+        # The worker ends a statement by itself; this is for what it cannot end, such as a long function call.
+        late, fresh = threading.Event(), not self._used
+        self._used = True
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(2 * self._bounds.seconds + _START_SECONDS, end)
+        timer.daemon = True
+        timer.start()
+        begun = answer = b""
+        try:
+            with contextlib.suppress(OSError):
+                _stdin(process).write(line)
+                _stdin(process).flush()
+                begun = _stdout(process).readline()
+                answer = _stdout(process).readline()
+        finally:
+            timer.cancel()
+            timer.join()
+        if late.is_set() or not answer.endswith(b"\n"):
+            self.end()
+            if fresh or late.is_set() or begun == BEGUN:
+                raise _Cut
+            return None
+        told: dict[str, Any] = json.loads(answer)
+        return told
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        process, self.process = self.process, None
+        self._opened, self._used = set(), False
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
+
+
+def _stdin(process: subprocess.Popen[bytes]) -> Any:
+    return process.stdin
+
+
+def _stdout(process: subprocess.Popen[bytes]) -> Any:
+    return process.stdout
+
+
+class Judges:
+    """Some child processes that execute statements; a statement waits until one of them is free.
+
+    Args:
+        world: The databases.
+        bounds: What a statement may use.
+        count: How many processes; None for as many as there are processors, but two at least and eight at
+            most.
+    """
+
+    def __init__(self, world: World, bounds: Bounds, count: int | None = None) -> None:
+        count = count or min(8, max(2, os.cpu_count() or 1))
+        self._children = children = [_Child(bounds) for _ in range(count)]
+        self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
+        # Daemons, since the program need not wait for a statement when it ends.
+        self._threads = [
+            threading.Thread(target=_serve, args=(self._asked, child, world), name="sqlgym", daemon=True)
+            for child in children
+        ]
+        self.close = weakref.finalize(self, _end, children, self._asked)
+        """Ends all processes; called at the latest when this object or the program ends."""
+
+    @property
+    def process_ids(self) -> set[int]:
+        """The ids of the processes that were started and not ended."""
+        return {child.process.pid for child in self._children if child.process is not None}
+
+    async def judge(self, task: Task, sql: str) -> Judgement:
+        """Execute a statement and compare its result with that of the task's own."""
+        for thread in self._threads:
+            if thread.ident is None:
+                thread.start()
+        loop = asyncio.get_running_loop()
+        judged: asyncio.Future[Judgement] = loop.create_future()
+        self._asked.put(_Asked(task, sql, loop, judged))
+        return await judged
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A statement that waits to be executed, and who waits for what comes of it."""
+
+    task: Task
+    sql: str
+    loop: asyncio.AbstractEventLoop
+    judged: asyncio.Future[Judgement]
+
+    def answer(self, judgement: Judgement) -> None:
+        """Tell what came of it, unless nobody waits any more. Called by the thread of the loop."""
+        if not self.judged.done():
+            self.judged.set_result(judgement)
+
+
+def _serve(waiting: queue.SimpleQueue[_Asked | None], child: _Child, world: World) -> None:
+    """Execute statements by one child, until there is None in the queue."""
+    while (asked := waiting.get()) is not None:
+        if asked.judged.cancelled():
+            continue
+        try:
+            judgement = child.judge(asked.task, asked.sql, world)
+        except _Cut:
+            logger.info("a statement on %s was cut, and its process ended", asked.task.database)
+            judgement = Judgement(CUT, right=False)
+        except Exception:
+            logger.exception("a statement on %s could not be judged", asked.task.database)
+            child.end()
+            judgement = Judgement(CUT, right=False)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            asked.loop.call_soon_threadsafe(asked.answer, judgement)
+
+
+def _end(children: list[_Child], waiting: queue.SimpleQueue[_Asked | None]) -> None:
+    for child in children:
+        waiting.put(None)
+        child.end()

@@ -1,0 +1,117 @@
+"""Choices of rows, in words and in SQL: what the questions of the local SQLGym server are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentgym_servers.sqlgym._schema import Pick
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.sqlgym._filling import Row
+    from agentgym_servers.sqlgym._schema import Number, Table
+
+__all__ = ["Selection", "Selector", "words"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some rows of a table.
+
+    Attributes:
+        table: The table, which is ``T1`` in the SQL.
+        phrase: The rows in words, such as ``students whose birth year is above 1999``.
+        tables: What follows FROM.
+        where: What follows WHERE.
+        told: The columns of ``T1`` that the condition is about.
+    """
+
+    table: Table
+    phrase: str
+    tables: str
+    where: str
+    told: tuple[Pick | Number, ...]
+
+    def sql(self, columns: str, rest: str = "") -> str:
+        """Return a statement over the rows.
+
+        Args:
+            columns: What follows SELECT.
+            rest: What follows the condition.
+        """
+        return f"SELECT {columns} FROM {self.tables} WHERE {self.where}{rest}"  # noqa: S608 - made here
+
+
+def words(name: str) -> str:
+    """Return the name of a column in words."""
+    return name.replace("_", " ")
+
+
+class Selector:
+    """Draws selections from a database.
+
+    Args:
+        rows: The rows of all tables, by the table's name.
+        draw: What they are drawn by.
+    """
+
+    def __init__(self, rows: dict[str, list[Row]], draw: Draw) -> None:
+        self._rows = rows
+        self._draw = draw
+
+    def condition(
+        self, table: Table, alias: str, *, most: int = 2
+    ) -> tuple[str, str, tuple[Pick | Number, ...]]:
+        """Return a condition on a row of a table, in words that begin with "whose", in SQL, and its columns.
+
+        Args:
+            table: The table.
+            alias: Its name in the SQL.
+            most: On how many columns at most.
+        """
+        chosen = self._draw.some(table.told, self._draw.between(1, min(most, len(table.told))))
+        told = [self._comparison(table, alias, column) for column in chosen]
+        phrases, conditions = zip(*told, strict=True)
+        return " and ".join(phrases), " AND ".join(conditions), tuple(chosen)
+
+    def _comparison(self, table: Table, alias: str, column: Pick | Number) -> tuple[str, str]:
+        said, name = f"whose {column.said} is", f"{alias}.{column.name}"
+        if isinstance(column, Pick):
+            value = self._draw.one(column.values)
+            return f"{said} '{value}'", f"{name} = '{value}'"
+        values = [int(row[column.name]) for row in self._rows[table.name]]
+        least, most = sorted((self._draw.one(values), self._draw.one(values)))
+        kind = self._draw.below(4)
+        if kind == 0 and least < most:
+            return f"{said} from {least} to {most}", f"{name} BETWEEN {least} AND {most}"
+        # A condition that each row or none meets would be no condition.
+        either = ("above", ">") if least == min(values) or kind == 1 else ("at least", ">=")
+        phrase, operator = ("below", "<") if least > min(values) and kind == 2 else either  # noqa: PLR2004
+        return f"{said} {phrase} {least}", f"{name} {operator} {least}"
+
+    def selection(self, table: Table) -> Selection:
+        """Return some rows of a table: by its own columns, by those of tables it refers to, or by both."""
+        draw = self._draw
+        links = draw.some(table.links, draw.between(0, min(2, len(table.links))))
+        phrase, tables, where, joined = table.many, f"{table.name} AS T1", [], 1
+        told: tuple[Pick | Number, ...] = ()
+        if not links or draw.chance(0.4):
+            said, sql, told = self.condition(table, "T1")
+            phrase += f" {said}{',' if links else ''}"
+            where.append(sql)
+        for number, link in enumerate(links):
+            parent, alias = link.table, f"T{joined + 1}"
+            joined += 1
+            tables += f" JOIN {parent.name} AS {alias} ON T1.{link.name} = {alias}.{parent.key}"
+            phrase += f"{' and' if number else ''} of {parent.many}"
+            if len(links) == 1 and parent.links and draw.chance(0.5):
+                grand = draw.one(parent.links).table
+                joined += 1
+                tables += f" JOIN {grand.name} AS T{joined} ON {alias}.{grand.key} = T{joined}.{grand.key}"
+                phrase += f" of {grand.many}"
+                parent, alias = grand, f"T{joined}"
+            said, sql, _ = self.condition(parent, alias, most=1)
+            phrase += f" {said}"
+            where.append(sql)
+        return Selection(table, phrase, tables, " AND ".join(where), told)

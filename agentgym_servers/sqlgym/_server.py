@@ -1,0 +1,115 @@
+"""The routes of the local SQLGym server.
+
+Requests and replies are those of AgentGym's server, errors too: HTTP 500, in plain text and without a reason.
+Where it differs is listed in `agentgym_gym.envs.sqlgym`, as ``local_quirks``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers.sqlgym._bird import BirdWorld
+from agentgym_servers.sqlgym._judges import DATA_BOUNDS, MADE_BOUNDS, Judges
+from agentgym_servers.sqlgym._world import Task, World, world_of
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["create_app"]
+
+
+class _StepBody(BaseModel):
+    env_idx: int
+    action: str
+
+
+class _ResetBody(BaseModel):
+    env_idx: int
+    item_id: int
+
+
+class _Table:
+    """One environment.
+
+    Attributes:
+        tried: Whether a statement was judged since the reset: there is one attempt.
+    """
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+        self.tried = False
+
+    def deal(self, task: Task) -> None:
+        """Start a task."""
+        self._task, self.tried = task, False
+
+    @property
+    def task(self) -> Task:
+        """Its task.
+
+        Raises:
+            Failed: It has none yet.
+        """
+        if self._task is None:
+            raise Failed("the environment has no task yet: reset it first")
+        return self._task
+
+
+def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
+    """Build a server with no environments yet.
+
+    Raises:
+        BadOption: The user's folder is none of BIRD's.
+    """
+    world: World = world_of(options.seed) if options.data is None else BirdWorld(options.data)
+    app = new_app("SQLGym", options, plain_errors=True)
+    tables = HeldEnvs[_Table](options, new_ids=True)
+    judges = Judges(world, MADE_BOUNDS if options.data is None else DATA_BOUNDS)
+    app.state.judges = judges
+    _add_play(app, tables, world, judges)
+    _add_views(app, tables)
+    return app
+
+
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, judges: Judges) -> None:
+    @app.post("/create", response_model=None)
+    async def create() -> int:
+        return tables.add(lambda _: _Table())
+
+    @app.post("/reset", response_model=None)
+    async def reset(body: _ResetBody) -> list[str | None]:
+        table = tables.get(body.env_idx)
+        try:
+            if world.ready(body.item_id):
+                task = world.task(body.item_id)
+            else:
+                task = await asyncio.to_thread(world.task, body.item_id)
+        except LookupError as error:
+            raise Failed(str(error)) from error
+        table.deal(task)
+        return [task.observation, None]
+
+    @app.post("/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        table = tables.get(body.env_idx)
+        task, first = table.task, not table.tried
+        table.tried = True
+        judged = await judges.judge(task, body.action)
+        reward = 1.0 if judged.right and first else 0.0
+        return {"state": judged.state, "reward": reward, "done": True, "info": {"ground_truth": ""}}
+
+
+def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+    @app.get("/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return tables.ids()
+
+    @app.get("/observation", response_model=None)
+    async def observation(env_idx: int) -> str:
+        return tables.get(env_idx).task.observation

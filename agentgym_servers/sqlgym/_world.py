@@ -1,0 +1,145 @@
+"""The world of the local SQLGym server: ten databases, and a question for each task, made from a seed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers.sqlgym._databases import DEV, TRAIN
+from agentgym_servers.sqlgym._filling import opened, rows_of, script_of
+from agentgym_servers.sqlgym._questions import Asked, questions
+
+__all__ = ["DEV_IDS", "TRAIN_IDS", "MadeWorld", "Source", "Task", "World", "world_of"]
+
+TRAIN_IDS = range(9_428)
+"""The ids of the train split, as on AgentGym's server."""
+
+DEV_IDS = range(9_428, 10_962)
+"""The ids of the dev split."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question about a database.
+
+    Attributes:
+        database: The name of the database, which `World.source` knows.
+        observation: What the agent is told.
+        sql: A statement that answers it.
+    """
+
+    database: str
+    observation: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a database comes from: one of the two is there.
+
+    Attributes:
+        script: SQL statements that make it.
+        path: A file of it.
+    """
+
+    script: str | None = None
+    path: str | None = None
+
+
+class World(Protocol):
+    """Databases and the tasks about them. Its methods may be called from any thread."""
+
+    def ready(self, item_id: int) -> bool:
+        """Return whether `task` answers at once."""
+
+    def task(self, item_id: int) -> Task:
+        """Return a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+
+    def source(self, database: str) -> Source:
+        """Return where a database of a task comes from."""
+
+
+class _Made:
+    """A database with its questions."""
+
+    def __init__(self, seed: int, place: int, count: int) -> None:
+        database = (*TRAIN, *DEV)[place]
+        self.name = database.name
+        rows = rows_of(database, Draw("sqlgym", seed, database.name, "rows"))
+        self.script = script_of(database, rows)
+        self.description = database.description()
+        with contextlib.closing(opened(self.script)) as connection:
+            asked = questions(database, rows, connection, Draw("sqlgym", seed, database.name, "questions"))
+            self.questions: list[Asked] = list(itertools.islice(asked, count))
+
+
+class MadeWorld:
+    """The world of a seed.
+
+    A database is made when a task of it is first asked for, which takes some tenths of a second.
+
+    Args:
+        seed: Of the rows and the questions.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._made: dict[int, _Made] = {}
+        self._lock = threading.Lock()
+
+    def ready(self, item_id: int) -> bool:
+        """Return whether the database of a task is made, or there is no such task."""
+        return not 0 <= item_id < DEV_IDS.stop or _place(item_id)[0] in self._made
+
+    def task(self, item_id: int) -> Task:
+        """Return a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+        if not 0 <= item_id < DEV_IDS.stop:
+            raise LookupError(f"there is no task {item_id}: they go from 0 to {DEV_IDS.stop - 1}")
+        place, number = _place(item_id)
+        made = self._database(place)
+        question, sql = made.questions[number]
+        return Task(made.name, f"{made.description}\n\n{question}", sql)
+
+    def source(self, database: str) -> Source:
+        """Return the script of a database."""
+        names = [each.name for each in (*TRAIN, *DEV)]
+        return Source(script=self._database(names.index(database)).script)
+
+    def _database(self, place: int) -> _Made:
+        with self._lock:
+            if place not in self._made:
+                self._made[place] = _Made(self._seed, place, _count(place))
+            return self._made[place]
+
+
+def _place(item_id: int) -> tuple[int, int]:
+    """Return which database a task is about, and which of its questions it is."""
+    if item_id in TRAIN_IDS:
+        return item_id % len(TRAIN), item_id // len(TRAIN)
+    number = item_id - DEV_IDS.start
+    return len(TRAIN) + number % len(DEV), number // len(DEV)
+
+
+def _count(place: int) -> int:
+    """Return how many questions a database has."""
+    ids, beside = (TRAIN_IDS, len(TRAIN)) if place < len(TRAIN) else (DEV_IDS, len(DEV))
+    return -(-len(ids) // beside)
+
+
+@lru_cache(maxsize=2)
+def world_of(seed: int) -> MadeWorld:
+    """Return the world of a seed, made once."""
+    return MadeWorld(seed)

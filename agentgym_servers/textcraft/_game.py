@@ -1,0 +1,156 @@
+"""One game of TextCraft, without a server.
+
+The agent is shown some recipes and a goal. It may ``get`` what no recipe makes, ``craft`` what a recipe makes
+out of what it holds, and look at its ``inventory``. It has won once it makes the goal.
+
+Every observation is, to the letter, what AgentGym's TextCraft server says, but for numbers so long that
+that server fails.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agentgym_servers.textcraft._recipes import NAMESPACE, Ingredient, Recipe, RecipeBook, spoken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MAX_DIGITS", "Game", "Outcome"]
+
+MAX_DIGITS = 600
+"""The longest number read in an action. Python may refuse to print an integer of 640 digits or more (see
+``sys.set_int_max_str_digits``); the difference leaves digits for sums."""
+
+_CRAFT = re.compile(r"craft (.*) using (.*)")
+_GET = re.compile(r"get ([0-9]+) (.*)")
+_COUNTED = re.compile(r"([0-9]+) (.*)")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one action.
+
+    Attributes:
+        observation: What the agent is told.
+        reward: 1 for the action that made the goal, else 0.
+        done: Whether the action made the goal.
+    """
+
+    observation: str
+    reward: int = 0
+    done: bool = False
+
+
+class _Refused(Exception):
+    """The action does nothing; the message is the observation."""
+
+
+class Game:
+    """One task being played. It does not stop by itself: after the goal it goes on and can be won again.
+
+    Args:
+        book: The recipes that hold, shown or not.
+        goal: The item id to make.
+    """
+
+    def __init__(self, book: RecipeBook, goal: str) -> None:
+        self._book = book
+        self._goal = goal
+        self._held: dict[str, int] = {}
+
+    def play(self, action: str) -> Outcome:
+        """Play one action. Never raises, whatever the text.
+
+        Args:
+            action: ``get 1 oak logs``, ``craft 4 oak planks using 1 oak logs`` or ``inventory``. What follows
+                on another line, and anything behind ``inventory``, is ignored.
+        """
+        try:
+            if match := _CRAFT.match(action):
+                return self._craft(*match.groups())
+            if match := _GET.match(action):
+                return self._get(*match.groups())
+        except _Refused as refusal:
+            return Outcome(str(refusal))
+        if action.startswith("inventory"):
+            return Outcome(f"Inventory: {self._inventory()}")
+        return Outcome(f"Could not execute {action}")
+
+    def _inventory(self) -> str:
+        if not self._held:
+            return "You are not carrying anything."
+        return "".join(f"[{spoken(item_id)}] ({count}) " for item_id, count in self._held.items())
+
+    def _get(self, digits: str, what: str) -> Outcome:
+        count = _number(digits)
+        item_id = self._named(what).name
+        if not self._book.can_get(item_id):
+            raise _Refused(f"Could not find {what}")
+        return self._gain(item_id, count, f"Got {count} {what}")
+
+    def _craft(self, output_text: str, inputs_text: str) -> Outcome:
+        output = self._counted(output_text) or self._named(output_text)
+        inputs = [self._input(part.strip()) for part in inputs_text.split(",")]
+        if not all(self._holds(each) for each in inputs):
+            raise _Refused(f"Could not find enough items to craft {None if output.is_tag else output.name}")
+        recipe = self._recipe_for(output, inputs)
+        if recipe is None:
+            raise _Refused(f"Could not find a valid recipe for {output.record}")
+        for each in inputs:
+            self._spend(each)
+        return self._gain(recipe.output, recipe.count, f"Crafted {recipe.count} {recipe.output}")
+
+    def _recipe_for(self, output: Ingredient, inputs: Sequence[Ingredient]) -> Recipe | None:
+        """Return the first recipe for an output that takes exactly the inputs, by item or by tag."""
+        recipes = () if output.is_tag else self._book.by_item.get(output.name, ())
+        return next((recipe for recipe in recipes if self._fits(recipe, inputs)), None)
+
+    def _fits(self, recipe: Recipe, inputs: Sequence[Ingredient]) -> bool:
+        left = list(inputs)
+        for wanted in recipe.inputs:
+            given = next((each for each in left if self._book.accepts(wanted, each.name)), None)
+            if given is None or given.count != wanted.count:
+                return False
+            left.remove(given)
+        return not left
+
+    def _holds(self, wanted: Ingredient) -> bool:
+        # Only items are ever held, so nothing is enough of a tag.
+        held = None if wanted.is_tag else self._held.get(wanted.name)
+        return held is not None and held >= wanted.count
+
+    def _spend(self, spent: Ingredient) -> None:
+        # No recipe takes one item under two names (a test holds the book to that), so what `_holds` has
+        # checked one by one is there for all.
+        self._held[spent.name] -= spent.count
+        if not self._held[spent.name]:
+            del self._held[spent.name]
+
+    def _gain(self, item_id: str, count: int, observation: str) -> Outcome:
+        self._held[item_id] = self._held.get(item_id, 0) + count
+        won = item_id == self._goal
+        return Outcome(observation, reward=int(won), done=won)
+
+    def _input(self, text: str) -> Ingredient:
+        ingredient = self._counted(text)
+        if ingredient is None:
+            raise _Refused(f"Wrong item format: {text}")
+        return ingredient
+
+    def _counted(self, text: str) -> Ingredient | None:
+        """Read ``2 oak logs``; None where no number leads."""
+        match = _COUNTED.match(text)
+        return match and replace(self._named(match[2]), count=_number(match[1]))
+
+    def _named(self, text: str) -> Ingredient:
+        name = NAMESPACE + text.replace(" ", "_")
+        return Ingredient(name, is_tag=name in self._book.tags)
+
+
+def _number(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise _Refused(f"Could not use a number of more than {MAX_DIGITS} digits")
+    return int(digits)

@@ -1,0 +1,122 @@
+"""The TextCraft server: AgentGym's protocol over the games of `game`.
+
+Requests and replies are those of AgentGym's own server, errors too: HTTP 200 with ``{"error": str}``. Where
+it differs stands in `agentgym_gym.envs.textcraft`. As there, ``commands`` and ``goal`` of ``/create`` are
+accepted and change nothing, a new environment plays the task that its id is the index of, and a game goes on
+after it is won.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers.textcraft._game import Game, Outcome
+from agentgym_servers.textcraft._recipes import RecipeBook, Task, recipe_book
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["create_app"]
+
+
+class _CreateBody(BaseModel):
+    commands: str | None = None
+    goal: str | None = None
+
+
+class _StepBody(BaseModel):
+    id: int
+    action: str
+
+
+class _ResetBody(BaseModel):
+    id: int
+    data_idx: int | None = 0
+
+
+class _CloseBody(BaseModel):
+    id: int
+
+
+class _Table:
+    """One environment: the task, its game, and the last observation."""
+
+    def __init__(self, book: RecipeBook, index: int) -> None:
+        self.deal(book, index)
+
+    def deal(self, book: RecipeBook, index: int) -> None:
+        """Start a task."""
+        self.task: Task = book.task(index)
+        self.game = Game(book, self.task.goal)
+        self.last = Outcome(self.task.text)
+
+
+def _started(env_id: int, table: _Table) -> dict[str, Any]:
+    return {"id": env_id, "observation": table.last.observation, "done": False, "reward": 0}
+
+
+def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
+    """Build a server with no environments yet.
+
+    Raises:
+        MissingExtra: The package ``textcraft``, which brings the recipes, is not installed.
+    """
+    book = recipe_book()
+    tables = HeldEnvs[_Table](options)
+    app = new_app("TextCraft", options, greeting="This is environment TextCraft.", one_world=True)
+    _add_play(app, tables, book)
+    _add_views(app, tables)
+    return app
+
+
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], book: RecipeBook) -> None:
+    @app.post("/create", response_model=None)
+    async def create(_body: _CreateBody) -> dict[str, Any]:
+        env_id = tables.add(lambda number: _Table(book, number))
+        return _started(env_id, tables.get(env_id))
+
+    @app.post("/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        table = tables.get(body.id)
+        table.last = last = table.game.play(body.action)
+        return {"observation": last.observation, "reward": last.reward, "done": last.done}
+
+    @app.post("/reset", response_model=None)
+    async def reset(body: _ResetBody) -> dict[str, Any]:
+        table = tables.get(body.id)
+        if body.data_idx is None:
+            raise Failed("data_idx must be an integer, not null.")
+        table.deal(book, body.data_idx)
+        return _started(body.id, table)
+
+    @app.post("/close", response_model=None)
+    async def close(body: _CloseBody) -> bool:
+        return tables.close(body.id)
+
+
+def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+    @app.get("/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return tables.ids()
+
+    @app.get("/observation", response_model=None)
+    async def observation(env_id: EnvId) -> str:
+        return tables.get(env_id).last.observation
+
+    @app.get("/detail", response_model=None)
+    async def detail(env_id: EnvId) -> dict[str, Any]:
+        last = tables.get(env_id).last
+        return {"observation": last.observation, "done": last.done, "reward": last.reward, "deleted": False}
+
+    @app.get("/commands", response_model=None)
+    async def commands(env_id: EnvId) -> str:
+        return tables.get(env_id).task.commands
+
+    @app.get("/goal", response_model=None)
+    async def goal(env_id: EnvId) -> str:
+        return tables.get(env_id).task.goal

@@ -1,0 +1,173 @@
+"""Tasks of TODOList that are orders: each function makes one of a scene, or None where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from agentgym_servers._frame.tool_tasks import Call, Draft
+from agentgym_servers.todolist._scene import Scene, change, look, look_at_durations
+
+if TYPE_CHECKING:
+    from agentgym_servers.todolist._account import Todo
+
+__all__ = ["ORDERS"]
+
+_URGENT = 4
+_MOST_CHANGES = 5  # with what must be looked at they stay within the turn limit
+
+
+def _draft(goal: str, *calls: Call) -> Draft:
+    return Draft(goal, "done", calls)
+
+
+def _some_of(found: Sequence[Todo], of: Sequence[Todo]) -> bool:
+    """Return whether a rule finds some, but not all, and not too many to change."""
+    return 0 < len(found) < len(of) and len(found) <= _MOST_CHANGES
+
+
+def _complete(scene: Scene) -> Draft:
+    """Complete one."""
+    project, todo = scene.todo()
+    goal = f'I am done with "{todo.content}" in "{project.name}". Mark that task as completed.'
+    return _draft(goal, *look([project]), *change("complete_task", [todo]))
+
+
+def _delete(scene: Scene) -> Draft:
+    """Delete one."""
+    project, todo = scene.todo()
+    goal = f'The task "{todo.content}" of the project "{project.name}" is no longer needed. Delete it.'
+    return _draft(goal, *look([project]), *change("delete_task", [todo]))
+
+
+def _reschedule(scene: Scene) -> Draft | None:
+    """Set the due date of one."""
+    project, todo = scene.todo()
+    day = scene.day(scene.draw.between(1, 25))
+    if day == todo.due:
+        return None
+    goal = f'Set the due date of "{todo.content}" in "{project.name}" to {day}.'
+    return _draft(goal, *look([project]), *change("update_task", [todo], day))
+
+
+def _postpone(scene: Scene) -> Draft:
+    """Put one off, without its project being named."""
+    project, todo = scene.todo()
+    days = scene.draw.between(2, 9)
+    day = scene.day(scene.days_until(todo) + days)
+    goal = f'Put off the due date of the task "{todo.content}" by {days} days.'
+    return _draft(goal, *look(scene.projects[: project.order]), *change("update_task", [todo], day))
+
+
+def _favorite(scene: Scene) -> Draft:
+    """Make a project a favourite."""
+    project = scene.project()
+    goal = f'Make the project "{project.name}" one of my favourites.'
+    arguments = {"project_id": project.project_id, "is_favorite": "True"}
+    return _draft(goal, Call("get_projects", {}), Call("update_project", arguments))
+
+
+def _favorite_of_task(scene: Scene) -> Draft:
+    """Make the project of a task a favourite."""
+    project, todo = scene.todo()
+    goal = f'Make the project that has the task "{todo.content}" one of my favourites.'
+    arguments = {"project_id": project.project_id, "is_favorite": "True"}
+    return _draft(goal, *look(scene.projects[: project.order]), Call("update_project", arguments))
+
+
+def _complete_until(scene: Scene) -> Draft | None:
+    """Complete those of a project until a day."""
+    project, day = scene.project(), scene.day(scene.draw.between(0, 12))
+    found = [each for each in project.todos if each.due <= day]
+    if not _some_of(found, project.todos):
+        return None
+    goal = f'Mark all tasks of "{project.name}" as completed that are due on {day} or before.'
+    return _draft(goal, *look([project]), *change("complete_task", found))
+
+
+def _delete_overdue(scene: Scene) -> Draft | None:
+    """Delete what should have been done before today."""
+    found = [each for each in scene.todos if scene.days_until(each) < 0]
+    if not _some_of(found, scene.todos):
+        return None
+    named = scene.projects[0].name
+    goal = f'In all my projects, from "{named}" to the last, delete the tasks that were due before today.'
+    return _draft(goal, *look(scene.projects, today=True), *change("delete_task", found))
+
+
+def _move_urgent(scene: Scene) -> Draft | None:
+    """Move the urgent ones, or the others, of a project."""
+    project, urgent = scene.project(), scene.draw.chance(0.5)
+    days = scene.draw.between(2, 20)
+    found = [each for each in project.todos if (each.priority == _URGENT) is urgent]
+    day = scene.day(days)
+    if not _some_of(found, project.todos) or any(each.due == day for each in found):
+        return None
+    which = "with" if urgent else "without"
+    goal = f'Move the tasks in "{project.name}" {which} priority 4 to the day that is {days} days from today.'
+    return _draft(goal, *look([project], today=True), *change("update_task", found, day))
+
+
+def _complete_most_urgent(scene: Scene) -> Draft | None:
+    """Complete the one of the highest priority."""
+    project = scene.project()
+    most = max(each.priority for each in project.todos)
+    found = [each for each in project.todos if each.priority == most]
+    if len(found) > 1:
+        return None
+    goal = f'Mark the task of the highest priority in the project "{project.name}" as completed.'
+    return _draft(goal, *look([project]), *change("complete_task", found))
+
+
+def _swap(scene: Scene) -> Draft | None:
+    """Swap the due dates of two."""
+    (one, first), (other, second) = scene.two_todos()
+    if first.due == second.due:
+        return None
+    goal = (
+        f'Swap the due dates of "{first.content}" in "{one.name}" and "{second.content}" in "{other.name}".'
+    )
+    changes = change("update_task", [first], second.due) + change("update_task", [second], first.due)
+    return _draft(goal, *look([one, other]), *changes)
+
+
+def _delete_long(scene: Scene) -> Draft | None:
+    """Delete those of a project that take long."""
+    project, minutes = scene.project(), scene.draw.between(6, 20) * 5
+    found = [each for each in project.todos if each.minutes > minutes]
+    if not _some_of(found, project.todos):
+        return None
+    goal = f'Delete all tasks in "{project.name}" that take more than {minutes} minutes.'
+    calls = look([project]) + look_at_durations(project.todos)
+    return _draft(goal, *calls, *change("delete_task", found))
+
+
+def _day_after(scene: Scene) -> Draft | None:
+    """Set the due date of one by that of another."""
+    (one, first), (other, second) = scene.two_todos()
+    day = scene.day(scene.days_until(second) + 1)
+    if first.due == day:
+        return None
+    goal = (
+        f'"{first.content}" in "{one.name}" cannot be done before "{second.content}" in "{other.name}" is: '
+        "set its due date to the day after that of the latter."
+    )
+    return _draft(goal, *look([one, other]), *change("update_task", [first], day))
+
+
+ORDERS: tuple[Callable[[Scene], Draft | None], ...] = (
+    _complete,
+    _reschedule,
+    _favorite,
+    _delete_overdue,
+    _postpone,
+    _complete_until,
+    _delete,
+    _move_urgent,
+    _swap,
+    _favorite_of_task,
+    _complete_most_urgent,
+    _delete_long,
+    _day_after,
+)
+"""All kinds of order."""

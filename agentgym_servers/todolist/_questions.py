@@ -1,0 +1,207 @@
+"""Tasks of TODOList that are questions: each function makes one of a scene, or None where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agentgym_servers._frame.tool_tasks import Call, Draft
+from agentgym_servers.todolist._scene import Scene, look, look_at_durations
+
+if TYPE_CHECKING:
+    from agentgym_servers.todolist._account import Todo
+
+__all__ = ["QUESTIONS"]
+
+_DATE = "Answer with a date as YYYY-MM-DD."
+_NUMBER = "Answer with a number."
+_NAME = "Answer with the name alone."
+_LIST = "Answer with a list of the names: ['task 1', 'task 2', ...]."
+
+
+def _names(todos: list[Todo]) -> list[str]:
+    return sorted(each.content for each in todos)
+
+
+def _due_date(scene: Scene) -> Draft:
+    """By when?"""
+    project, todo = scene.todo()
+    goal = f'By which day must "{todo.content}" in the project "{project.name}" be done? {_DATE}'
+    return Draft(goal, todo.due, look([project]))
+
+
+def _priority(scene: Scene) -> Draft:
+    """How urgent?"""
+    project, todo = scene.todo()
+    goal = f'What is the priority of "{todo.content}" in my project "{project.name}"? {_NUMBER}'
+    return Draft(goal, todo.priority, look([project]))
+
+
+def _duration(scene: Scene) -> Draft:
+    """How long?"""
+    project, todo = scene.todo()
+    goal = f'How many minutes does "{todo.content}" in "{project.name}" take? {_NUMBER}'
+    return Draft(goal, todo.minutes, look([project]) + look_at_durations([todo]))
+
+
+def _all_durations(scene: Scene) -> Draft:
+    """How long in all?"""
+    project = scene.project()
+    goal = f'How many minutes do all tasks of the project "{project.name}" take together? {_NUMBER}'
+    minutes = sum(each.minutes for each in project.todos)
+    return Draft(goal, minutes, look([project]) + look_at_durations(project.todos))
+
+
+def _longest(scene: Scene) -> Draft | None:
+    """Which takes longest?"""
+    project = scene.project()
+    most = max(each.minutes for each in project.todos)
+    found = [each for each in project.todos if each.minutes == most]
+    if len(found) > 1:
+        return None
+    goal = f'Which task of "{project.name}" takes the most time? {_NAME}'
+    return Draft(goal, found[0].content, look([project]) + look_at_durations(project.todos))
+
+
+def _due_before(scene: Scene) -> Draft | None:
+    """Which of a project before a day?"""
+    project, day = scene.project(), scene.day(scene.draw.between(0, 12))
+    found = [each for each in project.todos if each.due < day]
+    if not 0 < len(found) < len(project.todos):
+        return None
+    goal = f'Which tasks of the project "{project.name}" are due before {day}? {_LIST}'
+    return Draft(goal, _names(found), look([project]))
+
+
+def _count_due_before(scene: Scene) -> Draft | None:
+    """How many before a day?"""
+    day = scene.day(scene.draw.between(0, 12))
+    found = [each for each in scene.todos if each.due < day]
+    goal = f"How many tasks, in all my projects together, are due before {day}? {_NUMBER}"
+    return Draft(goal, len(found), look(scene.projects)) if found else None
+
+
+def _urgent(scene: Scene) -> Draft | None:
+    """Which of a project are urgent?"""
+    project, least = scene.project(), scene.draw.between(2, 4)
+    found = [each for each in project.todos if each.priority >= least]
+    if not 0 < len(found) < len(project.todos):
+        return None
+    goal = f'Which tasks in "{project.name}" have a priority of {least} or more? {_LIST}'
+    return Draft(goal, _names(found), look([project]))
+
+
+def _due_first(scene: Scene) -> Draft | None:
+    """Which is due first, or last?"""
+    project, last = scene.project(), scene.draw.chance(0.5)
+    day = (max if last else min)(each.due for each in project.todos)
+    found = [each for each in project.todos if each.due == day]
+    if len(found) > 1:
+        return None
+    goal = f'Which task of my project "{project.name}" is due {"last" if last else "first"}? {_NAME}'
+    return Draft(goal, found[0].content, look([project]))
+
+
+def _place(scene: Scene) -> Draft:
+    """Where?"""
+    project, todo = scene.todo()
+    where = todo.description.removeprefix("Place: ").partition(". ")[0]
+    goal = f'At which place is "{todo.content}" of "{project.name}" done? Answer as its description has it.'
+    calls = (*look([project]), Call("get_task_description", {"task_id": todo.todo_id}))
+    return Draft(goal, where, calls)
+
+
+def _bring(scene: Scene) -> Draft:
+    """What to bring, without the project being named?"""
+    project, todo = scene.todo()
+    what = todo.description.partition("Bring: ")[2].removesuffix(".")
+    seen = scene.projects[: project.order]
+    goal = f'What must I bring for the task "{todo.content}"? Answer as its description has it.'
+    calls = (*look(seen), Call("get_task_description", {"task_id": todo.todo_id}))
+    return Draft(goal, what, calls)
+
+
+def _holder(scene: Scene) -> Draft:
+    """In which project?"""
+    project, todo = scene.todo()
+    goal = f'In which project is the task "{todo.content}"? {_NAME}'
+    return Draft(goal, project.name, look(scene.projects[: project.order]))
+
+
+def _days_left(scene: Scene) -> Draft | None:
+    """How many days from today?"""
+    project, todo = scene.todo()
+    days = scene.days_until(todo)
+    if days < 1:
+        return None
+    goal = f'In how many days from today is "{todo.content}" in "{project.name}" due? {_NUMBER}'
+    return Draft(goal, days, look([project], today=True))
+
+
+def _two_due_dates(scene: Scene) -> Draft:
+    """By when, of two?"""
+    (one, first), (other, second) = scene.two_todos()
+    goal = (
+        f'What are the due dates of "{first.content}" in "{one.name}" and "{second.content}" in '
+        f"\"{other.name}\"? Answer with a list: ['YYYY-MM-DD', 'YYYY-MM-DD']."
+    )
+    return Draft(goal, sorted([first.due, second.due]), look([one, other]))
+
+
+def _earlier(scene: Scene) -> Draft | None:
+    """Is one due before the other?"""
+    (one, first), (other, second) = scene.two_todos()
+    if first.due == second.due:
+        return None
+    goal = (
+        f'Is "{first.content}" in "{one.name}" due before "{second.content}" in "{other.name}"? '
+        "Answer 'Yes' or 'No'."
+    )
+    return Draft(goal, "Yes" if first.due < second.due else "No", look([one, other]))
+
+
+def _within_days(scene: Scene) -> Draft | None:
+    """Which are due in the next days, but for those of one project?"""
+    left_out, days = scene.project(), scene.draw.between(1, 5)
+    of = [each for each in scene.projects if each is not left_out]
+    found = [todo for each in of for todo in each.todos if 0 <= scene.days_until(todo) <= days]
+    if not found:
+        return None
+    goal = (
+        f'Which of my tasks, apart from those of the project "{left_out.name}", are due between today and '
+        f"{scene.day(days)}, both included? {_LIST}"
+    )
+    return Draft(goal, _names(found), look(of, today=True))
+
+
+def _most_tasks(scene: Scene) -> Draft | None:
+    """Which project has most tasks?"""
+    most = max(len(each.todos) for each in scene.projects)
+    found = [each for each in scene.projects if len(each.todos) == most]
+    if len(found) > 1:
+        return None
+    named = ", ".join(f'"{each.name}"' for each in scene.projects)
+    goal = f"Which of my projects {named} has the most tasks? {_NAME}"
+    return Draft(goal, found[0].name, look(scene.projects))
+
+
+QUESTIONS: tuple[Callable[[Scene], Draft | None], ...] = (
+    _due_date,
+    _duration,
+    _due_before,
+    _bring,
+    _days_left,
+    _all_durations,
+    _priority,
+    _count_due_before,
+    _place,
+    _due_first,
+    _holder,
+    _two_due_dates,
+    _urgent,
+    _longest,
+    _earlier,
+    _within_days,
+    _most_tasks,
+)
+"""All kinds of question."""

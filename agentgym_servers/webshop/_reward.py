@@ -1,0 +1,160 @@
+"""What a purchase is worth: the reward of the WebShop paper, as AgentGym's server computes it.
+
+The formula is equation 1 of Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded
+Language Agents", arXiv:2207.01206. What it leaves to heuristics, namely when two titles, attributes or
+options are alike, is in ``web_agent_site/engine/goal.py`` of the WebShop that AgentGym ships
+(github.com/WooooDyy/AgentGym at 3ef9235), called goal.py below. One thing differs: goal.py compares the nouns
+of two titles, which a language model of spaCy finds. Here all words are compared but numbers and `_FUNCTION`
+words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz, utils
+
+from agentgym_servers.webshop._products import PATH_MARK, Goal, Product
+
+__all__ = ["Reward", "attribute_matches", "option_matches", "reward", "title_score", "type_reward"]
+
+_ALIKE = 85  # goal.py: texts are alike whose token set ratio, as a whole number, is more
+_SHARED_PARTS = 2  # goal.py: categories are the same that share as many parts
+_SAME_TITLE, _OTHER_TITLE = 0.2, 0.1  # the paper and goal.py: bounds of the title score
+_NO_TITLE = 0.2  # goal.py: the score of any title where the goal's has nothing to compare
+
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_FUNCTION = frozenset(
+    ("a", "an", "and", "as", "at", "by", "for", "from", "in", "is", "of", "on", "or", "the", "to", "with")
+)
+
+# goal.py takes two options for the same that name the same colour, which is the first of a list that stands
+# in them. This list is our own.
+_COLORS = (
+    *("black", "white", "turquoise", "blue", "navy", "teal", "green", "olive", "mint", "lime", "yellow"),
+    *(
+        "mustard",
+        "orange",
+        "coral",
+        "peach",
+        "crimson",
+        "burgundy",
+        "maroon",
+        "red",
+        "pink",
+        "rose",
+        "purple",
+    ),
+    *(
+        "lavender",
+        "violet",
+        "brown",
+        "beige",
+        "khaki",
+        "ivory",
+        "cream",
+        "charcoal",
+        "gray",
+        "grey",
+        "silver",
+    ),
+    *("copper", "bronze", "gold"),
+)
+
+
+@dataclass(frozen=True)
+class Reward:
+    """The terms of a reward.
+
+    Attributes:
+        type_factor: How far the product is of the kind that was asked for: 0, 0.1, 0.5 or 1.
+        attributes: How many of the attributes that were asked for it has.
+        options: How many of the options that were asked for are chosen.
+        price: Whether it costs no more than it may.
+        of: How many there are to meet: the attributes, the options and the price.
+    """
+
+    type_factor: float
+    attributes: int
+    options: int
+    price: bool
+    of: int
+
+    @property
+    def total(self) -> float:
+        """The reward, from 0 to 1: arXiv:2207.01206, equation 1."""
+        return self.type_factor * ((self.attributes + self.options + self.price) / self.of)
+
+
+def reward(bought: Product, chosen: Mapping[str, str], goal: Goal) -> Reward:
+    """Return what a purchase is worth.
+
+    Args:
+        bought: The product.
+        chosen: The values that were chosen, by option.
+        goal: What was asked for.
+    """
+    return Reward(
+        type_factor=type_reward(bought, goal.product),
+        attributes=attribute_matches(bought, goal.attributes),
+        options=option_matches(chosen.values(), goal.options),
+        price=bought.price_with(chosen) <= goal.price_limit,
+        of=len(goal.attributes) + len(goal.options) + 1,
+    )
+
+
+def type_reward(bought: Product, wanted: Product) -> float:
+    """Return the factor for the kind of product: the paper's type reward, ``get_type_reward`` of goal.py.
+
+    It is 0 where the titles share nothing; 0.1 where they share less than 0.1; 0.5 where they share no more
+    than 0.2 and neither the query nor two parts of the category are the same; else 1.
+    """
+    score = title_score(bought.name, wanted.name)
+    if score < _OTHER_TITLE:
+        return 0.1 if score else 0.0
+    same_query = bought.query == wanted.query
+    same_category = len(_parts(bought.path) & _parts(wanted.path)) >= _SHARED_PARTS
+    return 1.0 if same_query or same_category or score > _SAME_TITLE else 0.5
+
+
+def title_score(bought: str, wanted: str) -> float:
+    """Return the share of the words of the wanted title that the other has; goal.py counts nouns alone."""
+    words = _words(wanted)
+    return len(words & _words(bought)) / len(words) if words else _NO_TITLE
+
+
+def attribute_matches(bought: Product, wanted: Iterable[str]) -> int:
+    """Return how many attributes a product has: ``get_attribute_reward`` of goal.py.
+
+    It has one that is like an attribute of its own, or that stands in its title, features or description.
+    """
+    texts = (bought.name.lower(), " ".join(bought.features).lower(), bought.description.lower())
+    return sum(
+        any(_alike(own, each) for own in bought.attributes) or any(each in text for text in texts)
+        for each in wanted
+    )
+
+
+def option_matches(chosen: Iterable[str], wanted: Iterable[str]) -> int:
+    """Return how many wanted values were chosen, of whichever option: ``get_option_reward`` of goal.py."""
+    own = [_color(each) for each in chosen]
+    return sum(any(_alike(each, _color(value)) for each in own) for value in wanted)
+
+
+def _alike(one: str, other: str) -> bool:
+    return round(fuzz.token_set_ratio(one, other, processor=utils.default_process)) > _ALIKE
+
+
+def _color(value: str) -> str:
+    """Return the colour that a value names; the value if it names none."""
+    return next((color for color in _COLORS if color in value), value)
+
+
+def _parts(path: str) -> set[str]:
+    return {part.strip() for part in path.split(PATH_MARK)}
+
+
+def _words(title: str) -> set[str]:
+    return set(_WORD.findall(title.lower())) - _FUNCTION

@@ -1,0 +1,149 @@
+"""The routes of the WebShop server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers.webshop._official import load_world
+from agentgym_servers.webshop._search import Index
+from agentgym_servers.webshop._session import Session, keywords_of
+from agentgym_servers.webshop._world import world_of
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from agentgym_servers.webshop._products import Product, World
+
+__all__ = ["create_app"]
+
+_MANY = 10_000  # products from which on a search may take so long that others must not wait for it
+
+
+class _StepBody(BaseModel):
+    env_idx: int
+    action: str
+
+
+class _ResetBody(BaseModel):
+    env_idx: int
+    session_id: int | None = None
+
+
+class _Shop:
+    """What all environments share: the world and its index. Nothing in it changes."""
+
+    def __init__(self, world: World) -> None:
+        self.goals = world.goals
+        self._products = world.products
+        self._index = Index(product.text for product in world.products)
+
+    async def find(self, keywords: str) -> Sequence[Product]:
+        """Search the products."""
+        if len(self._products) < _MANY:
+            places = self._index.search(keywords)
+        else:
+            places = await run_in_threadpool(self._index.search, keywords)
+        return tuple(self._products[place] for place in places)
+
+
+class _Visitor:
+    """One environment: its task being played.
+
+    Args:
+        shop: What all environments share.
+        number: How many environments the server made before it.
+    """
+
+    def __init__(self, shop: _Shop, number: int) -> None:
+        self._shop = shop
+        self._draw = Draw("webshop", "any task", number)
+        self.reset(None)
+
+    def reset(self, task: int | None) -> None:
+        """Start a task; without one any, by the environment's number and past alone.
+
+        Raises:
+            Failed: There is no such task.
+        """
+        goals = self._shop.goals
+        if task is None:
+            task = self._draw.below(len(goals))
+        # A negative id counts from the end there too.
+        if task not in range(-len(goals), len(goals)):
+            raise Failed("There is no such task.")
+        self.session = Session(goals[task])
+
+
+def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
+    """Build a server with no environments yet.
+
+    Raises:
+        BadOption: The user's folder has not WebShop's files, or they are not as they should be.
+    """
+    shop = _Shop(world_of(options.seed) if options.data is None else load_world(options.data))
+    visitors = HeldEnvs[_Visitor](options, new_ids=True)
+    app = new_app("WebShop", options, plain_errors=True)
+    _add_play(app, visitors, shop)
+    _add_views(app, visitors)
+    return app
+
+
+def _add_play(app: FastAPI, visitors: HeldEnvs[_Visitor], shop: _Shop) -> None:
+    @app.post("/create", response_model=None)
+    async def create() -> int:
+        return visitors.add(lambda number: _Visitor(shop, number))
+
+    @app.post("/reset", response_model=None)
+    async def reset(body: _ResetBody) -> list[str | None]:
+        visitor = visitors.get(body.env_idx)
+        visitor.reset(body.session_id)
+        return [visitor.session.observation, None]
+
+    @app.post("/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        session = visitors.get(body.env_idx).session
+        keywords = keywords_of(body.action)
+        found = () if keywords is None else await shop.find(keywords)
+        outcome = session.play(body.action, found)
+        return {
+            "state": outcome.observation,
+            "reward": outcome.reward,
+            "done": outcome.done,
+            "info": None,
+        }
+
+
+def _add_views(app: FastAPI, visitors: HeldEnvs[_Visitor]) -> None:
+    @app.get("/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return visitors.ids()
+
+    @app.get("/observation", response_model=None)
+    async def observation(env_idx: int) -> str:
+        return visitors.get(env_idx).session.observation
+
+    @app.get("/available_actions", response_model=None)
+    async def available_actions(env_idx: int) -> dict[str, Any]:
+        session = visitors.get(env_idx).session
+        return {"has_search_bar": session.has_search_bar, "clickables": session.clickables}
+
+    @app.get("/instruction_text", response_model=None)
+    async def instruction_text(env_idx: int) -> str:
+        text = visitors.get(env_idx).session.instruction_text
+        if text is None:
+            raise Failed("This page has no instruction.")
+        return text
+
+    @app.get("/state", response_model=None)
+    async def state(env_idx: int) -> dict[str, str]:
+        visitors.get(env_idx)
+        # AgentGym's server answers the names of its fields, whatever their values are.
+        return {name: name for name in ("url", "html", "instruction_text")}

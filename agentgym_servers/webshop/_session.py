@@ -1,0 +1,212 @@
+"""A visit to the shop: the pages that an agent sees, what can be clicked on them, and the purchase.
+
+An action is ``search[keywords]`` or ``click[item]``. As on AgentGym's server, an item may be written in any
+case, only the first line is read, and what is not understood does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentgym_servers.webshop._reward import reward
+
+if TYPE_CHECKING:
+    from agentgym_servers.webshop._products import Goal, Product
+
+__all__ = ["PAGE_RESULTS", "Outcome", "Session", "keywords_of"]
+
+PAGE_RESULTS = 10
+"""How many results a page shows, as on AgentGym's server."""
+
+_MAX_ITEM = 2_000  # characters; nothing with a longer name can be clicked
+
+_BACK, _NEXT, _PREV, _BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
+_SUB_PAGES = ("Description", "Features", "Reviews")
+_SEPARATOR = " [SEP] "
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one action.
+
+    Attributes:
+        observation: The page that the agent then sees.
+        reward: What a purchase is worth; else 0.
+        done: Whether it was a purchase.
+    """
+
+    observation: str
+    reward: float = 0.0
+    done: bool = False
+
+
+class Session:
+    """One task being played.
+
+    Args:
+        goal: What is to be bought.
+    """
+
+    def __init__(self, goal: Goal) -> None:
+        self._goal = goal
+        self._page = "search"  # or results, item, done, or the name of a sub-page
+        self._results: Sequence[Product] = ()
+        self._number = 1  # of the page of results
+        self._product = goal.product  # the one looked at; of no meaning before one was clicked
+        self._chosen: dict[str, str] = {}
+        self._paid: float | None = None
+
+    def play(self, action: str, found: Sequence[Product] = ()) -> Outcome:
+        """Play one action.
+
+        Args:
+            action: The text.
+            found: What the search finds, if `keywords_of` says that it is one.
+        """
+        name, argument = _parsed(action)
+        if name == "search":
+            self._page, self._results, self._number, self._chosen = "results", found, 1, {}
+        elif name == "click" and len(argument) <= _MAX_ITEM and self._click(argument.lower()):
+            return Outcome(self.observation, self._paid or 0.0, done=True)
+        return Outcome(self.observation)
+
+    @property
+    def has_search_bar(self) -> bool:
+        """Whether the page is the one to search on. A search can be made from every page."""
+        return self._page == "search"
+
+    @property
+    def clickables(self) -> list[str]:
+        """What can be clicked on the page, in lower case."""
+        if self._page == "search":
+            return ["search"]
+        if self._page == "results":
+            turns = [_PREV, _NEXT] if self._number > 1 else [_NEXT]
+            names = [_BACK, *turns, *(product.asin for product in self._shown)]
+        elif self._page == "item":
+            names = [_BACK, _PREV, *_SUB_PAGES, _BUY]
+            names += [value for values in self._product.options.values() for value in values]
+        else:
+            names = [] if self._page == "done" else [_BACK, _PREV]
+        return list(dict.fromkeys(name.lower() for name in names))
+
+    @property
+    def instruction_text(self) -> str | None:
+        """The instruction as the page has it; None behind a purchase."""
+        if self._page == "done":
+            return None
+        # AgentGym's pages have a blank here on the first one alone.
+        return f"Instruction:{' ' if self._page == 'search' else ''}{self._goal.instruction}"
+
+    @property
+    def observation(self) -> str:
+        """The page as text."""
+        if self._page == "done":
+            return _SEPARATOR.join(self._receipt)
+        asked = ["Instruction:", self._goal.instruction]
+        parts = ["WebShop", *asked, "Search"] if self._page == "search" else [*asked, _BACK, *self._body]
+        return _SEPARATOR.join(filter(None, (part.strip() for part in parts)))
+
+    @property
+    def _shown(self) -> Sequence[Product]:
+        return self._results[(self._number - 1) * PAGE_RESULTS : self._number * PAGE_RESULTS]
+
+    @property
+    def _body(self) -> list[str]:
+        """What stands on a page below its first button."""
+        product = self._product
+        if self._page == "results":
+            found = [part for each in self._shown for part in (each.asin, each.name, each.price_tag)]
+            back = [_PREV] if self._number > 1 else []
+            return [f"Page {self._number} (Total results: {len(self._results)})", *back, _NEXT, *found]
+        if self._page == "item":
+            options = [part for name, values in product.options.items() for part in (name, *values)]
+            price, rating = f"Price: {product.price_tag}", f"Rating: {product.rating}"
+            return [_PREV, *options, product.name, price, rating, *_SUB_PAGES, _BUY]
+        if self._page == "Reviews":
+            return [
+                _PREV,
+                *(part for r in product.reviews for part in (f'"{r.title}"', str(r.stars), r.text)),
+            ]
+        return [_PREV, *(product.features if self._page == "Features" else [product.description])]
+
+    @property
+    def _receipt(self) -> list[str]:
+        """The page behind a purchase; AgentGym's shows no more of the goal either."""
+        options = json.dumps(self._chosen, sort_keys=True)
+        for letter in "<>&'":  # as Flask writes JSON into a page
+            options = options.replace(letter, f"\\u{ord(letter):04x}")
+        empty = ("attrs", "None", "category", "None", "query", "None", "product category", "None")
+        bought = ("Purchased", "asin", self._product.asin, "options", options, *empty)
+        target = (
+            "asin",
+            "options",
+            "attrs",
+            "price upper",
+            "instuction text",
+            "category",
+            "product category",
+        )
+        score = ("Reward", "Your score (min 0.0, max 1.0)", str(self._paid), "Reward Details", "None")
+        code = ("Your code:", "None", "(Paste it in your MTurk interface.)")
+        thanks = "Thank you for shopping with us!"
+        return [thanks, *code, *bought, "Target", *target, "query", "Goal", "None", *score]
+
+    def _click(self, item: str) -> bool:
+        """Click what is on the page, if it is there; return whether that bought something."""
+        if item not in self.clickables or self._page == "search":
+            return False
+        if item == _BACK.lower():
+            self._page, self._results, self._number, self._chosen = "search", (), 1, {}
+        elif self._page == "results":
+            self._click_results(item)
+        elif self._page == "item":
+            return self._click_item(item)
+        else:
+            self._page = "item"  # a sub-page has nothing else to click
+        return False
+
+    def _click_results(self, item: str) -> None:
+        if item == _NEXT.lower():
+            self._number += 1
+        elif item == _PREV.lower():
+            self._number -= 1
+        else:
+            self._product = next(each for each in self._shown if each.asin.lower() == item)
+            self._page, self._chosen = "item", {}
+
+    def _click_item(self, item: str) -> bool:
+        if item == _BUY.lower():
+            if self._paid is None:
+                self._paid = reward(self._product, self._chosen, self._goal).total
+                self._page = "done"
+                return True
+        elif item == _PREV.lower():
+            self._page, self._chosen = "results", {}
+        elif item.capitalize() in _SUB_PAGES:
+            self._page = item.capitalize()
+        else:
+            # Of two options with the same value AgentGym's server takes the last.
+            self._chosen |= {name: item for name, values in self._product.options.items() if item in values}
+        return False
+
+
+def keywords_of(action: str) -> str | None:
+    """Return what an action searches for; None if it is no search."""
+    name, argument = _parsed(action)
+    return argument if name == "search" else None
+
+
+def _parsed(action: str) -> tuple[str, str]:
+    r"""Return the name and the argument of an action, both empty if it has none.
+
+    The same parts as AgentGym's server gets by the pattern ``(.+)\\[(.+)\\]``, which takes very long for some
+    texts: what stands between the last bracket that is closed and the last that closes, on the first line.
+    """
+    line = action.partition("\n")[0]
+    end = line.rfind("]")
+    begin = line.rfind("[", 1, end - 1) if end > 0 else -1
+    return ("", "") if begin < 0 else (line[:begin], line[begin + 1 : end])

@@ -1,0 +1,105 @@
+"""One game of Wordle, without a server.
+
+The hidden word stays the same through a game. Observations are, to the letter, those of AgentGym's server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgym_servers.wordle._world import World
+
+__all__ = ["MAX_TRIES", "START", "Game", "Outcome", "marks"]
+
+MAX_TRIES = 6
+"""How many guesses a game lasts."""
+
+START = "Let's start Wordle!"
+"""What AgentGym's server says at the start of a game."""
+
+_WON = "g g g g g"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one guess.
+
+    Attributes:
+        observation: What the agent is told.
+        reward: 1 for the hidden word, else 0.
+        done: Whether the game is over.
+    """
+
+    observation: str
+    reward: float = 0
+    done: bool = False
+
+
+class Game:
+    """One task being played.
+
+    Args:
+        world: The words.
+        task: Which task.
+
+    Attributes:
+        reward: What all guesses so far have earned.
+        last: What came of the last guess; None before the first.
+    """
+
+    def __init__(self, world: World, task: int) -> None:
+        self._world = world
+        self._hidden = world.hidden(task)
+        self._tries = 0
+        self._answers: list[tuple[str, str]] = []
+        self.reward: float = 0
+        self.last: Outcome | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the game is over."""
+        return self.last is not None and self.last.done
+
+    def play(self, action: str) -> Outcome:
+        """Play one guess, whatever the text.
+
+        Args:
+            action: A word, with or without blanks between its letters. Anything that is not one of the
+                world's words is a try as well.
+
+        Raises:
+            ValueError: The game is over.
+        """
+        if self.done:
+            raise ValueError("the game is over")
+        self._tries += 1
+        guess = "".join(action.split())
+        last_try = self._tries == MAX_TRIES
+        if guess in self._world.known:
+            answer = marks(guess, self._hidden)
+            self._answers.append((guess, answer))
+            won = answer == _WON
+            self.last = Outcome(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
+        else:
+            self.last = Outcome("invalid word", reward=0.0, done=last_try)
+        self.reward += self.last.reward
+        return self.last
+
+    def possible(self) -> list[str]:
+        """Return the words that fit all answers so far. It may be called from any thread."""
+        answers = tuple(self._answers)
+        return [
+            word
+            for word in self._world.words
+            if all(marks(guess, word) == answer for guess, answer in answers)
+        ]
+
+
+def marks(guess: str, hidden: str) -> str:
+    """Return the game's answer to a guess: each letter is marked by itself."""
+    return " ".join(
+        "g" if letter == right else "y" if letter in hidden else "b"
+        for letter, right in zip(guess, hidden, strict=True)
+    )

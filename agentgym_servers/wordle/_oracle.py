@@ -1,0 +1,100 @@
+"""The oracle of Wordle: plays by the answers to its guesses and by the words that the server knows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agentgym_gym.envs.wordle import WORDS, Guess
+from agentgym_servers._frame.world_seed import seed_of
+from agentgym_servers.wordle._game import marks
+from agentgym_servers.wordle._world import world_of
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from agentgym_gym.actions import Action
+
+__all__ = ["WordleOracle", "marks"]
+
+_Words: TypeAlias = tuple[str, ...]
+_History: TypeAlias = tuple[tuple[str, str], ...]  # guesses with what was said of them
+
+_MARKS = re.compile(r"[gyb](?: [gyb]){4}")
+
+_MOST_COMPARED = 20_000  # pairs of words that are compared for one guess: some hundredths of a second
+
+
+class WordleOracle:
+    """Guesses a word whose answer separates the possible words well.
+
+    It knows the words of AgentGym's server, and those of this project's own server where it plays there.
+    Which of them is hidden, it learns from the answers alone.
+    """
+
+    name = "oracle"
+    blocking = False
+
+    def __init__(self) -> None:
+        self._words: _Words = WORDS
+        self._history: _History = ()
+        self._guessed: str | None = None
+
+    def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
+        """Begin with all the words.
+
+        Raises:
+            BadOption: The server's words are of a file of the user's.
+        """
+        own = info.get("served_by") is not None
+        self._words = world_of(seed_of(info, "Wordle")).words if own else WORDS
+        self._history, self._guessed = (), None
+
+    def act(self, observation: str, info: dict[str, Any]) -> Action | None:
+        """Return the next guess; None if no word is possible any more."""
+        if self._guessed is not None:
+            self._history += ((self._guessed, observation.strip()),)
+        self._guessed = _next_guess(self._words, self._history)
+        return None if self._guessed is None else Guess(self._guessed)
+
+
+@lru_cache(maxsize=4096)
+def _possible(words: _Words, history: _History) -> _Words:
+    """Return the words that fit all that was said."""
+    if not history:
+        return words
+    guessed, said = history[-1]
+    # What the game does not know as a word is not the hidden one, and tells no more than that.
+    return tuple(
+        word
+        for word in _possible(words, history[:-1])
+        if (marks(guessed, word) == said if _MARKS.fullmatch(said) else word != guessed)
+    )
+
+
+@lru_cache(maxsize=4096)  # games of one server begin alike
+def _next_guess(words: _Words, history: _History) -> str | None:
+    possible = _possible(words, history)
+    if len(possible) <= 2:  # noqa: PLR2004 - each of two is as good as the other
+        return next(iter(possible), None)
+    guessed = {guess for guess, _ in history}
+    likely = frozenset(possible)
+    letters = Counter(letter for word in possible for letter in set(word))
+
+    def parts(word: str) -> int:
+        """Return how evenly the letters of a word part the possible words."""
+        return sum(min(letters[each], len(possible) - letters[each]) for each in set(word))
+
+    tried = sorted((word for word in words if word not in guessed), key=parts, reverse=True)
+    tried = tried[: max(1, _MOST_COMPARED // len(possible))]
+    if len(possible) ** 2 <= _MOST_COMPARED:
+        tried = [*possible, *tried]
+
+    def left(word: str) -> tuple[int, bool]:
+        """Return how many words an answer would leave, squared and summed, and whether it cannot be it."""
+        answers = Counter(marks(word, each) for each in possible)
+        return sum(count**2 for count in answers.values()), word not in likely
+
+    return min(tried, key=left)

@@ -1,0 +1,137 @@
+"""The Wordle server: AgentGym's protocol over the games of `game`.
+
+Requests and replies are those of AgentGym's LMRL-Gym server, errors too: HTTP 200 with ``{"error": str}``.
+It says of itself what that server says, and is told from a Maze server by its routes. Where it differs is
+listed in `agentgym_gym.envs.wordle`, as ``local_quirks``; beside that:
+
+- *Some error messages name a part of the program* there: those of a look before the first reset. Here each
+  says what is wrong.
+- *Nothing is limited* there. Here a request has at most 1 MiB, past which it is 413; there are at most 4,096
+  environments, and those that nobody asks for in an hour are forgotten. All of it can be set.
+- *A reply that quotes the request can be 500* there, where JSON cannot hold what it would quote. Here it
+  never is.
+
+As there: a new environment has a game before the first reset, and a request fails once the game is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from agentgym_gym.local_servers import ServerOptions
+from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers.wordle._game import START, Game
+from agentgym_servers.wordle._world import World, world_of, world_of_data
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["create_app"]
+
+_ANY_WORD = "Any common English word of five letters may be hidden."
+
+
+class _StepBody(BaseModel):
+    id: int
+    action: str
+
+
+class _ResetBody(BaseModel):
+    id: int
+    seed: int
+
+
+class _Table:
+    """One environment.
+
+    Attributes:
+        seed: The task of its last reset; None before the first.
+        observation: What the agent was told last; None before the first reset and guess.
+    """
+
+    def __init__(self, env_id: int, world: World) -> None:
+        self._id = env_id
+        self._world = world
+        self._game = Game(world, env_id)
+        self.seed: int | None = None
+        self.observation: str | None = None
+
+    def deal(self, seed: int, told: str) -> None:
+        """Start a task."""
+        self._game = Game(self._world, seed)
+        self.seed, self.observation = seed, told
+
+    @property
+    def game(self) -> Game:
+        """Its game, which is not over."""
+        if self._game.done:
+            raise Failed(f"The task with environment {self._id} has finished.")
+        return self._game
+
+
+def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
+    """Build a server with no environments yet.
+
+    Raises:
+        BadOption: The user's words cannot be read.
+    """
+    if options.data is None:
+        world, known = world_of(options.seed), _ANY_WORD
+    else:
+        world = world_of_data(options.data)
+        known = f"There are {len(world.words)} words."
+    tables = HeldEnvs[_Table](options)
+    app = new_app("Wordle", options, greeting="This is environment LMRL-Gym.")
+    _add_play(app, tables, world, f"{START} {known}")
+    _add_views(app, tables)
+    return app
+
+
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, told: str) -> None:
+    @app.post("/wordle/create", response_model=None)
+    async def create() -> dict[str, Any]:
+        return {"id": tables.add(lambda env_id: _Table(env_id, world))}
+
+    @app.post("/wordle/reset", response_model=None)
+    async def reset(body: _ResetBody) -> dict[str, Any]:
+        tables.get(body.id).deal(body.seed, told)
+        return {"id": body.id, "observation": told}
+
+    @app.post("/wordle/step", response_model=None)
+    async def step(body: _StepBody) -> dict[str, Any]:
+        table = tables.get(body.id)
+        outcome = table.game.play(body.action)
+        table.observation = outcome.observation
+        return {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done}
+
+
+def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+    @app.get("/list_envs", response_model=None)
+    async def list_envs() -> list[int]:
+        return tables.ids()
+
+    @app.get("/wordle/filtered_vocab", response_model=None)
+    async def filtered_vocab(env_id: EnvId) -> list[str]:
+        return await asyncio.to_thread(tables.get(env_id).game.possible)  # some milliseconds
+
+    @app.get("/wordle/observation", response_model=None)
+    async def observation(env_id: EnvId) -> str:
+        table = tables.get(env_id)
+        table.game  # noqa: B018 - fails where the game is over
+        if table.observation is None:
+            raise Failed(f"The environment {env_id} has no observation yet: reset it first.")
+        return table.observation
+
+    @app.get("/wordle/detail", response_model=None)
+    async def detail(env_id: EnvId) -> dict[str, Any]:
+        table = tables.get(env_id)
+        shown: dict[str, Any] = {"done": False, "reward": table.game.reward, "deleted": False}
+        if table.observation is not None:
+            shown["observation"] = table.observation
+        if table.seed is not None:
+            shown["seed"] = table.seed
+        return shown

@@ -1,0 +1,72 @@
+"""The world of the Wordle server: its words, and which of them each task hides.
+
+A task is a seed, as on AgentGym's server, and any whole number is one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from agentgym_gym.errors import BadOption
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers.wordle._words import WORDS
+
+__all__ = ["MAX_WORDS", "World", "world_of", "world_of_data"]
+
+MAX_WORDS = 20_000
+"""Most words that are loaded from a file."""
+
+_WORD = re.compile(r"[a-z]{5}", re.ASCII)
+
+
+class World:
+    """The words that are known, in an order that is drawn.
+
+    Args:
+        words: The words, each once.
+        seed: What the order is drawn from.
+
+    Attributes:
+        words: The words.
+    """
+
+    def __init__(self, words: tuple[str, ...], seed: int) -> None:
+        self.words = words
+        self.known = frozenset(words)
+        self._order = Draw("wordle", seed).shuffled(words)
+
+    def hidden(self, task: int) -> str:
+        """Return the hidden word of a task: another one for each of as many tasks as there are words.
+
+        Args:
+            task: Any whole number.
+        """
+        return self._order[task % len(self._order)]
+
+
+@lru_cache(maxsize=2)
+def world_of(seed: int) -> World:
+    """Return the world of a seed, made once; its words are `WORDS`."""
+    return World(WORDS, seed)
+
+
+def world_of_data(folder: Path) -> World:
+    """Return the world of a folder's ``words.txt``, which has words of five letters, one a line.
+
+    Raises:
+        BadOption: There is no such file, it cannot be read, or a line of it is anything else.
+    """
+    path = folder / "words.txt"
+    try:
+        lines = path.read_text("utf-8").split()
+    except (OSError, ValueError) as error:
+        raise BadOption(f"cannot read {path}: {error}; it has a word of five letters in each line") from error
+    words = tuple(dict.fromkeys(line.lower() for line in lines))
+    wrong = next((word for word in words if not _WORD.fullmatch(word)), None)
+    if wrong is not None:
+        raise BadOption(f"{path} holds {wrong[:40]!r}, which is no word of the letters a to z, five of them")
+    if not 1 <= len(words) <= MAX_WORDS:
+        raise BadOption(f"{path} holds {len(words)} words; there must be 1 to {MAX_WORDS}")
+    return World(words, 0)

@@ -1,0 +1,245 @@
+"""What happened in the episodes of a step, as numbers for a training log. Needs nothing of verl.
+
+A *record* is what an episode left behind: the numbers of :func:`verl_bridge._numbers.numbers_of` and the
+texts of :func:`verl_bridge._log_labels.labels_of`. verl carries it as ``reward_extra_info``.
+:mod:`verl_bridge.trainer` hands what is computed here to verl.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+__all__ = ["MEANS", "by_environment", "of_columns", "what_failed", "without_faulted"]
+
+MEANS: Mapping[str, str] = {
+    "success": "success",
+    "return": "score",
+    "turns": "turns",
+    "parse_errors": "parse_errors",
+    "invalid_actions": "invalid_actions",
+    "ignored_actions": "ignored_actions",
+    "turn_limit": "turn_limit",
+}
+"""Numbers of a record that are averaged over the episodes that were played, and the names of the averages.
+All other numbers are summed over all episodes."""
+
+_MOST_SHOWN = 8
+"""Kinds of fault that an error quotes for one environment."""
+
+
+def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") -> dict[str, float]:
+    """Return the metrics of each environment, ``{prefix}/{env_id}/{name}``.
+
+    Where no episode of an environment was played, its averages are left out. So is the average of a number
+    that is unknown (NaN) in all of them.
+
+    Args:
+        records: One for each episode. Those without an ``env_id`` are not of this bridge, and passed over.
+        prefix: What the names begin with.
+    """
+    of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for record in records:
+        if record.get("env_id"):
+            of[str(record["env_id"])].append(record)
+    metrics: dict[str, float] = {}
+    for env_id, own in sorted(of.items()):
+        at = f"{prefix}/{env_id}"
+        played = [record for record in own if not record.get("fault")]
+        metrics[f"{at}/episodes"] = float(len(own))
+        metrics[f"{at}/faults"] = float(len(own) - len(played))
+        for kind, count in sorted(Counter(_kind(record) for record in own if record.get("fault")).items()):
+            metrics[f"{at}/fault/{kind}"] = float(count)
+        for name, values in _numbers(played).items():
+            if name in MEANS:
+                metrics[f"{at}/{MEANS[name]}"] = math.fsum(values) / len(values)
+        for name, values in _numbers(own).items():
+            if name not in {*MEANS, *MEANS.values(), "fault"}:
+                metrics[f"{at}/{name}"] = math.fsum(values)
+    return metrics
+
+
+def of_columns(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the records of columns as verl keeps them; a None means that a row has no such key."""
+    if "env_id" not in columns:
+        return []
+    size = len(columns["env_id"])
+    whole = {name: column for name, column in columns.items() if len(column) == size}
+    return [
+        {name: column[row] for name, column in whole.items() if column[row] is not None}
+        for row in range(size)
+    ]
+
+
+def what_failed(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return what an error should say if no episode of a step was played, and an empty text if one was.
+
+    It names environments, servers, kinds of fault with their counts and a message each, and what to do.
+    """
+    if not records or not all(record.get("fault") for record in records):
+        return ""
+    of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for record in records:
+        of[str(record.get("env_id") or "an environment")].append(record)
+    lines = [f"None of the {len(records)} episodes of this step could be played, so that the run ends here."]
+    for env_id, own in sorted(of.items()):
+        servers = sorted({server for record in own for server in _servers(record)})
+        said = f" at {', '.join(servers)}" if servers else ""
+        lines.append(f"  {env_id}{said}: {len(own)} episodes failed")
+        kinds = Counter(_kind(record) for record in own)
+        for kind, count in kinds.most_common(_MOST_SHOWN):
+            example = next(record for record in own if _kind(record) == kind)
+            message = " ".join(str(example.get("fault_message", "")).split())
+            lines.append(f"    {kind}, {count} times, such as: {message or 'no message'}")
+    lines.append(f"  {_tries(records)}")
+    lines.append(
+        "Mend that (do the servers answer?), then start the run again: with trainer.resume_mode=auto it goes "
+        "on from its last checkpoint."
+    )
+    return "\n".join(lines)
+
+
+def without_faulted(
+    process: Callable[..., Mapping[str, Any]],
+    data_sources: Sequence[str],
+    sample_uids: Sequence[str],
+    infos_dict: Mapping[str, Sequence[Any]],
+    **others: Any,
+) -> dict[str, Any]:
+    """Have verl compute the metrics of a validation without the faulted episodes.
+
+    ``mean@n`` and ``std@n`` are over those of a prompt's n episodes that were played; ``best@n``, ``worst@n``
+    and ``maj@n`` are over the prompts of which at least n were. ``fault`` itself is over all episodes.
+    A number that is unknown (NaN), such as a success that the environment does not state, is left out in the
+    same way: a data source in which all are unknown has no such metric.
+
+    Args:
+        process: verl's ``process_validation_metrics``.
+        data_sources: Where the row of each episode is from.
+        sample_uids: The prompt that each episode is of.
+        infos_dict: A column for each number, with ``fault`` among them.
+        **others: What else verl gives the function.
+
+    Returns:
+        What `process` returns: data source, name of the number, name of the metric, value.
+    """
+    faulted = {place for place, fault in enumerate(infos_dict.get("fault") or ()) if fault}
+    unknown = {name: _unknown(column) - faulted for name, column in infos_dict.items()}
+    if not faulted and not any(unknown.values()):
+        return dict(process(data_sources, sample_uids, infos_dict, **others))
+    hit = {data_sources[place] for place in faulted}
+    partly = hit | {data_sources[place] for places in unknown.values() for place in places}
+    counts = others.pop("expected_acc_counts", None)
+    if counts:  # of a source with faults, verl would count a faulted episode as one of accuracy 0
+        others["expected_acc_counts"] = {key: count for key, count in counts.items() if key[0] not in hit}
+    rows = _Rows(process, data_sources, sample_uids, infos_dict, others)
+    whole = [place for place, source in enumerate(data_sources) if source not in partly]
+    result = dict(rows.process(whole, infos_dict)) if whole else {}
+    for source in sorted(partly, key=str):
+        result[source] = rows.of_source(source, faulted, unknown)
+    return result
+
+
+class _Rows(NamedTuple):
+    """The episodes of a validation, as verl gives them to `function`."""
+
+    function: Callable[..., Mapping[str, Any]]
+    sources: Sequence[str]
+    uids: Sequence[str]
+    columns: Mapping[str, Sequence[Any]]
+    others: Mapping[str, Any]
+
+    def process(self, places: Sequence[int], names: Iterable[str]) -> Mapping[str, Any]:
+        """Return what verl computes of some episodes and columns."""
+        columns = {name: [self.columns[name][place] for place in places] for name in names}
+        sources, uids = ([column[place] for place in places] for column in (self.sources, self.uids))
+        return self.function(sources, uids, columns, **self.others)
+
+    def of_source(
+        self, source: str, faulted: set[int], unknown: Mapping[str, set[int]]
+    ) -> dict[str, Mapping[str, float]]:
+        """Return the metrics of a data source without the faulted episodes and the unknown numbers."""
+        own = [place for place, other in enumerate(self.sources) if other == source]
+        gaps = {name: places for name, places in unknown.items() if places.intersection(own)}
+        known = [name for name in self.columns if name not in gaps]
+        if faulted.intersection(own):
+            known.remove("fault")
+            metrics = self._averaged(source, own, known, faulted)
+            metrics |= self.process(own, ["fault"]).get(source, {})
+        else:
+            metrics = dict(self.process(own, known).get(source, {}))
+        for name, places in gaps.items():
+            metrics |= self._averaged(source, own, [name], faulted | places)
+        return metrics
+
+    def _averaged(
+        self, source: str, places: Iterable[int], names: Sequence[str], left_out: set[int]
+    ) -> dict[str, Mapping[str, float]]:
+        """Return the averages over prompts of what verl computes of the episodes that count."""
+        merged: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        groups: dict[str, list[int]] = defaultdict(list)
+        for place in places:
+            groups[self.uids[place]].append(place)
+        for group in groups.values():
+            counted = [place for place in group if place not in left_out]
+            for name, metrics in (self.process(counted, names).get(source, {}) if counted else {}).items():
+                for metric, value in metrics.items():
+                    renamed = _as_of(metric, len(group))
+                    if renamed:
+                        merged[name][renamed].append(value)
+        return {
+            name: {metric: math.fsum(values) / len(values) for metric, values in metrics.items()}
+            for name, metrics in merged.items()
+        }
+
+
+def _unknown(column: Sequence[Any]) -> set[int]:
+    """Return the places at which a number is NaN."""
+    return {place for place, value in enumerate(column) if isinstance(value, Real) and math.isnan(value)}
+
+
+def _as_of(metric: str, size: int) -> str | None:
+    """Return the name that a metric of some episodes has among `size` of them, or None."""
+    kind, _, rest = metric.partition("@")
+    number, slash, last = rest.partition("/")
+    if kind in {"mean", "std"}:
+        return f"{kind}@{size}"
+    several = int(number)
+    verls = several == size or (several < size and several & (several - 1) == 0)  # 2, 4, 8 … and all
+    return f"{kind}@{number}{slash}{last}" if verls else None
+
+
+def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
+    numbers: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        for name, value in record.items():
+            if isinstance(value, Real) and not math.isnan(value):
+                numbers[name].append(float(value))
+    return numbers
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    """Return the kind of fault as part of a metric's name: an environment may say anything."""
+    return re.sub(r"[^\w.-]+", "_", str(record.get("fault_kind") or "Fault"))[:60]
+
+
+def _servers(record: Mapping[str, Any]) -> list[str]:
+    """Return the servers that an episode or its fault names, without passwords and paths."""
+    said = str(record.get("env_server") or record.get("fault_message", ""))
+    servers = []
+    for url in re.findall(r"\b[a-z][a-z0-9+.-]*://[^\s,;'\"]+", said):
+        with contextlib.suppress(ValueError):
+            parts = urlsplit(url)
+            servers.append(f"{parts.scheme}://{parts.netloc.rpartition('@')[2].rstrip('.:)>')}")
+    return servers
+
+
+def _tries(records: Sequence[Mapping[str, Any]]) -> str:
+    most = max((int(record.get("replays", 0)) for record in records), default=0)
+    return f"Each was begun anew, up to {most} times." if most else "None was begun anew."

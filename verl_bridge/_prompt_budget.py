@@ -1,0 +1,138 @@
+"""What the tool agent loop of verl 0.7 is handed for an interaction: text that it can encode as it is.
+
+The loop renders and encodes the messages itself. It looks neither at control tokens in them nor at their
+length: an observation beyond what is left of the response goes to the generation server, which refuses it and
+so ends the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from agentgym_gym.rollout import drop_blank_system
+from verl_bridge import _reasoning as reasoning
+from verl_bridge._control_tokens import ControlTokens
+from verl_bridge._observations import LEAST, cut_in_the_middle, default_limit, encode_within
+from verl_bridge._tokens import Conversation, UnstableTemplate, conversation_of
+
+__all__ = ["Fitting"]
+
+_control_tokens: dict[int, tuple[Any, ControlTokens]] = {}  # with its tokenizer, so that the id stays its own
+
+
+class Fitting:
+    """Texts for one episode of verl's loop.
+
+    Args:
+        loop: verl's ``ToolAgentLoop``, or None where it was not found. Then texts stay as they are.
+        state: Its ``AgentData``, or None before there is one.
+    """
+
+    def __init__(self, loop: Any = None, state: Any = None) -> None:
+        self._loop = loop
+        self._state = state
+        self._tokenizer: Any = getattr(loop, "tokenizer", None)
+        self._options = dict(getattr(loop, "apply_chat_template_kwargs", None) or {})
+
+    def begin(self, messages: list[Any], observation: str) -> str:
+        """Append the first observation to the messages.
+
+        Args:
+            messages: Those of the loop, edited in place. A blank system message is removed; one that the
+                chat template does not take is put into the user's after it.
+            observation: What the environment said.
+
+        Returns:
+            Why the prompt is too long, also with a shorter observation, so that none was shown; empty if it
+            is not.
+        """
+        messages[:] = drop_blank_system(messages)
+        conversation = self._conversation(messages)
+        if conversation is not None:
+            messages[:] = conversation.prepared(messages)
+        text = self._apart(observation)
+        if self._tokenizer is None:
+            messages.append({"role": "user", "content": text})
+            return ""
+
+        def encode(said: str) -> list[int]:
+            return self._encode([*messages, {"role": "user", "content": said}])
+
+        length, context = int(self._loop.rollout_config.prompt_length), self._context()
+        limit, name = min((length, "data.max_prompt_length"), (context - 1, "rollout.max_model_len"))
+        tokens, keep = encode_within(text, limit, encode)
+        fits = len(tokens) <= limit and keep >= min(LEAST, len(text))
+        messages.append({"role": "user", "content": cut_in_the_middle(text, keep) if fits else ""})
+        if fits:
+            return ""
+        return (
+            f"the first prompt has {len(encode(text))} tokens, and {name} allows {limit}: raise it, or "
+            "shorten the rules and the first observation"
+        )
+
+    def after(self, observation: str, most: int | None) -> tuple[str, str | None]:
+        """Return an observation as it can be encoded, and the setting that leaves no reply after it.
+
+        Args:
+            observation: What the environment said.
+            most: Tokens that it may have; None for a quarter of the length of the response.
+        """
+        text = self._apart(observation)
+        if self._tokenizer is None or self._state is None:
+            return text, None
+        length = int(self._loop.response_length)
+        before = len(self._loop.system_prompt)  # which verl takes off again
+
+        def encode(said: str) -> list[int]:
+            return self._encode([{"role": "user", "content": said}])[before:]
+
+        tokens, keep = encode_within(text, len(encode("")) + (most or default_limit(length)), encode)
+        room, name = min(
+            (length - len(self._state.response_mask), f"data.max_response_length={length}"),
+            (self._context() - len(self._state.prompt_ids), f"rollout.max_model_len={self._context()}"),
+        )
+        # The loop does not play the reply by which the response is full: there must be more than one token.
+        return cut_in_the_middle(text, keep), name if len(tokens) + 2 > room else None
+
+    def reply(self, text: str, messages: Sequence[Any], *, hide_reasoning: bool) -> str:
+        """Return what the model wrote, with the marks of its reasoning, or without its reasoning.
+
+        Args:
+            text: The reply as verl decoded it.
+            messages: Those of the loop.
+            hide_reasoning: Whether the reasoning is left out.
+        """
+        conversation, tokens = self._conversation(messages), getattr(self._state, "response_ids", None)
+        if conversation is not None and tokens:
+            return conversation.answer(tokens) if hide_reasoning else conversation.text(tokens)
+        start, end = reasoning.span(text) if hide_reasoning else (0, len(text))
+        return text[start:end]
+
+    def _conversation(self, messages: Sequence[Any]) -> Conversation | None:
+        if self._tokenizer is None:
+            return None
+        system = any(message.get("role") == "system" for message in messages)
+        try:
+            return conversation_of(self._tokenizer, self._options, system=system)
+        except UnstableTemplate:  # verl's loop may get along with it
+            return None
+
+    def _apart(self, text: str) -> str:
+        if self._tokenizer is None:
+            return text
+        known = _control_tokens.get(id(self._tokenizer))
+        if known is None:
+            known = _control_tokens[id(self._tokenizer)] = self._tokenizer, ControlTokens(self._tokenizer)
+        return known[1].apart(text)
+
+    def _context(self) -> int:
+        context = self._loop.rollout_config.get("max_model_len", None)
+        return sys.maxsize if context is None else int(context)
+
+    def _encode(self, messages: Sequence[Any]) -> list[int]:
+        rendered = self._tokenizer.apply_chat_template(
+            list(messages), add_generation_prompt=True, tokenize=False, **self._options
+        )
+        return [int(token) for token in self._tokenizer.encode(rendered, add_special_tokens=False)]

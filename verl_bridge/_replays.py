@@ -1,0 +1,186 @@
+"""Playing a faulted episode anew, with exponential backoff and within a budget of time.
+
+A server that is restarted, or full, is back after a while, and a training run has cost hours by then. So an
+episode that ended by a fault is played again from its reset, until it ends without one or its budget is used
+up. Not every fault is worth it: an exception whose attribute ``transient`` is False stays until somebody
+mends it.
+
+Many episodes fault at once when a server goes away. The log has one line for the first of each environment
+and kind of fault, and then a summary of all others every `LOG_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from verl_bridge._log_labels import name_of, server_of, without_passwords
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentgym_gym.rollout import Episode
+    from verl_bridge.tasks import Task
+
+__all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of", "log_left_out"]
+
+FAULT_BUDGET = 600.0
+"""Seconds, from its first fault on, within which a faulted episode is played anew."""
+
+FIRST_WAIT = 1.0
+"""Seconds before the first replay, which double for each further one."""
+
+MAX_WAIT = 30.0
+"""Seconds before a replay at most."""
+
+LOG_SECONDS = 10.0
+"""Seconds that a summary in the log is of."""
+
+_MOST_SHOWN = 300  # characters of a message
+
+_log = logging.getLogger(__name__)
+
+
+class Replays:
+    """How often one episode was played anew, and how long that may go on.
+
+    Args:
+        task: What is played.
+        budget: Seconds from the first fault on; 0 for no replay.
+
+    Attributes:
+        count: How often the episode was played anew.
+    """
+
+    def __init__(self, task: Task, budget: float = FAULT_BUDGET) -> None:
+        self.task = task
+        self.count = 0
+        self._budget = budget
+        self._until: float | None = None
+
+    async def wait(self, episode: Episode) -> bool:
+        """Wait before the episode is played anew; return whether it is to be.
+
+        The last wait ends when the budget does, so that what comes back within the budget is met.
+
+        Args:
+            episode: The episode as it ended.
+        """
+        fault = episode.fault
+        if fault is None:
+            if self.count:
+                _replay_log.tell(self.task, "played", f"played at last, after {_replays(self.count)}")
+            return False
+        now = time.monotonic()
+        self._until = self._until or now + self._budget
+        left = self._until - now
+        told = _told_of(fault)
+        if not episode.transient:
+            _replay_log.tell(
+                self.task, fault["kind"], f"{told}. Waiting does not mend that: the episode is left out"
+            )
+            return False
+        if left <= 0:
+            tried = f"{_replays(self.count)} in {self._budget:g} s"
+            _replay_log.tell(
+                self.task, f"{fault['kind']}, left out", f"{told}. The episode is left out after {tried}"
+            )
+            return False
+        # Jitter, so that a server that has just come back is not asked by all at once.
+        wait = min(MAX_WAIT, FIRST_WAIT * 2 ** min(self.count, 30)) * (0.5 + random.random() / 2)  # noqa: S311
+        wait = min(wait, left)
+        self.count += 1
+        tried = f"Replay {self.count} follows in {wait:.1f} s, {left:.0f} s are left for more"
+        _replay_log.tell(self.task, fault["kind"], f"{told}. {tried}")
+        await asyncio.sleep(wait)
+        return True
+
+
+def log_left_out(task: Task, episode: Episode) -> None:
+    """Log the fault of an episode that cannot be played anew, since it was begun by somebody else."""
+    if episode.fault is not None:
+        kind, what = episode.fault["kind"], _told_of(episode.fault)
+        _replay_log.tell(task, f"{kind}, left out", f"{what}. The episode is left out")
+
+
+def _told_of(fault: Mapping[str, str]) -> str:
+    return f"{fault['kind']}: {without_passwords(fault['message'])}"[:_MOST_SHOWN]
+
+
+def budget_of(value: Any) -> float:
+    """Return a budget out of a yaml file, `FAULT_BUDGET` where there is none.
+
+    Raises:
+        ValueError: It is not a number of seconds from 0.
+    """
+    if value is None:
+        return FAULT_BUDGET
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise ValueError(f"fault_budget={value!r} should be a number of seconds from 0, where 0 is no replay")
+    return float(value)
+
+
+@dataclass
+class _Repeated:
+    """What was logged of one environment and kind of fault, and what is still to be."""
+
+    at: float
+    more: int = 0
+    tasks: set[str] = field(default_factory=set)
+    latest: str = ""
+
+
+class _ReplayLog:
+    """The log of all episodes of this process: the first line of a kind, then summaries."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: dict[tuple[str, ...], _Repeated] = {}
+
+    def tell(self, task: Task, kind: str, what: str) -> None:
+        """Log a line about an episode, or count it for the next summary.
+
+        Args:
+            task: What was played.
+            kind: What is told alike is summarized.
+            what: The line.
+        """
+        server = server_of(task)
+        line = f"task {name_of(task)}{server and f' at {server}'}: {what}"
+        key = (task.env_id, server, kind)
+        with self._lock:
+            told = self._told.get(key)
+            if told is None or time.monotonic() - told.at >= LOG_SECONDS:
+                self._sum_up(task.env_id, told)
+                self._told[key] = _Repeated(time.monotonic())
+                _log.warning("%s, %s", task.env_id, line)
+                return
+            if not told.more:
+                asyncio.get_running_loop().call_later(LOG_SECONDS, self._later, task.env_id, key)
+            told.more += 1
+            told.tasks.add(name_of(task))
+            told.latest = line
+
+    def _later(self, env_id: str, key: tuple[str, ...]) -> None:
+        with self._lock:
+            told = self._told[key]
+            self._sum_up(env_id, told)
+            self._told[key] = _Repeated(time.monotonic())
+
+    def _sum_up(self, env_id: str, told: _Repeated | None) -> None:
+        if told is not None and told.more:
+            seconds = time.monotonic() - told.at
+            counted = f"{told.more} more such in {seconds:.0f} s, of {len(told.tasks)} tasks"
+            _log.warning("%s: %s; the last: %s", env_id, counted, told.latest)
+
+
+_replay_log = _ReplayLog()
+
+
+def _replays(count: int) -> str:
+    return f"{count} replay{'s' * (count != 1)}"

@@ -1,0 +1,151 @@
+"""The tokens of an episode as verl's agent loops hand them on, and what else verl wants to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
+
+from verl_bridge._log_labels import labels_of
+from verl_bridge._numbers import numbers_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.rollout import Episode
+    from verl_bridge._tokens import Conversation
+    from verl_bridge.tasks import Task
+
+__all__ = ["Played"]
+
+
+@dataclass
+class Played:
+    """The tokens of an episode of at most so many replies, and what else verl wants to know of it."""
+
+    want_logprobs: bool
+    most: int | None = None
+    prompt: list[int] = field(default_factory=list)
+    response: list[int] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    replies: int = 0
+    shown: int = 0
+    generate_seconds: float = 0.0
+    environment_seconds: float = 0.0
+    preempted: int = -1
+    routed_experts: Any = None
+    said_by_server: dict[str, Any] = field(default_factory=dict)
+    rewards: list[float] = field(default_factory=list)
+    record: dict[str, Any] = field(default_factory=dict)
+    fault: dict[str, str] | None = None
+    cut_by: str | None = None
+
+    def append_reply(self, output: Any, limit: int) -> list[int] | None:
+        """Add a reply as the server gave it, of `limit` tokens at most."""
+        reply = [int(token) for token in output.token_ids][:limit]
+        said = dict(getattr(output, "extra_fields", None) or {})
+        self._merge_said(said)
+        if getattr(output, "num_preempted", None) is not None:
+            self.preempted = max(self.preempted, 0) + output.num_preempted
+        if not reply and getattr(output, "stop_reason", None) == "aborted":
+            return None
+        if getattr(output, "routed_experts", None) is not None:
+            self.routed_experts = output.routed_experts
+        if self.want_logprobs:
+            logprobs = [float(value) for value in output.log_probs or []][:limit]
+            if len(logprobs) != len(reply):
+                raise RuntimeError(
+                    f"the generation server returned {len(logprobs)} log-probabilities for {len(reply)} "
+                    "tokens, though rollout.calculate_log_probs asks for them"
+                )
+            self.logprobs += logprobs
+        self.response += reply
+        self.mask += [1] * len(reply)
+        self.replies += 1
+        return reply
+
+    def append_observation(self, tokens: Sequence[int]) -> None:
+        """Add what is not the model's."""
+        self.response += tokens
+        self.mask += [0] * len(tokens)
+        self.logprobs += [0.0] * len(tokens) if self.want_logprobs else []
+        self.shown += 1
+
+    def replace_last(self, reply: Sequence[int], kept: Sequence[int], opened: Sequence[int]) -> None:
+        """Put what is kept of the last reply in its place, and leave all that was said out of the loss.
+
+        What a reply begins with by the template goes too. The replies so far were sampled with more before
+        them than now stands there, so their probabilities would be others.
+        """
+        del self.response[len(self.response) - len(reply) :]
+        before = self.response or self.prompt
+        if opened and before[-len(opened) :] == list(opened):
+            del before[-len(opened) :]
+        self.response += kept
+        self.mask = [0] * len(self.response)
+        self.logprobs = [0.0] * len(self.response) if self.want_logprobs else []
+
+    def refuse(self, message: str) -> None:
+        """Let the episode count as faulted though its environment did nothing wrong."""
+        self.fault = {"kind": "PromptTooLong", "message": message}
+
+    def take(self, episode: Episode, task: Task, replays: int) -> None:
+        """Take over the rewards, the fault and the numbers of the episode.
+
+        Args:
+            episode: The episode, when it is over.
+            task: What was played.
+            replays: How often it was played before.
+        """
+        self.fault = self.fault or episode.fault
+        self.rewards = list(episode.rewards)
+        self.cut_by = None if self.fault else self.cut_by
+        numbers = {
+            **numbers_of(episode, replays),
+            "fault": float(self.fault is not None),
+            "cut": float(self.cut_by is not None),
+            "turn_limit": float(self.most or 0),
+        }
+        if self.fault is not None:
+            numbers["success"] = 0.0
+        self.record = {**numbers, **labels_of(task, self.fault)}
+
+    def output(self, conversation: Conversation) -> AgentLoopOutput:
+        """Return it as verl wants it."""
+        if not self.response:  # verl puts the score on the last token, so there must be one
+            self.response, self.mask = [conversation.end_token or 0], [0]
+            self.logprobs = [0.0] if self.want_logprobs else []
+        optional = {}
+        if self.routed_experts is not None:
+            optional["routed_experts"] = self.routed_experts[: len(self.prompt) + len(self.response)]
+        return AgentLoopOutput(
+            prompt_ids=self.prompt,
+            response_ids=self.response,
+            response_mask=[0] * len(self.mask) if self.fault else self.mask,
+            response_logprobs=self.logprobs if self.want_logprobs else None,
+            multi_modal_data={},
+            reward_score=self.record["return"],
+            num_turns=self.replies + self.shown + 1,  # as verl's own loops count: the prompt is one
+            metrics=AgentLoopMetrics(
+                generate_sequences=self.generate_seconds,
+                tool_calls=self.environment_seconds,
+                num_preempted=self.preempted,
+            ),
+            extra_fields={
+                **self.said_by_server,
+                "turn_scores": self.rewards,
+                "tool_rewards": [],
+                "reward_extra_info": self.record,
+                "env_fault": self.fault,
+            },
+            **optional,
+        )
+
+    def _merge_said(self, said: dict[str, Any]) -> None:
+        """Keep the last, but of the steps whose weights the model had, the first and the last."""
+        for name, pick in (("min_global_steps", min), ("max_global_steps", max)):
+            both = [step for step in (self.said_by_server.get(name), said.get(name)) if step is not None]
+            if both:
+                said[name] = pick(both)
+        self.said_by_server.update(said)

@@ -1,0 +1,145 @@
+"""Generates replies for many prompts at once, by transformers. Knows neither verl nor Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from verl_bridge.cpu._sampling import Sampling, draw, log_distribution
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt to be answered.
+
+    Args:
+        prompt: token ids, at least one.
+        sampling: how the reply is drawn; its ``max_tokens`` must be set.
+        seed: of this reply's random numbers.
+    """
+
+    prompt: tuple[int, ...]
+    sampling: Sampling
+    seed: int
+
+
+@dataclass
+class Reply:
+    """What was generated: ids, the one that ended it among them, and the log-probability of each."""
+
+    token_ids: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+
+
+class Generator:
+    """A model that answers batches of prompts, left-padded to one length, with a KV cache.
+
+    Args:
+        model: a causal language model of transformers, in float32.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model.eval()
+        self.stop_ids = stop_ids(model)
+        self.context = int(model.config.max_position_embeddings)
+
+    @classmethod
+    def load(cls, folder: str) -> Generator:
+        """The model in a folder."""
+        from transformers import AutoModelForCausalLM
+
+        return cls(
+            AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa")
+        )
+
+    def load_weights(self, weights: Mapping[str, torch.Tensor]) -> float:
+        """Take new weights.
+
+        Returns:
+            The largest change of any single number.
+
+        Raises:
+            ValueError: names or shapes are not the model's, or are missing.
+        """
+        mine: dict[str, torch.Tensor] = self._model.state_dict()
+        strange = sorted(weights.keys() - mine.keys())
+        if strange:
+            raise ValueError(f"weights that the rollout model does not have: {', '.join(strange)}")
+        given = {mine[name].data_ptr() for name in weights}  # a tied weight has two names and one place
+        missing = sorted(name for name, tensor in mine.items() if tensor.data_ptr() not in given)
+        if missing:
+            raise ValueError(f"weights of the rollout model that were not sent: {', '.join(missing)}")
+        largest = 0.0
+        for name, tensor in weights.items():
+            if tensor.shape != mine[name].shape:
+                raise ValueError(f"{name} has the shape {tuple(tensor.shape)}, not {tuple(mine[name].shape)}")
+            new = tensor.detach().to(device="cpu", dtype=mine[name].dtype)
+            largest = max(largest, float((new - mine[name]).abs().max()))
+            mine[name].copy_(new)
+        return largest
+
+    @torch.inference_mode()
+    def generate(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answer all requests, as one batch. What is drawn for one does not depend on the others."""
+        replies = [Reply() for _ in requests]
+        dice = [torch.Generator().manual_seed(request.seed) for request in requests]
+        rows = list(range(len(requests)))  # which request is in which row of the batch
+        tokens, mask = _left_padded([request.prompt for request in requests])
+        positions = (mask.cumsum(dim=-1) - 1).clamp(min=0)
+        cache = None
+        while rows:
+            output = self._model(
+                input_ids=tokens,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
+            cache = output.past_key_values
+            samplings = [requests[row].sampling for row in rows]
+            logs = log_distribution(output.logits[:, -1], samplings)
+            drawn = draw(logs, samplings, [dice[row] for row in rows])
+            chances = logs.gather(-1, drawn[:, None])
+            for row, token, chance in zip(rows, drawn.tolist(), chances[:, 0].tolist(), strict=True):
+                replies[row].token_ids.append(token)
+                replies[row].log_probs.append(chance)
+            going = [place for place, row in enumerate(rows) if not self._over(requests[row], replies[row])]
+            if len(going) < len(rows):
+                rows = [rows[place] for place in going]
+                kept = torch.tensor(going, dtype=torch.long)
+                cache.batch_select_indices(kept)
+                drawn, mask, positions = drawn[kept], mask[kept], positions[kept]
+            tokens = drawn[:, None]
+            positions = positions[:, -1:] + 1
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=-1)
+        return replies
+
+    def _over(self, request: Request, reply: Reply) -> bool:
+        last, sampling = reply.token_ids[-1], request.sampling
+        stopped = last in self.stop_ids or last in sampling.stop_token_ids
+        return stopped or len(reply.token_ids) == sampling.max_tokens
+
+
+def stop_ids(model: Any) -> frozenset[int]:
+    """Every id that ends a reply, by the generation config, or the model's where that names none."""
+    named = getattr(model.generation_config, "eos_token_id", None)
+    if named is None:
+        named = model.config.eos_token_id
+    if named is None:
+        return frozenset()
+    return frozenset(int(token) for token in (named if isinstance(named, Iterable) else [named]))
+
+
+def _left_padded(prompts: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The prompts as one tensor that ends where they end, and which of its places are theirs."""
+    longest = max(len(prompt) for prompt in prompts)
+    tokens = torch.zeros(len(prompts), longest, dtype=torch.long)
+    mask = torch.zeros_like(tokens)
+    for row, prompt in enumerate(prompts):
+        tokens[row, longest - len(prompt) :] = torch.tensor(prompt)
+        mask[row, longest - len(prompt) :] = 1
+    return tokens, mask

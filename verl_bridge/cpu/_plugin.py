@@ -1,0 +1,66 @@
+"""Puts into verl, in this process, what it needs to train on a CPU. No file of verl is edited."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from verl_bridge.cpu import _shims as shims
+
+ROLLOUT = "transformers"
+"""What ``actor_rollout_ref.rollout.name`` must say for the rollout server of this package to be used."""
+
+_installed = False
+
+
+def install() -> None:
+    """Register the platform (verl 0.9), the engines and the rollout server, and put the shims in place.
+
+    May be called again, and while verl itself is still being imported, as its external modules are.
+
+    Raises:
+        RuntimeError: VERL_PLATFORM names another platform, or (verl 0.7) torch sees a GPU.
+    """
+    global _installed  # noqa: PLW0603 -- one process, one verl
+    if _installed:
+        return
+    shims.add_memory_calls()
+    shims.stand_in_for_flash_attn()
+    if importlib.util.find_spec("verl.plugin"):  # verl 0.9 asks a platform
+        from verl_bridge.cpu._platform import use_cpu_platform
+
+        use_cpu_platform()
+    else:  # verl 0.7 asks torch
+        _refuse_gpu()
+        shims.open_gloo_group()
+    _register_engines()
+    _register_rollout()
+    _installed = True
+
+
+def _refuse_gpu() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        raise RuntimeError(
+            "verl_bridge.cpu was asked for, but this verl takes the GPU that torch sees: set "
+            "CUDA_VISIBLE_DEVICES= and RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=1, or leave the module out"
+        )
+
+
+def _register_engines() -> None:
+    from verl_bridge.cpu import _engines as engines
+
+    engines.register()
+
+
+def _register_rollout() -> None:
+    from verl.workers.rollout import base, replica
+
+    def load() -> object:
+        from verl_bridge.cpu._rollout import CpuReplica
+
+        return CpuReplica
+
+    replica.RolloutReplicaRegistry.register(ROLLOUT, load)
+    # A private table, as verl has no other way to name the class that sends the weights.
+    base._ROLLOUT_REGISTRY[(ROLLOUT, "async")] = "verl_bridge.cpu._rollout.WeightSender"  # noqa: SLF001

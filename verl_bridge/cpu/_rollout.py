@@ -1,0 +1,194 @@
+"""verl's rollout on a CPU: a server that generates, a Ray actor, and what sends it the weights."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import ray
+from verl.workers.rollout.base import BaseRollout
+from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+
+from verl_bridge.cpu._batches import Batches
+from verl_bridge.cpu._generator import Generator, Reply, Request
+from verl_bridge.cpu._sampling import Sampling
+
+if TYPE_CHECKING:
+    import torch
+
+
+class CpuServer:
+    """Answers prompts of token ids by token ids. The requests that wait are generated as one batch.
+
+    Args:
+        model: the folder of the model.
+        response_length: most tokens of a reply that asks for no limit.
+        context: most tokens of prompt and reply together; None leaves it to the model.
+        batch: most requests in one batch.
+        seed: of all random numbers.
+    """
+
+    def __init__(
+        self, model: str, *, response_length: int, context: int | None, batch: int, seed: int
+    ) -> None:
+        self._generator = Generator.load(model)
+        self._response_length = response_length
+        self._context = min(context or self._generator.context, self._generator.context)
+        self._seed = seed
+        # One thread: a batch never sees weights change, and weights wait for the batch before them.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="generator")
+        self._batches = Batches(self._generate, batch, self._thread)
+        self._asked: Counter[tuple[int, ...]] = Counter()
+        self._updates = 0
+        self._global_steps: int | None = None
+
+    async def generate(
+        self,
+        request_id: str,
+        prompt_ids: Sequence[int],
+        sampling_params: Mapping[str, Any],
+        image_data: object = None,
+        video_data: object = None,
+        **_other: object,
+    ) -> Any:
+        """Answer one prompt.
+
+        Returns:
+            verl's ``TokenOutput``; ``global_steps`` in its ``extra_fields`` says which weights answered.
+
+        Raises:
+            ValueError: the prompt fills the context, or the parameters or images cannot be honoured.
+        """
+        if image_data or video_data:
+            raise ValueError("the CPU rollout server reads text alone: no images, no videos")
+        request = self._read(prompt_ids, sampling_params)
+        reply, steps = await self._batches.answer(request)
+        return TokenOutput(
+            token_ids=reply.token_ids,
+            log_probs=reply.log_probs if request.sampling.logprobs else None,
+            stop_reason="completed",
+            num_preempted=0,
+            extra_fields={"global_steps": steps},
+        )
+
+    def _read(self, prompt_ids: Sequence[int], params: Mapping[str, Any]) -> Request:
+        prompt = tuple(int(token) for token in prompt_ids)
+        room = self._context - len(prompt)
+        if not prompt or room < 1:
+            raise ValueError(
+                f"a prompt of {len(prompt)} tokens has no reply in a context of {self._context}: shorten it, "
+                "or raise actor_rollout_ref.rollout.max_model_len or the model's max_position_embeddings"
+            )
+        sampling = Sampling.of(params)
+        limit = min(room, self._response_length if sampling.max_tokens is None else sampling.max_tokens)
+        return Request(prompt, replace(sampling, max_tokens=limit), self._seed_of(prompt))
+
+    def _seed_of(self, prompt: tuple[int, ...]) -> int:
+        """By what was asked, how often, and of which weights: not by when, so that a run can be had again."""
+        text = repr((self._seed, self._updates, self._asked[prompt], prompt))
+        self._asked[prompt] += 1
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
+
+    def _generate(self, requests: list[Request]) -> list[tuple[Reply, int | None]]:
+        return [(reply, self._global_steps) for reply in self._generator.generate(requests)]
+
+    async def load_weights(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
+        """Take the trainer's weights, once the batch before is done, and print how much they changed."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._load, weights, global_steps)
+        self._updates += 1
+        self._asked.clear()
+
+    def _load(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
+        change = self._generator.load_weights(weights)
+        self._global_steps = global_steps
+        print(  # noqa: T201 -- Ray shows it in the trainer's output
+            f"verl_bridge.cpu: weights of step {global_steps} taken, {len(weights)} tensors, "
+            f"largest change {change:.3e}",
+            flush=True,
+        )
+
+    async def nothing(self, *_args: object, **_kwargs: object) -> None:
+        """There is no memory of a GPU to be freed or filled, no prefix cache, no profiler."""
+
+    wake_up = sleep = clear_kv_cache = release_kv_cache = resume_kv_cache = nothing
+    start_profile = stop_profile = resume_generation = nothing
+
+    async def abort_all_requests(self, **_kwargs: object) -> None:
+        """Refused: nothing that is being generated can be cut off.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "the CPU rollout server serves synchronous training, which aborts no request"
+        )
+
+
+class CpuReplica(RolloutReplica):
+    """Starts the server for verl."""
+
+    async def launch_servers(self) -> None:
+        """Start it, and wait until its model is loaded.
+
+        Raises:
+            ValueError: the server is wanted for a reward model or a teacher, or in parallel parts.
+        """
+        if self.is_reward_model or getattr(self, "is_teacher_model", False):
+            raise ValueError("the CPU rollout server serves the policy alone: no reward model, no teacher")
+        if self.world_size != 1:
+            raise ValueError("on a CPU, rollout.{tensor,data,pipeline}_model_parallel_size must be 1")
+        server = (
+            ray.remote(CpuServer)
+            .options(name=_server_name(self.replica_rank), num_cpus=0, max_concurrency=self.max_concurrency)
+            .remote(
+                self.model_config.get("local_path", None) or self.model_config.path,
+                response_length=self.config.response_length,
+                context=self.config.max_model_len,
+                batch=min(self.config.max_num_seqs, 64),
+                seed=int(getattr(self.config, "seed", 0)) + self.replica_rank,
+            )
+        )
+        await server.nothing.remote()
+        self.servers = [server]
+        self._server_handle = server
+        self._server_address = f"cpu:{self.replica_rank}"  # never dialled: verl calls the handle
+
+
+class WeightSender(BaseRollout):
+    """Lives in the trainer's worker, and sends its weights to the server of the same rank."""
+
+    async def resume(self, tags: list[str]) -> None:
+        """Nothing was let go of."""
+
+    async def release(self) -> None:
+        """There is nothing to let go of."""
+
+    async def update_weights(
+        self,
+        weights: Iterable[tuple[str, torch.Tensor]],
+        wire_format: str = "named_tensors",
+        *,
+        global_steps: int | None = None,
+        peft_config: object = None,
+        **_other: object,
+    ) -> None:
+        """Send all weights, and wait until they are in use.
+
+        Raises:
+            NotImplementedError: they are LoRA's, or differences.
+        """
+        if peft_config is not None or wire_format != "named_tensors":
+            raise NotImplementedError("the CPU rollout server takes whole weights: no LoRA, no deltas")
+        whole = {name: tensor.detach().to("cpu").clone() for name, tensor in weights}
+        server = ray.get_actor(_server_name(int(os.environ.get("RANK", "0"))))
+        await server.load_weights.remote(whole, global_steps)
+
+
+def _server_name(rank: int) -> str:
+    return f"verl_bridge_cpu_server_{rank}"

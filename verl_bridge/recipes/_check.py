@@ -1,0 +1,50 @@
+"""The check of a folder before a GPU is rented: everything that can be checked without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from verl_bridge.recipes import _check_lengths as check_lengths
+from verl_bridge.recipes import _check_settings as check_settings
+from verl_bridge.recipes import _check_sft as check_sft
+from verl_bridge.recipes import _check_tasks as check_tasks
+from verl_bridge.recipes._compose import SFT, base_of
+from verl_bridge.recipes._finding import Finding, problem
+from verl_bridge.recipes._view import NotReadable, View
+
+__all__ = ["check"]
+
+
+def check(folder: Path, *, timeout: float = 60.0) -> tuple[list[Finding], View | None]:
+    """Check a folder.
+
+    Each check goes as far as what is installed allows, and says what it could not look at.
+
+    Args:
+        folder: A folder as :func:`verl_bridge.recipes.write` or :func:`verl_bridge.recipes.write_sft` makes
+            them.
+        timeout: Seconds allowed for making an environment, for each reset and for each step.
+
+    Returns:
+        What was found, and the folder as it was seen, or None where it could not be read.
+
+    Raises:
+        ModuleNotFoundError: PyYAML is not installed.
+    """
+    try:
+        view = View.of(folder)
+    except NotReadable as error:
+        return [problem("settings", str(error), "agentgym verl init or sft writes a folder")], None
+    if base_of(view.raw) == SFT:
+        return [*check_settings.composed(view), *check_sft.found(view)], view
+    findings = [
+        *check_settings.composed(view),
+        *check_settings.arithmetic(view),
+        *check_tasks.read(view),
+        *check_settings.loop(view),
+        *check_settings.reward(view),
+        *check_tasks.apart(view),
+        *check_tasks.shared(view),
+    ]
+    played, starts = check_tasks.played(view, timeout)
+    return [*findings, *played, *check_lengths.fit(view, starts)], view

@@ -1,0 +1,238 @@
+"""Plays the first turns of an environment as a training does: alone, and two episodes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentgym_gym.rollout import Unregistered
+from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
+
+if TYPE_CHECKING:
+    from agentgym_gym.rollout import EnvFacts, Episode
+    from verl_bridge.tasks import Task
+
+__all__ = ["SLOW_STEP", "TURNS", "Case", "Trial", "examine"]
+
+TURNS = 2
+"""Turns that are played in each episode."""
+
+SLOW_STEP = 1.0
+"""Seconds of a step from which on a warning is due."""
+
+_CHECK = "environment"
+_FAILED = "start its server, or correct env_kwargs and reset_options"
+_NOT_TEXT = "wrap it as docs/adapters.md shows, and register the wrapped environment"
+_NO_ROOM = "ServerFull"  # of AgentGym's: other processes use the server
+
+
+class Case(NamedTuple):
+    """A task, and where its row is."""
+
+    place: str
+    task: Task
+
+
+@dataclass
+class Trial:
+    """The first turns of an episode.
+
+    Attributes:
+        facts: The properties of the environment; None if it could not be made.
+        observations: The first, and those that answered an empty reply.
+        fault: Kind and message of the fault that ended it, or nothing.
+        reset_seconds: Seconds until the first observation.
+        step_seconds: Seconds of the slowest step; NaN if none was played.
+    """
+
+    facts: EnvFacts | None = None
+    observations: list[str] = field(default_factory=list)
+    fault: str = ""
+    reset_seconds: float = math.nan
+    step_seconds: float = math.nan
+
+
+async def examine(
+    case: Case, timeout: float, *, other: Case | None = None, at_once: bool = True
+) -> tuple[list[Finding], list[str]]:
+    """Play a task alone and, beside another one, once more.
+
+    Three or four episodes are played, at most two of them at once. Each call of the environment has `timeout`
+    seconds, and so has everything after the episodes that are played alone.
+
+    Args:
+        case: The task, and where its row is.
+        timeout: Seconds.
+        other: Another task of the same environment, to be played beside it.
+        at_once: Whether two are played at once.
+
+    Returns:
+        The findings, and the observations of the task.
+    """
+    place, task = case
+    try:
+        (alone,) = await _play([task], timeout)
+    except Unregistered as error:
+        advice = "have env_id name the module before a colon; install it, or run this where it lies"
+        return [problem(_CHECK, f"{place}: {error}", advice)], []
+    if alone.fault:
+        return [_failed(place, task, alone)], alone.observations
+    trials = [alone]
+    if at_once and other is not None:
+        trials += await _play([other.task], timeout)
+        if trials[1].fault:
+            return [_failed(other.place, other.task, trials[1])], alone.observations
+    findings = [*_speed(place, task, trials)]
+    if at_once:
+        work = _compare([case, other or case], [alone, trials[-1]], timeout)
+        try:
+            findings += await asyncio.wait_for(work, timeout)
+        except asyncio.TimeoutError:
+            text = f"{place}: two episodes of {task.env_id} at once did not end in {timeout:g} s"
+            findings.append(warning(_CHECK, text, f"{_isolate(task, alone)}; or give more --timeout"))
+    return findings, alone.observations
+
+
+async def _play(tasks: Sequence[Task], timeout: float) -> list[Trial]:
+    """Play tasks at once, turn by turn.
+
+    Raises:
+        Unregistered: No environment is registered under the id of one.
+    """
+    episodes = [task.episode(timeout=timeout) for task in tasks]
+    trials = [Trial() for _ in tasks]
+    async with contextlib.AsyncExitStack() as stack:
+        for episode in episodes:
+            stack.push_async_callback(episode.end)
+        await asyncio.gather(*map(_begin, episodes, trials))
+        for _ in range(TURNS):
+            await asyncio.gather(*map(_step, episodes, trials))
+    return trials
+
+
+async def _begin(episode: Episode, trial: Trial) -> None:
+    began = time.perf_counter()
+    await episode.begin()
+    trial.reset_seconds = time.perf_counter() - began
+    trial.facts = episode.facts
+    _note(episode, trial)
+
+
+async def _step(episode: Episode, trial: Trial) -> None:
+    if episode.over:
+        return
+    began = time.perf_counter()
+    await episode.step("")
+    seconds = time.perf_counter() - began
+    trial.step_seconds = seconds if math.isnan(trial.step_seconds) else max(seconds, trial.step_seconds)
+    _note(episode, trial)
+
+
+def _note(episode: Episode, trial: Trial) -> None:
+    if episode.fault is None:
+        trial.observations.append(episode.observation)
+    else:
+        trial.fault = f"{episode.fault['kind']}: {episode.fault['message']}"
+
+
+def _failed(place: str, task: Task, trial: Trial) -> Finding:
+    advice = _FAILED
+    if "TextAdapter" in trial.fault or "should be text" in trial.fault:
+        advice = _NOT_TEXT
+    if "main thread" in trial.fault and task.isolate != "process":
+        advice = _isolate(task, trial)
+    return problem(_CHECK, f"{place}: {task.env_id} failed: {trial.fault}", advice)
+
+
+def _speed(place: str, task: Task, trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Yield how long resets and steps take; the first reset makes the environment too."""
+    reset = min(trial.reset_seconds for trial in trials)
+    step = max(trial.step_seconds for trial in trials)
+    size = len(trials[0].observations[0])
+    took = f"reset {reset:.2f} s, step {step:.2f} s" if math.isfinite(step) else f"reset {reset:.2f} s"
+    yield ok(_CHECK, f"{task.env_id} begins and answers; {size} characters at first; {took}")
+    if step >= SLOW_STEP:
+        yield warning(
+            _CHECK,
+            f"{place}: a step of {task.env_id} takes {step:.2f} s, a reset {reset:.2f} s",
+            "every turn of a training step waits for it: play more episodes at once, or "
+            + _isolate(task, trials[0]),
+        )
+
+
+async def _compare(cases: Sequence[Case], alone: Sequence[Trial], timeout: float) -> list[Finding]:
+    """Compare two episodes at once with the same tasks played alone."""
+    place, task = cases[0]
+    limit = _capacity(task, alone[0])
+    if limit is not None and limit < 2:  # noqa: PLR2004 - two would wait for each other
+        (again,) = await _play([task], timeout)
+        left_out = unseen(_CHECK, f"{task.env_id} has room for one: two episodes at once were not played")
+        return [left_out, *_repeated(place, task, alone[0], again)]
+    both = await _play([case.task for case in cases], timeout)
+    faults = [trial.fault for trial in both if trial.fault]
+    if any(fault.startswith(_NO_ROOM) for fault in faults):
+        return [unseen(_CHECK, f"the server of {task.env_id} had no room for two episodes at once")]
+    if faults:
+        text = f"{place}: {task.env_id} fails where two episodes run at once, and not alone: {faults[0]}"
+        return [problem(_CHECK, text, _isolate(task, alone[0]))]
+    findings: list[Finding] = []
+    for (place, task), before, after in zip(cases, alone, both, strict=True):
+        if not _is_drawn(task) and before.observations != after.observations:
+            (again,) = await _play([task], timeout)
+            findings += _repeated(place, task, before, again)
+            if not findings:
+                text = (
+                    f"{place}: two episodes of {task.env_id} at once mix up: one observes "
+                    f"{_difference(before, after)}"
+                )
+                findings.append(problem(_CHECK, text, _isolate(task, alone[0])))
+            break
+    return findings
+
+
+def _repeated(place: str, task: Task, first: Trial, second: Trial) -> Iterator[Finding]:
+    if second.fault:
+        yield _failed(place, task, second)
+    elif not _is_drawn(task) and first.observations != second.observations:
+        yield warning(
+            _CHECK,
+            f"{place}: {task.env_id} is not reproducible: with the same seed, options and replies it "
+            f"observes {_difference(first, second)}",
+            "GRPO compares episodes of one task: have reset(seed=...) seed all that is drawn from, the "
+            "generators of modules such as random too, which needs isolate: process",
+        )
+
+
+def _difference(first: Trial, second: Trial) -> str:
+    """Return the first observations that differ, as one text."""
+    for one, another in zip(first.observations, second.observations, strict=False):
+        if one != another:
+            at = next(
+                (at for at, pair in enumerate(zip(one, another, strict=False)) if pair[0] != pair[1]), 0
+            )
+            cut = slice(max(0, at - 20), at + 40)
+            return f"{another[cut]!r} where it observed {one[cut]!r}"
+    return f"{len(second.observations)} times where it observed {len(first.observations)} times"
+
+
+def _is_drawn(task: Task) -> bool:
+    """Return whether the environment chooses the task, so that two episodes need not be alike."""
+    return task.seed is None and not task.options
+
+
+def _capacity(task: Task, trial: Trial) -> int | None:
+    limits = [task.env_kwargs.get("max_envs_per_server"), trial.facts.capacity if trial.facts else None]
+    return min((limit for limit in limits if isinstance(limit, int)), default=None)
+
+
+def _isolate(task: Task, trial: Trial) -> str:
+    """Return the advice for an environment that bears no other beside it."""
+    if task.isolate == "process":
+        return "processes of it share something, such as a file or port: give it an attribute capacity"
+    now = task.isolate or ("loop" if trial.facts is not None and trial.facts.awaited else "thread")
+    return f"set isolate: process beside env_id (it is {now} now), or write the recipe with --isolate process"

@@ -1,0 +1,256 @@
+"""Checks of a recipe's limits of tokens against the model and what its environments say."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verl_bridge._observations import LEAST, default_limit
+from verl_bridge._tokens import Conversation, UnstableTemplate
+from verl_bridge.horizon import Horizon
+from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
+from verl_bridge.recipes._recipe import own_limit
+
+if TYPE_CHECKING:
+    from verl_bridge.recipes._check_tasks import Start
+    from verl_bridge.recipes._view import View
+
+__all__ = ["fit", "guess", "reads", "tokenizer_of"]
+
+USUAL_REPLY = 100
+"""Tokens that a reply is taken to have: a thought of a few sentences, and an action."""
+
+_CHARACTERS = 4  # of a token, where there is no tokenizer to ask
+
+
+def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
+    """Check whether prompts and whole episodes fit.
+
+    Args:
+        view: The folder.
+        starts: What environments said.
+    """
+    prompt = view.number("data.max_prompt_length", 512)
+    response = view.number("data.max_response_length", 512)
+    yield from _of_model(view, prompt + response)
+    path = view.get("actor_rollout_ref.model.path", "")
+    tokenizer, why = tokenizer_of(str(view.get("actor_rollout_ref.model.tokenizer_path") or path))
+    if why:
+        yield unseen(
+            "lengths", f"{why}: a token is taken for {_CHARACTERS} characters", "check again with it"
+        )
+    if not starts:
+        yield unseen("lengths", "no episode could be begun: prompts were not measured")
+        return
+    conversations: dict[bool, Conversation] = {}
+    if tokenizer is not None:
+        templates = list(_templates(view, tokenizer, starts, conversations))
+        yield from templates
+        if any(finding.status == "problem" for finding in templates):
+            return
+    of: dict[str, list[Start]] = defaultdict(list)
+    for start in starts:
+        of[start.task.env_id].append(start)
+    for own in of.values():
+        yield from _prompts(own, conversations, prompt)
+    yield from _episodes(view, of, conversations, response)
+
+
+def _templates(
+    view: View, tokenizer: Any, starts: list[Start], conversations: dict[bool, Conversation]
+) -> Iterator[Finding]:
+    """Tell whether conversations by the chat template can be had, and put these into `conversations`."""
+    options = view.get("data.apply_chat_template_kwargs") or {}
+    for system in sorted({_has_system(start) for start in starts}):
+        try:
+            conversations[system] = made = Conversation(tokenizer, options, system=system)
+        except UnstableTemplate as error:
+            yield problem("chat template", str(error), "set another chat template, or take another model")
+            return
+        if made.merges_system:
+            yield warning(
+                "chat template",
+                f"the system message is put into the first message of the user, because {made.reason}",
+                "nothing, if the model is to be used so later",
+            )
+        else:
+            yield ok("chat template", "conversations by it can be continued")
+    if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is None:
+        return
+    try:  # as the loop of verl 0.7 does when it is made
+        tokenizer.apply_chat_template([{"role": "user", "content": ""}] * 2, tokenize=False, **options)
+    except Exception as error:  # noqa: BLE001 - a template may raise anything
+        yield problem(
+            "chat template",
+            f"verl's own loop cannot begin with it: {error}",
+            "take the agent loop verl_bridge.agent_loop.GymAgentLoop",
+        )
+
+
+def _has_system(start: Start) -> bool:
+    return any(message.get("role") == "system" for message in start.system)
+
+
+def _prompts(
+    starts: list[Start], conversations: Mapping[bool, Conversation], limit: int
+) -> Iterator[Finding]:
+    lengths = [(*_prompt_length(start, conversations, limit), start) for start in starts]
+    # Of those that are too long, one whose observation cannot be cut counts most.
+    longest, cut, start = max(lengths, key=lambda each: (each[0] > limit and not each[1], each[0]))
+    text = (
+        f"{start.place}: the system prompt and the first observation of {start.task.env_id} have "
+        f"{longest} tokens"
+    )
+    if longest <= limit:
+        yield ok("prompt length", f"{text} of {limit}")
+        return
+    say = problem if conversations and not cut else warning
+    then = ": the observation will be cut in the middle" if cut else ""
+    yield say(
+        "prompt length",
+        f"{text}, and {limit} are allowed{then}",
+        f"set data.max_prompt_length above {longest}",
+    )
+
+
+def _prompt_length(start: Start, conversations: Mapping[bool, Conversation], limit: int) -> tuple[int, bool]:
+    """Return the tokens of the first prompt, and whether it fits by cutting the observation."""
+    first, conversation = start.observations[0], conversations.get(_has_system(start))
+    if conversation is None:
+        return guess([*start.system, {"role": "user", "content": first}]), False
+    tokens, shown = conversation.begin(start.system, first, limit)
+    cut = len(tokens) <= limit and LEAST <= shown < len(first)
+    return len(conversation.begin(start.system, first)[0]), cut
+
+
+def _episodes(
+    view: View, of: Mapping[str, list[Start]], conversations: Mapping[bool, Conversation], limit: int
+) -> Iterator[Finding]:
+    given = view.arguments()
+    turns, reply = given.get("max_turns"), given.get("max_tokens_per_turn")
+    try:
+        horizon = Horizon.of(given.get("horizon"))
+    except (TypeError, ValueError) as error:
+        yield problem("horizon", str(error), "write it as in {turns: [10, 20, 30], every: 100}")
+        return
+    turns = turns if horizon is None else horizon.longest
+    if reply is not None and reply > limit:
+        yield problem(
+            "response length",
+            f"a reply may have {reply} tokens, and all replies together {limit}",
+            "set data.max_response_length to what an episode needs",
+        )
+        return
+    most = given.get("max_observation_tokens") or default_limit(limit)
+    answer = min(USUAL_REPLY, reply or USUAL_REPLY)
+    conversation = next(iter(conversations.values()), None)
+    for env_id, starts in of.items():
+        own = max((own_limit(start.task.env_kwargs) or math.inf for start in starts), default=math.inf)
+        named = f"{env_id}: " if len(of) > 1 else ""
+        yield from _of_environment(
+            starts, conversation, named, min(turns or math.inf, own), (answer, most, limit)
+        )
+
+
+def _of_environment(
+    starts: list[Start],
+    conversation: Conversation | None,
+    named: str,
+    turns: float,
+    tokens: tuple[int, int, int],
+) -> Iterator[Finding]:
+    """Compare the episodes of one environment with what they may have.
+
+    Args:
+        starts: What it said.
+        conversation: Counts tokens; without it they are guessed.
+        named: What findings begin with.
+        turns: Its turn limit, or infinity.
+        tokens: Those of a reply, of an observation at most, and of all at most.
+    """
+    answer, most, limit = tokens
+    if turns == math.inf:
+        text = f"{named}no limit of turns is set"
+        yield warning("response length", text, "set max_turns in the yaml of the loop")
+        return
+
+    def count(text: str) -> int:
+        if conversation is None:
+            return guess([{"role": "user", "content": text}])
+        return len(conversation.after([], text))
+
+    later = [text for start in starts for text in start.observations[1:] or start.observations]
+    lengths = [count(text) for text in later]
+    usual = math.ceil(statistics.median(min(length, most) for length in lengths))
+    if max(lengths) > most:
+        yield warning(
+            "observation length",
+            f"{named}one has {max(lengths)} tokens, and {most} are shown: its middle will be left out",
+            f"set max_observation_tokens in the yaml of the loop above {max(lengths)}",
+        )
+    needed = int(turns) * (usual + answer)
+    sum_ = f"{named}{turns} turns of {answer} tokens, with observations of {usual}, are {needed}"
+    if needed <= limit:
+        yield ok("response length", f"{sum_} of {limit}")
+    else:
+        yield warning(
+            "response length",
+            f"{sum_}, and {limit} are allowed: long episodes will be cut off",
+            f"set data.max_response_length to about {needed}, or fewer turns",
+        )
+
+
+def _of_model(view: View, needed: int) -> Iterator[Finding]:
+    limit, why = reads(str(view.get("actor_rollout_ref.model.path", "")))
+    if why:
+        yield unseen("model", why)
+    elif limit is not None and limit < needed:
+        yield problem(
+            "model",
+            f"it reads {limit} tokens, and prompt and response may have {needed}",
+            "set a smaller data.max_response_length, or take a model for longer texts",
+        )
+    else:
+        yield ok("model", f"prompt and response of {needed} tokens fit in what it reads, {limit}")
+
+
+def reads(model: str) -> tuple[int | None, str]:
+    """Return how many tokens a model reads, if its settings say it, or why that cannot be looked at."""
+    file = Path(model).expanduser() / "config.json"
+    try:
+        limit = json.loads(file.read_text("utf-8")).get("max_position_embeddings")
+    except (OSError, ValueError, AttributeError):
+        return None, f"{file.parent} is no folder with a model here: its length was not looked at"
+    return limit if isinstance(limit, int) else None, ""
+
+
+def tokenizer_of(name: str) -> tuple[Any, str]:
+    """Return a model's tokenizer, or why there is none.
+
+    Args:
+        name: Path of the folder, or a name on the hub; nothing is fetched.
+    """
+    try:
+        transformers = importlib.import_module("transformers")
+    except ModuleNotFoundError:
+        return None, "transformers is not installed here"
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            str(Path(name).expanduser()), local_files_only=True
+        )
+        if not tokenizer.chat_template:
+            return None, f"the tokenizer of {name} has no chat template"
+    except Exception as error:  # noqa: BLE001 - of many kinds, by what is there of a model
+        return None, f"the tokenizer of {name} cannot be loaded here ({type(error).__name__})"
+    return tokenizer, ""
+
+
+def guess(messages: Iterable[Mapping[str, Any]]) -> int:
+    """Return about how many tokens messages have, where there is no tokenizer to ask."""
+    return sum(math.ceil(len(message["content"]) / _CHARACTERS) for message in messages)

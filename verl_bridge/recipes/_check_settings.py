@@ -1,0 +1,261 @@
+"""Checks of a recipe's settings: that verl takes them, and that they select the loop and the reward."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
+from verl_bridge.recipes._view import NotReadable, View, load_yaml
+
+__all__ = ["arithmetic", "composed", "loop", "reward"]
+
+_LEGACY = ("custom_reward_function", "reward_model", "sandbox_fusion")
+_OWN_LOOPS = ("tool_agent", "single_turn_agent", "diffusion_single_turn_agent")
+_TOOL_LOOP = "verl.experimental.agent_loop.tool_agent_loop.ToolAgentLoop"
+_LOOP_PATH = "actor_rollout_ref.rollout.agent.agent_loop_config_path"
+_DEFAULT_LOOP = "actor_rollout_ref.rollout.agent.default_agent_loop"
+_INTERACTIONS = "actor_rollout_ref.rollout.multi_turn.interaction_config_path"
+_REWARD = "reward.custom_reward_function"
+
+
+def composed(view: View) -> Iterator[Finding]:
+    """Tell whether the installed verl composes the settings, knows all of them, and refuses none."""
+    if view.failed:
+        yield problem(
+            "settings", f"verl could not be asked: {view.failed}", "repair the installation of verl"
+        )
+    elif view.answer is None:
+        yield unseen(
+            "settings", "verl is not installed here: not composed", "check again where the training runs"
+        )
+    elif view.answer["error"]:
+        yield problem("settings", f"verl cannot compose them: {view.answer['error']}", "repair config.yaml")
+    else:
+        yield from _known(view.answer)
+    yield from _legacy(view)
+
+
+def _known(answer: Mapping[str, Any]) -> Iterator[Finding]:
+    version = metadata.version("verl")
+    for key in answer["unknown"]:
+        advice = "delete it, or correct its name"
+        if key.endswith("interaction_config_path"):
+            advice = "verl 0.8 deleted interactions: write the folder again, with --integration agent-loop"
+        yield problem(
+            "settings",
+            f"verl {version} has no setting {key}, and most like it are ignored in silence",
+            advice,
+        )
+    if answer["refused"]:
+        yield problem("settings", f"verl {version} refuses them: {answer['refused']}", "repair config.yaml")
+    if not answer["unknown"] and not answer["refused"]:
+        yield ok("settings", f"verl {version} composes them and knows each one")
+
+
+def _legacy(view: View) -> Iterator[Finding]:
+    for group in _LEGACY:
+        made = view.raw.get(group)
+        if isinstance(made, Mapping) and any(value is not None for value in made.values()):
+            now = "reward" if group != "reward_model" else "reward.reward_model"
+            name = now if group == "reward_model" else f"{now}.{group}"
+            say = warning if _installed("0.7") else problem
+            yield say(
+                "settings", f"{group} is an old name, which verl 0.9 ignores in silence", f"call it {name}"
+            )
+
+
+def arithmetic(view: View) -> Iterator[Finding]:
+    """Tell whether the sizes go into each other as verl wants them to."""
+    batch = view.number("data.train_batch_size", 1024)
+    samples = view.number("actor_rollout_ref.rollout.n", 1)
+    gpus = view.number("trainer.n_gpus_per_node", 8) * view.number("trainer.nnodes", 1)
+    mini = view.number("actor_rollout_ref.actor.ppo_mini_batch_size", 256)
+    micro = view.number("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", 1)
+    tensor = view.number("actor_rollout_ref.rollout.tensor_model_parallel_size", 2)
+    estimator = view.get("algorithm.adv_estimator", "gae")
+    wrong = []
+    if batch * samples % gpus:
+        wrong.append((f"{batch} prompts x {samples} samples do not go into {gpus} GPUs", "train_batch_size"))
+    uneven = mini * samples // gpus % micro or mini * samples < gpus
+    if mini > batch:
+        text = f"ppo_mini_batch_size={mini} is more than train_batch_size={batch}"
+        wrong.append((text, "ppo_mini_batch_size"))
+    elif uneven:
+        text = f"{mini} prompts x {samples} on {gpus} GPUs do not go into micro-batches of {micro}"
+        wrong.append((text, "ppo_micro_batch_size_per_gpu"))
+    if gpus % tensor:
+        wrong.append((f"{gpus} GPUs do not hold whole models on {tensor} each", "tensor_model_parallel_size"))
+    workers = view.number("actor_rollout_ref.rollout.agent.num_workers", 8)
+    if batch * samples % workers and _installed("0.7"):
+        wrong.append((f"{batch} x {samples} episodes do not go into {workers} workers", "agent.num_workers"))
+    if estimator in {"grpo", "gym_grpo", "rloo"} and samples < 2:  # noqa: PLR2004
+        wrong.append((f"{estimator} compares the samples of a prompt, and n={samples}", "rollout.n"))
+    for text, what in wrong:
+        yield problem("sizes", text, f"change {what}")
+    if not wrong:
+        yield ok("sizes", f"{batch} prompts x {samples} samples on {gpus} GPUs, {micro} at a time")
+
+
+def loop(view: View) -> Iterator[Finding]:
+    """Tell whether a loop that plays the environment is there and is the one that is used."""
+    entries, findings = _entries(view, _LOOP_PATH)
+    interactions, more = _entries(view, _INTERACTIONS)
+    yield from [*findings, *more]
+    if findings or more:
+        return
+    default = view.get(_DEFAULT_LOOP, "single_turn_agent")
+    rows = [row for part in view.rows.values() for row in part]
+    names = sorted({row.get("agent_name") or default for row in rows}) or [default]
+    known = {str(entry["name"]): str(entry.get("_target_", "")) for entry in entries}
+    for name in names:
+        yield _selected(name, known, interactions)
+    named = {str(entry["name"]) for entry in interactions}
+    asked = {_kwargs_of(row).get("name") for row in rows}
+    if interactions and rows and not asked <= named:
+        missing = ", ".join(sorted(repr(name) for name in asked - named))
+        yield problem(
+            "loop",
+            f"the rows ask for the interaction {missing}, of which {_INTERACTIONS} knows nothing",
+            f"name one of its entries so; it has {', '.join(sorted(named)) or 'none'}",
+        )
+    yield from _limits(view, interactions)
+    yield from _classes(view, [*entries, *interactions])
+
+
+def _selected(name: str, known: Mapping[str, str], interactions: list[Mapping[str, Any]]) -> Finding:
+    target = known.get(name, "")
+    plays = name == "tool_agent" or target == _TOOL_LOOP
+    if name not in known and name not in _OWN_LOOPS:
+        return problem(
+            "loop",
+            f"the rows' agent_name or {_DEFAULT_LOOP} asks for {name!r}, and no entry is called so",
+            f"set {_LOOP_PATH} to a yaml with that name, or ask for one of {sorted(known) or 'its entries'}",
+        )
+    if not plays and name in _OWN_LOOPS:
+        return problem(
+            "loop",
+            f"{name!r} is used, which plays no environment",
+            f"set {_DEFAULT_LOOP}: gym_env, or give the rows that agent_name",
+        )
+    if plays and not interactions:
+        return problem(
+            "loop",
+            f"{name!r} is verl's loop for tools, and no interaction is set: nothing is played",
+            f"set {_INTERACTIONS}, or take the agent loop verl_bridge.agent_loop.GymAgentLoop",
+        )
+    return ok("loop", f"{name} is used: {target or 'verl own loop for tools and interactions'}")
+
+
+def _limits(view: View, interactions: list[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Compare verl's limits of turns with the interaction's own."""
+    if not interactions:
+        return
+    prefix = "actor_rollout_ref.rollout.multi_turn"
+    replies = view.number(f"{prefix}.max_assistant_turns", 0)  # 0 and null are no limits
+    answers = view.number(f"{prefix}.max_user_turns", 0)
+    left = min([replies - 1] * bool(replies) + [answers] * bool(answers), default=None)
+    for entry in interactions:
+        turns = (entry.get("config") or {}).get("max_turns")
+        if left is not None and left < 1:
+            yield problem(
+                "loop",
+                f"max_assistant_turns={replies} leaves no turn: verl does not play the reply that reaches it",
+                f"set {prefix}.max_assistant_turns to one more than the turns that are to be played",
+            )
+        elif left is not None and turns and left < turns:
+            yield warning(
+                "loop",
+                f"verl's limits leave {left} of the {turns} turns of the interaction {entry['name']}",
+                f"set {prefix}.max_assistant_turns: {turns + 1} and max_user_turns: {turns}",
+            )
+
+
+def _classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Finding]:
+    if view.answer is not None and view.answer["config"]:
+        found: Mapping[str, str | None] = view.answer["classes"]
+        for what, wrong in found.items():
+            if wrong:
+                yield problem("import", f"{what}: {wrong}", "see that it is installed and named rightly")
+            else:
+                yield ok("import", f"{what} can be imported")
+        return
+    for entry in entries:
+        target = str(entry.get("_target_") or entry.get("class_name") or "")
+        if target.startswith("verl."):
+            yield unseen("import", f"verl is not installed here: {target} was not imported")
+        elif not _is_there(target.rpartition(".")[0]):
+            yield problem("import", f"there is no module for {target}", "install it, or correct the name")
+        else:
+            yield unseen("import", f"verl is not installed here: {target} is there, and was not imported")
+
+
+def reward(view: View) -> Iterator[Finding]:
+    """Tell how the environment's reward comes to the trainer."""
+    path = view.get(f"{_REWARD}.path")
+    if view.get(_INTERACTIONS) is None:
+        if path is None:
+            yield ok("reward", "the agent loop hands over the environment's reward itself")
+        else:
+            yield warning(
+                "reward",
+                f"{_REWARD}.path={path} is not asked: the agent loop hands over the environment's reward",
+                "delete it, or write what it adds into the environment",
+            )
+    elif path is None:
+        yield problem(
+            "reward",
+            "no scorer of verl's looks where an interaction puts the environment's reward",
+            f"set {_REWARD}.path: pkg://verl_bridge.reward",
+        )
+    elif "verl_bridge" in str(path):
+        yield ok("reward", f"{path} takes over the environment's reward")
+    else:
+        yield warning(
+            "reward",
+            f"{path} scores the episodes",
+            'see that it reads extra_info["turn_scores"], where the environment\'s reward is',
+        )
+
+
+def _entries(view: View, key: str) -> tuple[list[Mapping[str, Any]], list[Finding]]:
+    """Return the entries of the yaml that a setting names, or what is wrong with it."""
+    file = view.path(key)
+    if file is None:
+        return [], []
+    try:
+        loaded = load_yaml(file)
+    except NotReadable as error:
+        return [], [problem("loop", str(error), f"{key} names it: write it, or correct the setting")]
+    whole, name = loaded, "_target_"
+    if key == _INTERACTIONS:
+        whole, name = loaded.get("interaction") if isinstance(loaded, Mapping) else None, "class_name"
+    if not isinstance(whole, list) or not all(
+        isinstance(e, Mapping) and {"name", name} <= set(e) for e in whole
+    ):
+        form = f"a list of entries with name and {name}"
+        within = " under interaction:" if key == _INTERACTIONS else ""
+        return [], [problem("loop", f"{file} should hold {form}{within}", "see docs/training/recipes.md")]
+    return whole, []
+
+
+def _kwargs_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    extra = row.get("extra_info")
+    kwargs = extra.get("interaction_kwargs") if isinstance(extra, Mapping) else None
+    return kwargs if isinstance(kwargs, Mapping) else {}
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _installed(minor: str) -> bool:
+    try:
+        return metadata.version("verl").startswith(f"{minor}.")
+    except metadata.PackageNotFoundError:
+        return False

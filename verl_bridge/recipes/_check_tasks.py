@@ -1,0 +1,262 @@
+"""Checks of a recipe's data: that they are what verl reads, and that each environment can be played."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import itertools
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.rollout import close_all, drop_blank_system
+from verl_bridge.recipes._check_episodes import Case, examine
+from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
+from verl_bridge.tasks import Task
+
+if TYPE_CHECKING:
+    from verl_bridge.recipes._view import View
+
+__all__ = ["Start", "apart", "played", "read", "shared"]
+
+MAX_STARTS = 16
+"""Environments, with different arguments, of which one task is begun."""
+
+_COLUMNS = ("prompt", "agent_name", "data_source", "reward_model", "extra_info")
+
+
+@dataclass
+class Start:
+    """The beginning of an episode.
+
+    Attributes:
+        task: What was played.
+        place: Where its row stands.
+        system: The messages of the row; the longest, of rows that make the same environment.
+        observations: The first, and those that answered an empty reply.
+        other: Another task of the same environment, if there is one.
+    """
+
+    task: Task
+    place: str
+    system: list[dict[str, Any]]
+    observations: list[str] = field(default_factory=list)
+    other: Case | None = None
+
+
+def read(view: View) -> Iterator[Finding]:
+    """Read the rows into the view, and tell whether they are what verl and the bridge read."""
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ModuleNotFoundError:
+        yield unseen("data", "pyarrow is not installed here: not read", "pip install 'pyarrow>=14'")
+        return
+    wanted = {"train": view.number("data.train_batch_size", 1024), "val": 1}
+    for part, needed in wanted.items():
+        files = view.paths(f"data.{part}_files")
+        if not files:
+            yield problem("data", f"no data.{part}_files are set", f"set data.{part}_files to a parquet file")
+            continue
+        rows: list[dict[str, Any]] = []
+        view.files[part] = []
+        for file in files:
+            try:
+                found = parquet.read_table(file).to_pylist()
+            except (OSError, ValueError) as error:  # pyarrow's own are of these
+                said = " ".join(str(error).split())[:300]
+                yield problem("data", f"cannot read {file}: {said}", "write it, as README.md says")
+                break
+            view.files[part].append((file, len(found)))
+            rows += found
+        else:
+            yield from _fit(view, part, rows, needed)
+            view.rows[part] = rows
+
+
+def _fit(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
+    if len(rows) < needed:
+        yield problem(
+            "data",
+            f"{part} has {len(rows)} rows, and verl takes {needed} at a time: nothing is left of them",
+            "write more rows, or set a smaller data.train_batch_size",
+        )
+    for index, row in enumerate(rows):
+        wrong = _wrong(row)
+        if wrong:
+            yield problem(
+                "data", f"{view.place(part, index)}: {wrong}", "write it as docs/training/recipes.md says"
+            )
+            return
+    if len(rows) >= needed:
+        yield ok("data", f"{part} has {len(rows)} rows with the columns that are read")
+
+
+def _wrong(row: Mapping[str, Any]) -> str | None:
+    missing = [column for column in _COLUMNS if row.get(column) is None]
+    if missing:
+        return f"there is no {missing[0]}"
+    prompt, extra, scored = row["prompt"], row["extra_info"], row["reward_model"]
+    messages = prompt if isinstance(prompt, list) else []
+    texts = all(isinstance(m, Mapping) and _is_text(m.get("role"), m.get("content")) for m in messages)
+    rules = {
+        f"prompt should be a list of messages with role and content as text, not {prompt!r:.80}": (
+            bool(messages) and texts
+        ),
+        f"agent_name should be text, not {row['agent_name']!r:.80}": _is_text(row["agent_name"]),
+        "reward_model should hold a ground_truth, if only an empty one": (
+            isinstance(scored, Mapping) and scored.get("ground_truth") is not None
+        ),
+        "extra_info should hold interaction_kwargs": (
+            isinstance(extra, Mapping) and isinstance(extra.get("interaction_kwargs"), Mapping)
+        ),
+    }
+    return next((wrong for wrong, fits in rules.items() if not fits), None)
+
+
+def _is_text(*values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def apart(view: View) -> Iterator[Finding]:
+    """Tell whether tasks of the validation split are trained on too."""
+    if not {"train", "val"} <= set(view.rows):
+        return
+    keys = {part: [_key(row) for row in rows] for part, rows in view.rows.items()}
+    both = set(keys["train"]) & set(keys["val"]) - {None}
+    drawn = sum(key is None for part in keys.values() for key in part)
+    if both:
+        yield problem(
+            "validation",
+            f"{len(both)} of the tasks in val are in train too, such as {min(map(str, both)):.200}",
+            "split the tasks again: success on trained tasks says nothing about what was learned",
+        )
+    elif drawn:
+        yield warning(
+            "validation",
+            f"{drawn} rows say neither seed nor reset_options: their tasks are drawn when they are played",
+            "give each row a seed, or what its reset takes",
+        )
+    else:
+        yield ok("validation", "no task is in both train and val")
+
+
+def _key(row: Mapping[str, Any]) -> str | None:
+    try:
+        task = Task.of(row, env_id="unnamed")
+    except (ValueError, AttributeError):
+        return None
+    if task.seed is None and not task.options:
+        return None
+    return json.dumps([task.env_id, task.options, task.seed], sort_keys=True, default=str)
+
+
+def shared(view: View) -> Iterator[Finding]:
+    """Tell how the rows are shared between environments, where there are several."""
+    of = {part: _tasks_of(view, rows) for part, rows in view.rows.items()}
+    trained = of.get("train", {})
+    if len(trained) < 2:  # noqa: PLR2004 - one has all of them
+        return
+    for part, tasks in of.items():
+        total = sum(map(len, tasks.values()))
+        said = [
+            f"{env_id} {len(keys) / total:.1%} ({_times(keys)})" for env_id, keys in sorted(tasks.items())
+        ]
+        yield ok("shares", f"{part}: {', '.join(said)}")
+    missing = sorted(set(trained) - set(of["val"])) if "val" in of else []
+    if missing:
+        yield warning(
+            "shares",
+            f"val has no task of {', '.join(missing)}: what is learned there is not measured",
+            "write tasks of each environment into val",
+        )
+
+
+def _tasks_of(view: View, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str | None]]:
+    """Return the tasks of rows by the id of their environment; rows that are wrong are said elsewhere."""
+    found: dict[str, list[str | None]] = defaultdict(list)
+    env_id = view.arguments().get("env_id")
+    for row in rows:
+        with contextlib.suppress(ValueError, AttributeError):
+            found[Task.of(row, env_id=env_id).env_id].append(_key(row))
+    return found
+
+
+def _times(keys: list[str | None]) -> str:
+    """Say how many rows there are, and of how many tasks."""
+    counts = Counter(key for key in keys if key is not None)
+    again = f" of {len(counts)} tasks" if counts and len(counts) < len(keys) else ""
+    return f"{len(keys)} row{'s' if len(keys) > 1 else ''}{again}"
+
+
+def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
+    """Play a task of each environment, as the loop would.
+
+    Args:
+        view: The folder, with its rows.
+        timeout: Seconds for each call of an environment.
+    """
+    given = view.arguments()
+    names = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
+    defaults = {name: given.get(name) for name in names}
+    findings: list[Finding] = []
+    starts: dict[str, Start] = {}
+    for part, rows in view.rows.items():
+        for index, row in enumerate(rows):
+            try:
+                task = Task.of(row, **defaults)
+            except (ValueError, AttributeError) as error:
+                said = problem("environment", f"{view.place(part, index)}: {error}", "write the row again")
+                findings.append(said)
+                break
+            prompt = row.get("prompt")
+            messages = prompt if isinstance(prompt, list) else []
+            known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
+            shown = [dict(message) for message in drop_blank_system(known)]  # as in the agent loop
+            start = Start(task, view.place(part, index), shown)
+            roles = [message.get("role") for message in known]
+            key = json.dumps([task.env_id, task.env_kwargs, roles], sort_keys=True, default=str)
+            if key not in starts or _characters(start) > _characters(starts[key]):
+                start.other = Case(starts[key].place, starts[key].task) if key in starts else None
+                starts[key] = start
+            elif starts[key].other is None and task != starts[key].task:
+                starts[key].other = Case(start.place, task)
+    chosen = _in_turn(starts.values())[:MAX_STARTS]
+    if len(chosen) < len(starts):
+        left = f"{len(starts) - len(chosen)} of {len(starts)} environments with different arguments"
+        findings.append(unseen("environment", f"{left} were not begun"))
+    if chosen:
+        findings += asyncio.run(_play(chosen, timeout))
+    return findings, [start for start in chosen if start.observations]
+
+
+def _in_turn(starts: Iterable[Start]) -> list[Start]:
+    """Return the first of each environment, then the second of each, and so on."""
+    of: dict[str, list[Start]] = defaultdict(list)
+    for start in starts:
+        of[start.task.env_id].append(start)
+    rounds = itertools.zip_longest(*of.values())
+    return [start for each in rounds for start in each if start is not None]
+
+
+def _characters(start: Start) -> int:
+    return sum(len(str(message["content"])) for message in start.system)
+
+
+async def _play(starts: list[Start], timeout: float) -> list[Finding]:
+    """Play the task of each start; the first of each environment also beside another one."""
+    findings: list[Finding] = []
+    examined: set[str] = set()
+    try:
+        for start in starts:
+            at_once = start.task.env_id not in examined
+            examined.add(start.task.env_id)
+            found, start.observations = await examine(
+                Case(start.place, start.task), timeout, other=start.other, at_once=at_once
+            )
+            findings += found
+    finally:
+        await asyncio.to_thread(close_all)
+    return findings

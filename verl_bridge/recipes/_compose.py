@@ -1,0 +1,189 @@
+"""Asks the installed verl: ``python -m verl_bridge.recipes._compose FOLDER...`` prints JSON for each.
+
+In a process of its own, because importing verl takes ten seconds, starts threads, and may fail in any way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["SFT", "ask", "base_of", "unknown_keys"]
+
+SFT = "sft_trainer_engine"
+"""verl's configuration of its trainer for fine-tuning."""
+
+TRIED = 16
+"""Rows that the dataset is tried on."""
+
+
+def ask(folder: Path) -> dict[str, Any]:
+    """Return what verl makes of a folder.
+
+    Returns:
+        ``config``: all settings, or None with the reason in ``error``; ``unknown``: settings that verl does
+        not have; ``refused``: what verl's own check has against them, or None; ``classes``: what is wrong
+        with each class that the yamls and the reward name, or None, by what is to be said of it.
+    """
+    hydra = importlib.import_module("hydra")
+    conf = importlib.import_module("omegaconf").OmegaConf
+    place = str(folder.resolve())
+    answer: dict[str, Any] = {"config": None, "error": None, "unknown": [], "refused": None, "classes": {}}
+    try:
+        raw = conf.to_container(conf.load(f"{place}/config.yaml"), resolve=False)
+        with hydra.initialize_config_dir(config_dir=place, version_base=None):
+            config = hydra.compose("config", overrides=[f"folder='{place}'"] if "folder" in raw else [])
+        with hydra.initialize_config_module(config_module="verl.trainer.config", version_base=None):
+            base = conf.to_container(hydra.compose(base_of(raw)), resolve=False)
+        answer["config"] = conf.to_container(config, resolve=True)
+    except Exception as error:  # noqa: BLE001 - hydra raises of many kinds
+        return answer | {"error": _said(error)}
+    own = {key: value for key, value in raw.items() if key not in {"hydra", "defaults", "folder"}}
+    answer["unknown"] = list(unknown_keys(own, base))
+    sft = base_of(raw) == SFT
+    answer["refused"] = _refused_sft(config) if sft else _refused(config)
+    answer["classes"] = dict(_dataset(config) if sft else _classes(answer["config"], folder))
+    return answer
+
+
+def base_of(raw: Mapping[str, Any]) -> str:
+    """Return which of verl's configurations a recipe's own is built on."""
+    defaults = raw.get("defaults")
+    return SFT if isinstance(defaults, list) and SFT in defaults else "ppo_trainer"
+
+
+def unknown_keys(own: Mapping[str, Any], known: Mapping[str, Any], at: str = "") -> Iterator[str]:
+    """Yield the settings that a configuration does not have, in dots.
+
+    Args:
+        own: Those that are made.
+        known: The configuration. A mapping in it that is empty takes anything.
+        at: Where both stand in the whole.
+    """
+    for key, value in own.items():
+        name = f"{at}.{key}" if at else str(key)
+        if key not in known:
+            yield name
+        elif isinstance(value, dict) and isinstance(known[key], dict) and known[key]:
+            yield from unknown_keys(value, known[key], name)
+
+
+def _refused(config: Any) -> str | None:
+    """Return what ``validate_config`` of verl says, where it can be asked without downloading a model."""
+    utils = importlib.import_module("verl.trainer.ppo.utils")
+    critic = utils.need_critic(config)
+    if critic and not Path(str(config.critic.model.path)).expanduser().is_dir():
+        critic = False  # verl 0.7 loads the model for it
+    try:
+        importlib.import_module("verl.utils.config").validate_config(
+            config=config, use_reference_policy=utils.need_reference_policy(config), use_critic=critic
+        )
+    except Exception as error:  # noqa: BLE001 - asserts, and whatever its dataclasses raise
+        return _said(error)
+    return None
+
+
+def _refused_sft(config: Any) -> str | None:
+    """Return what the classes of verl's settings say; that of the model reads its files, and is left out."""
+    convert = importlib.import_module("verl.utils.config").omega_conf_to_dataclass
+    try:
+        for group in ("engine", "optim", "checkpoint", "profiler"):
+            convert(config[group])
+    except Exception as error:  # noqa: BLE001 - asserts, and whatever its dataclasses raise
+        return _said(error)
+    return None
+
+
+def _dataset(config: Any) -> Iterator[tuple[str, str | None]]:
+    """Load the dataset, and try it on the first rows where they and the tokenizer are here."""
+    data = config.data
+    path, name = data.custom_cls.path, data.custom_cls.name
+    if path:
+        what = f"{name} of {path}"
+        try:
+            importlib.import_module("verl.utils.import_utils").load_extern_object(path, name)
+        except Exception as error:  # noqa: BLE001 - a module may fail in any way
+            yield what, _said(error)
+            return
+        yield what, None
+    model = Path(str(config.model.tokenizer_path or config.model.path)).expanduser()
+    if not model.is_dir() or not Path(str(data.train_files)).is_file():
+        return
+    what = f"the first {TRIED} rows of train"
+    try:
+        data.truncation = "right"  # how many are too long is counted elsewhere
+        tokenizer = importlib.import_module("verl.utils").hf_tokenizer(str(model))
+        create = importlib.import_module("verl.trainer.sft_trainer").create_sft_dataset
+        rows = create(str(data.train_files), data, tokenizer, None)
+        for at in range(min(len(rows), TRIED)):
+            what = f"row {at} of train"
+            rows[at]
+    except Exception as error:  # noqa: BLE001 - a template may raise anything
+        yield what, _said(error)
+    else:
+        yield f"the first {TRIED} rows of train", None
+
+
+def _classes(config: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str | None]]:
+    rollout = config["actor_rollout_ref"]["rollout"]
+    conf = importlib.import_module("omegaconf").OmegaConf
+    loops = rollout["agent"]["agent_loop_config_path"]
+    if loops and (folder / loops).is_file():
+        for entry in conf.to_container(conf.load(folder / loops)):
+            yield f"agent loop {entry['name']}", _loop_error(entry)
+    interactions = rollout["multi_turn"].get("interaction_config_path")
+    if interactions and (folder / interactions).is_file():
+        for entry in conf.to_container(conf.load(folder / interactions))["interaction"]:
+            yield f"interaction {entry['name']}", _interaction_error(entry)
+    reward = config["reward"]["custom_reward_function"]
+    if reward["path"]:
+        yield f"reward {reward['path']}", _reward_error(reward["path"], reward["name"])
+
+
+def _loop_error(entry: Mapping[str, Any]) -> str | None:
+    try:
+        importlib.import_module("hydra.utils").get_class(entry["_target_"])
+    except Exception as error:  # noqa: BLE001 - a module may fail in any way
+        return _said(error)
+    registry = importlib.import_module("verl.experimental.agent_loop.agent_loop")._agent_loop_registry  # noqa: SLF001
+    if entry["name"] in registry:
+        return (
+            f"a module registers {entry['name']!r} by @register too, which replaces this entry and its "
+            "arguments after the first episode; choose another name"
+        )
+    return None
+
+
+def _interaction_error(entry: Mapping[str, Any]) -> str | None:
+    module, _, name = entry["class_name"].rpartition(".")
+    try:
+        getattr(importlib.import_module(module), name)(dict(entry.get("config") or {}, name=entry["name"]))
+    except Exception as error:  # noqa: BLE001
+        return _said(error)
+    return None
+
+
+def _reward_error(path: str, name: str) -> str | None:
+    load = importlib.import_module("verl.utils.import_utils").load_extern_object
+    try:
+        load(path, name)
+    except Exception as error:  # noqa: BLE001
+        return _said(error)
+    return None
+
+
+def _said(error: BaseException) -> str:
+    cause = error.__cause__ or error
+    return " ".join(f"{type(cause).__name__}: {cause}".split())[:1_000]
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        with contextlib.redirect_stdout(sys.stderr):  # verl prints
+            found = ask(Path(argument))
+        print(json.dumps(found, default=str), flush=True)  # noqa: T201

@@ -1,0 +1,388 @@
+"""What is chosen for a training run, and the numbers that follow from the choice."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from agentgym_gym.rollout import Isolation, split_id
+from verl_bridge.recipes._papers import Published, published
+
+__all__ = [
+    "ALGORITHMS",
+    "ENGINES",
+    "INTEGRATIONS",
+    "MODULES",
+    "PRESETS",
+    "VERSIONS",
+    "EnvChoice",
+    "Lengths",
+    "Preset",
+    "Recipe",
+    "own_limit",
+]
+
+VERSIONS = ("0.7", "0.8", "0.9")
+ENGINES = ("sglang", "vllm")
+INTEGRATIONS = ("agent-loop", "interaction")
+
+ALGORITHMS: Mapping[str, str] = {
+    "grpo": "grpo",
+    "gym_grpo": "gym_grpo",
+    "ppo": "gae",
+    "rloo": "rloo",
+    "reinforce_plus_plus": "reinforce_plus_plus",
+    "remax": "remax",
+}
+"""verl's ``algorithm.adv_estimator`` by the name of the algorithm."""
+
+MODULES: Mapping[str, str] = {"gym_grpo": "verl_bridge.advantage"}
+"""The module that verl must load for an algorithm that is not its own."""
+
+_IN_GROUPS = frozenset(
+    {"grpo", "gym_grpo", "rloo"}
+)  # an advantage is what a sample has over others of its prompt
+
+DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
+
+KL_COEF = 1e-3
+"""How much the distance to the reference policy counts in the loss: verl's own value."""
+
+_MICRO_BATCH = 2
+_EVERY = 100
+
+# As gymnasium reads it, but for the version, which may be left out there, and colons at the ends of a name.
+_ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w:-]+/)?[\w.-](?:[\w:.-]*[\w.-])?")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much is trained.
+
+    Attributes:
+        batch: Prompts in a step.
+        epochs: Passes over the tasks.
+        group: Samples of each prompt, where the algorithm compares them.
+        save_freq: Steps between checkpoints, -1 for none.
+        test_freq: Steps between validations, -1 for none.
+    """
+
+    batch: int
+    epochs: int
+    group: int
+    save_freq: int
+    test_freq: int
+
+
+PRESETS: Mapping[str, Preset] = {
+    "test": Preset(batch=8, epochs=1, group=2, save_freq=-1, test_freq=-1),
+    "full": Preset(batch=128, epochs=15, group=4, save_freq=20, test_freq=10),
+}
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long episodes are.
+
+    Attributes:
+        turns: Replies of the model in an episode at most.
+        reply: Tokens of a reply at most.
+        prompt: Tokens of the system prompt with the first observation at most.
+        response: Tokens of all that follows at most, observations included.
+    """
+
+    turns: int
+    reply: int
+    prompt: int
+    response: int
+
+
+_LENGTHS: Mapping[str, Lengths] = {
+    "agentgym/WebShop-v0": Lengths(turns=25, reply=512, prompt=2_048, response=14_336),
+    "agentgym/TextCraft-v0": Lengths(turns=20, reply=512, prompt=2_048, response=6_144),
+}
+_ANY = Lengths(turns=20, reply=512, prompt=2_048, response=8_192)
+
+
+_LIMITS = ("max_turns", "max_episode_steps")
+"""Arguments that limit the turns: of AgentGym's environments, and of ``gymnasium.make`` for any."""
+
+
+def own_limit(env_kwargs: Mapping[str, Any]) -> int | None:
+    """Return the turn limit among the arguments of an environment; None where there is none."""
+    given = [env_kwargs.get(name) for name in _LIMITS]
+    return min((limit for limit in given if type(limit) is int and limit > 0), default=None)
+
+
+@dataclass(frozen=True)
+class EnvChoice:
+    """One of several environments that a run trains in.
+
+    Args:
+        env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``.
+        env_kwargs: Its arguments.
+        weight: Its share of the training tasks, beside the weights of the others: one of weight 2 has twice
+            as many tasks in a step as one of weight 1.
+        isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`; None for its default.
+        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
+
+    Raises:
+        ValueError: The id is none, the weight is not a positive number, or another argument is wrong.
+    """
+
+    env_id: str
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
+    isolate: str | None = None
+    success_at: float | None = None
+
+    def __post_init__(self) -> None:
+        if not _ENV_ID.fullmatch(self.env_id):
+            raise ValueError(
+                f"env={self.env_id!r} is not the id of an environment, such as 'my_package:my/Env-v0'"
+            )
+        if not (math.isfinite(self.weight) and self.weight > 0):
+            raise ValueError(f"weight={self.weight} of {self.id} should be a positive number")
+        if self.isolate is not None and self.isolate not in get_args(Isolation):
+            raise ValueError(f"isolate={self.isolate!r} should be one of {', '.join(get_args(Isolation))}")
+        if self.success_at is not None and not math.isfinite(self.success_at):
+            raise ValueError(f"success_at={self.success_at} should be a finite number")
+
+    @property
+    def runtime(self) -> dict[str, Any]:
+        """The keys of the loop's yaml, or of a row, that say how it is played; empty by default."""
+        keys = {"isolate": self.isolate, "success_at": self.success_at}
+        return {key: value for key, value in keys.items() if value is not None}
+
+    @property
+    def id(self) -> str:
+        """The id without the module."""
+        return split_id(self.env_id)[1]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The choices of a training run.
+
+    Args:
+        env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``. Empty where
+            `envs` are given.
+        verl: Which verl, ``"0.7"``, ``"0.8"`` or ``"0.9"``.
+        algorithm: One of :data:`ALGORITHMS`.
+        engine: What generates, one of :data:`ENGINES`.
+        preset: One of :data:`PRESETS`.
+        integration: How the environment reaches verl, one of :data:`INTEGRATIONS`; interactions are in
+            verl 0.7 alone.
+        model: Name or path of the model; by default that of `like`, else :data:`DEFAULT_MODEL`.
+        gpus: GPUs of the one machine.
+        env_kwargs: Arguments of the environment, for rows that do not give them.
+        turns: Replies in an episode at most, in every environment; by default those of `like`, else what its
+            arguments say, else what suits it. Several are the stages of a horizon, one after another.
+        turns_every: Training steps of a stage; by default those of `like`, else 100.
+        kl_coef: How much the distance to a reference policy, the model that the training began with, counts
+            in the loss; 0 for no reference policy. By default that of `like`, else :data:`KL_COEF`.
+        like: Whose published settings to take where nothing else is chosen, one of
+            :data:`verl_bridge.recipes._papers.LIKE`; how much is trained is taken by preset ``"full"`` alone.
+            They are of one environment.
+        offload: Whether what is not being used waits in the memory of the machine.
+        checkpointing: Whether activations are computed again instead of being kept.
+        envs: Several environments that are trained in together, in place of `env_id` and what else is of one
+            environment. The rows must name them, and give their arguments.
+        isolate: Where each environment runs, as for :class:`EnvChoice`.
+        success_at: The return that solves a task, likewise.
+
+    Raises:
+        ValueError: A choice that is none, or two that do not go together.
+    """
+
+    env_id: str = ""
+    verl: str = "0.9"
+    algorithm: str = "grpo"
+    engine: str = "sglang"
+    preset: str = "test"
+    integration: str = "agent-loop"
+    model: str | None = None
+    gpus: int = 4
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    turns: int | Sequence[int] | None = None
+    turns_every: int | None = None
+    kl_coef: float | None = None
+    like: str | None = None
+    offload: bool = True
+    checkpointing: bool = True
+    envs: Sequence[EnvChoice] = ()
+    isolate: str | None = None
+    success_at: float | None = None
+
+    def __post_init__(self) -> None:
+        choices: dict[str, tuple[str, ...]] = {
+            "verl": VERSIONS,
+            "algorithm": tuple(ALGORITHMS),
+            "engine": ENGINES,
+            "preset": tuple(PRESETS),
+            "integration": INTEGRATIONS,
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        self._check_environments()
+        self._settle()
+        if not self.model or not self.model.isprintable():
+            raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
+        if self.integration == "interaction" and self.verl != "0.7":
+            raise ValueError(
+                f"verl {self.verl} has no interactions (deleted in 0.8): take integration='agent-loop'"
+            )
+        if self.algorithm == "remax" and self.verl == "0.7":
+            raise ValueError(
+                "verl 0.7 cannot do ReMax over an agent loop: it does not tell its agent loops that a "
+                "baseline is to be greedy, and ends where one differs from the sampled episode; take "
+                "verl 0.8 or 0.9, or algorithm='rloo'"
+            )
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        limits = [("turns", limit) for limit in self.stages]
+        for name, value in [("gpus", self.gpus), ("turns_every", self.turns_every), *limits]:
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value} should be at least 1")
+        if not 0 <= (self.kl_coef or 0) < math.inf:
+            raise ValueError(f"kl_coef={self.kl_coef} should be 0 or a number above it")
+        if len(self.stages) > 1 and self.integration == "interaction":
+            raise ValueError(
+                "verl does not tell interactions the training step, so that their turn limit is always the "
+                "same: give one, or take integration='agent-loop'"
+            )
+        of_an_update = self.mini_batch * self.samples
+        for count, what in ((self.trajectories, "a step"), (of_an_update, "an update")):
+            if count % self.gpus:
+                raise ValueError(
+                    f"gpus={self.gpus} does not divide the {count} trajectories of {what} by "
+                    f"{self.algorithm} with preset={self.preset!r}, as verl wants"
+                )
+
+    def _settle(self) -> None:
+        """Fill in what was not chosen."""
+        paper = self.published
+        usual = {"model": DEFAULT_MODEL, "turns_every": _EVERY, "kl_coef": KL_COEF}
+        if paper is not None:
+            usual = {"model": paper.model, "turns_every": paper.every, "kl_coef": paper.kl_coef}
+        for name, value in usual.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+
+    @property
+    def published(self) -> Published | None:
+        """The published settings that are asked for, or None.
+
+        Raises:
+            ValueError: There are none for this environment, or there are several environments.
+        """
+        if self.like is not None and self.several:
+            raise ValueError(f"like={self.like!r} has settings of one environment: choose one")
+        return published(self.like, self.environments[0].env_id)
+
+    def _check_environments(self) -> None:
+        of_one = (self.env_id, self.env_kwargs, self.isolate, self.success_at is not None)
+        if self.envs and any(of_one):
+            raise ValueError("envs hold ids and arguments: give them, or env_id and env_kwargs")
+        ids = [env.env_id for env in self.environments]
+        twice = next((env_id for env_id in ids if ids.count(env_id) > 1), None)
+        if twice is not None:
+            raise ValueError(f"env={twice!r} is given twice")
+
+    @property
+    def size(self) -> Preset:
+        """How much is trained."""
+        usual, paper = PRESETS[self.preset], self.published
+        if paper is None or self.preset != "full":
+            return usual
+        return Preset(
+            batch=paper.batch,
+            epochs=paper.epochs,
+            group=paper.group,
+            save_freq=paper.save_freq or usual.save_freq,
+            test_freq=paper.test_freq or usual.test_freq,
+        )
+
+    @property
+    def mini_batch(self) -> int:
+        """Prompts in an update."""
+        paper = self.published
+        return min(self.size.batch, (paper and paper.mini_batch) or self.size.batch)
+
+    @property
+    def samples(self) -> int:
+        """Samples of each prompt."""
+        return self.size.group if self.algorithm in _IN_GROUPS else 1
+
+    @property
+    def trajectories(self) -> int:
+        """Episodes of a step."""
+        return self.size.batch * self.samples
+
+    @property
+    def micro_batch(self) -> int:
+        """Episodes that a GPU holds at a time while it trains."""
+        of_a_gpu = self.mini_batch * self.samples // self.gpus
+        if self.published is not None and self.published.micro_batch:
+            return self.published.micro_batch
+        return _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """The turn limits that are asked for, one after another; none where the usual one is."""
+        if self.turns is None:
+            paper = self.published
+            return () if paper is None else paper.turns
+        return (self.turns,) if isinstance(self.turns, int) else tuple(self.turns)
+
+    @property
+    def environments(self) -> tuple[EnvChoice, ...]:
+        """What is trained in, one environment or several.
+
+        Raises:
+            ValueError: The id of the one environment is none.
+        """
+        return tuple(self.envs) or (
+            EnvChoice(self.env_id, self.env_kwargs, isolate=self.isolate, success_at=self.success_at),
+        )
+
+    @property
+    def several(self) -> bool:
+        """Whether it is more than one environment, so that the rows must say which."""
+        return len(self.environments) > 1
+
+    def lengths_of(self, env: EnvChoice) -> Lengths:
+        """Return how long the longest episodes of an environment are.
+
+        More turns than usual get as many more tokens.
+        """
+        usual, paper = _LENGTHS.get(env.id, _ANY), self.published
+        turns = max(self.stages, default=None) or own_limit(env.env_kwargs) or usual.turns
+        response = max(usual.response, usual.response * turns // usual.turns)
+        if paper is None:
+            return Lengths(turns, usual.reply, usual.prompt, response)
+        if paper.response is not None:
+            response = max(paper.response, paper.response * turns // max(paper.turns))
+        return Lengths(turns, paper.reply, max(usual.prompt, paper.prompt), response)
+
+    @property
+    def lengths(self) -> Lengths:
+        """How long the longest episodes of all environments are."""
+        each = [self.lengths_of(env) for env in self.environments]
+        return Lengths(
+            turns=max(lengths.turns for lengths in each),
+            reply=max(lengths.reply for lengths in each),
+            prompt=max(lengths.prompt for lengths in each),
+            response=max(lengths.response for lengths in each),
+        )
+
+    @property
+    def name(self) -> str:
+        """A short name, of the environments and the algorithm."""
+        names = [env.id.rpartition("/")[2] for env in self.environments]
+        return "-".join([*names, self.algorithm, self.preset])

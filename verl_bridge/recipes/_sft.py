@@ -1,0 +1,208 @@
+"""What is chosen for a fine-tuning run on whole games, and the settings of verl that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from verl_bridge.recipes._recipe import DEFAULT_MODEL, VERSIONS
+from verl_bridge.recipes._settings import Setting
+
+__all__ = ["EVAL_ENGINES", "SFT_PRESETS", "Evaluation", "SftPreset", "SftRecipe", "sft_settings"]
+
+EVAL_ENGINES = ("sglang", "vllm", "transformers")
+
+MAX_LENGTH = 8_192
+"""Tokens of a game at most; it is also how many verl puts on a GPU at a time by default."""
+
+
+class SftPreset(NamedTuple):
+    """How much is trained.
+
+    Attributes:
+        batch: Games in a step.
+        epochs: Passes over the games.
+        each_epoch: Whether a checkpoint is kept, and the validation loss taken, after each epoch too.
+    """
+
+    batch: int
+    epochs: int
+    each_epoch: bool
+
+
+SFT_PRESETS: Mapping[str, SftPreset] = {
+    "test": SftPreset(batch=8, epochs=1, each_epoch=False),
+    "full": SftPreset(batch=32, epochs=3, each_epoch=True),
+}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation after the training.
+
+    Attributes:
+        name: The environment, as ``agentgym eval`` takes it.
+        options: Further words of that command.
+    """
+
+    name: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SftRecipe:
+    """The choices of a fine-tuning run.
+
+    Args:
+        model: Name or path of the model.
+        name: What the run is called.
+        verl: Which verl, one of :data:`~verl_bridge.recipes.VERSIONS`.
+        preset: One of :data:`SFT_PRESETS`.
+        gpus: GPUs of the one machine.
+        batch: Games in a step; by default that of the preset.
+        epochs: Passes over the games; by default those of the preset.
+        learning_rate: The learning rate.
+        max_length: Tokens of a game at most.
+        validation: Whether there are games for validation.
+        offload: Whether parameters, gradients and the optimizer's state wait in the memory of the machine;
+            not with verl 0.7.
+        checkpointing: Whether activations are computed again instead of being kept.
+        evaluations: What is played after the training.
+        eval_engine: What serves the model then, one of :data:`EVAL_ENGINES`.
+
+    Raises:
+        ValueError: A choice that is none, or two that do not go together.
+    """
+
+    model: str = DEFAULT_MODEL
+    name: str = "sft"
+    verl: str = "0.9"
+    preset: str = "test"
+    gpus: int = 4
+    batch: int | None = None
+    epochs: int | None = None
+    learning_rate: float = 1e-5
+    max_length: int = MAX_LENGTH
+    validation: bool = False
+    offload: bool = False
+    checkpointing: bool = True
+    evaluations: tuple[Evaluation, ...] = ()
+    eval_engine: str = "vllm"
+
+    def __post_init__(self) -> None:
+        choices = {"verl": VERSIONS, "preset": tuple(SFT_PRESETS), "eval_engine": EVAL_ENGINES}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        if not self.model or not self.model.isprintable():
+            raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
+        sizes = {
+            "gpus": self.gpus,
+            "batch": self.games,
+            "epochs": self.passes,
+            "max_length": self.max_length,
+        }
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"{name}={size} should be at least 1")
+        if not 0 < self.learning_rate < 1:
+            raise ValueError(f"learning_rate={self.learning_rate:g} should be above 0 and below 1")
+        if self.offload and self.verl == "0.7":
+            raise ValueError(
+                "verl 0.7 leaves a model on the GPU once it has saved it, and cannot go on if it is to wait "
+                "elsewhere: leave offload out, or take a later verl"
+            )
+        if self.games % self.gpus:
+            raise ValueError(
+                f"gpus={self.gpus} does not divide the batch of {self.games} games, as verl wants"
+            )
+
+    @property
+    def games(self) -> int:
+        """Games in a step."""
+        return SFT_PRESETS[self.preset].batch if self.batch is None else self.batch
+
+    @property
+    def passes(self) -> int:
+        """Passes over the games."""
+        return SFT_PRESETS[self.preset].epochs if self.epochs is None else self.epochs
+
+
+def sft_settings(recipe: SftRecipe) -> list[Setting]:
+    """Return the settings of a recipe in the order in which they are written."""
+    return [*_data(recipe), *_model(recipe), *_trainer(recipe)]
+
+
+def _data(recipe: SftRecipe) -> list[Setting]:
+    val = Setting("data.val_files", "${folder}/data/val.parquet")
+    a_gpu = Setting(
+        "data.max_token_len_per_gpu",
+        recipe.max_length,
+        "Tokens on a GPU at a time, games beside each other: at least one whole game.",
+    )
+    return [
+        Setting("data.train_files", "${folder}/data/train.parquet"),
+        *([val] if recipe.validation else []),
+        Setting(
+            "data.train_batch_size",
+            recipe.games,
+            "Games in a step, on all GPUs. verl leaves out those of an epoch that do not fill a step.",
+        ),
+        Setting(
+            "data.max_length",
+            recipe.max_length,
+            "Tokens of a game at most. At a longer one verl stops, rather than cut off its end.",
+        ),
+        *([a_gpu] if recipe.max_length > MAX_LENGTH else []),
+        Setting(
+            "data.custom_cls.path",
+            "pkg://verl_bridge.sft_dataset",
+            "verl's own dataset learns every reply. This one leaves out those that are marked so, and takes "
+            "the chat templates of models that think.",
+        ),
+        Setting("data.custom_cls.name", "GameDataset"),
+    ]
+
+
+def _model(recipe: SftRecipe) -> list[Setting]:
+    in_ram = [
+        Setting("engine.strategy", "fsdp2", "The one that can have the machine's memory hold what waits."),
+        Setting(
+            "engine.offload_policy",
+            True,
+            "Parameters, gradients and the optimizer's state stay there, and the update is computed there.",
+        ),
+    ]
+    return [
+        Setting("model.path", recipe.model),
+        Setting(
+            "model.enable_gradient_checkpointing",
+            recipe.checkpointing,
+            "Computes activations again instead of keeping them: long games do not fit otherwise.",
+        ),
+        *(in_ram if recipe.offload else []),
+        Setting("optim.lr", recipe.learning_rate, "verl's own, 1e-3, is for a model that was never trained."),
+        Setting(
+            "checkpoint.save_contents",
+            ["model", "optimizer", "extra", "hf_model"],
+            "hf_model is what transformers and engines load; the others are for going on.",
+        ),
+    ]
+
+
+def _trainer(recipe: SftRecipe) -> list[Setting]:
+    often = SFT_PRESETS[recipe.preset].each_epoch
+    each_epoch = [Setting("trainer.save_freq", "after_each_epoch", "verl's own saves at the end alone.")]
+    if recipe.validation:
+        each_epoch.append(Setting("trainer.test_freq", "after_each_epoch"))
+    return [
+        Setting("trainer.project_name", "verl_bridge"),
+        Setting("trainer.experiment_name", recipe.name),
+        Setting("trainer.default_local_dir", "${folder}/checkpoints"),
+        Setting("trainer.n_gpus_per_node", recipe.gpus, "run.sh starts as many processes."),
+        Setting("trainer.logger", ["console"], "run.sh adds wandb where WANDB_API_KEY is set."),
+        Setting("trainer.total_epochs", recipe.passes),
+        *(each_epoch if often else []),
+        Setting("trainer.max_ckpt_to_keep", 2, "verl keeps all, until the disk is full."),
+    ]

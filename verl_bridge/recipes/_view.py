@@ -1,0 +1,160 @@
+"""A recipe's folder as the checks see it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["NotReadable", "View", "load_yaml"]
+
+COMPOSE_SECONDS = 300.0
+"""Seconds allowed for verl to be imported and to compose the settings."""
+
+
+class NotReadable(ValueError):
+    """A file of the folder is not there, or is not what it should be."""
+
+
+@dataclass
+class View:
+    """A folder, and what verl makes of it where verl is installed.
+
+    Attributes:
+        folder: The folder.
+        raw: What ``config.yaml`` holds.
+        answer: What :func:`verl_bridge.recipes._compose.ask` said, or None without verl.
+        failed: Why nothing was said although verl is installed, or nothing.
+        rows: Rows of the data by ``"train"`` and ``"val"``, once they have been read.
+        files: The files that they are of, each with how many it has, likewise.
+    """
+
+    folder: Path
+    raw: Mapping[str, Any]
+    answer: Mapping[str, Any] | None = None
+    failed: str = ""
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    files: dict[str, list[tuple[Path, int]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path) -> View:
+        """Look at a folder.
+
+        Raises:
+            NotReadable: ``config.yaml`` cannot be read.
+        """
+        folder = folder.resolve()  # what run.sh says; a relative one would be joined to itself
+        raw = load_yaml(folder / "config.yaml")
+        if not isinstance(raw, Mapping):
+            raise NotReadable(f"{folder / 'config.yaml'} should be a mapping of settings")
+        view = cls(folder, raw)
+        if importlib.util.find_spec("verl") is not None:
+            view._ask_verl()
+        return view
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a setting: as composed where that could be done, else as in ``config.yaml``.
+
+        Args:
+            key: Where it stands, in dots.
+            default: What it is where it is not set, or null.
+        """
+        value: Any = (self.answer or {}).get("config") or self.raw
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
+            return self.get(value[2:-1], default)  # another setting's; verl resolves it where it is there
+        if isinstance(value, str):
+            value = value.replace("${folder}", str(self.folder))
+        return default if value is None else value
+
+    def number(self, key: str, default: int) -> int:
+        """Return a setting that is a whole number; something else is verl's to refuse."""
+        value = self.get(key, default)
+        return value if type(value) is int else default
+
+    def place(self, part: str, index: int) -> str:
+        """Return where a row stands: its file, and its number in it from 0."""
+        left = index
+        for file, count in self.files.get(part, []):
+            if left < count:
+                inside = file.relative_to(self.folder) if file.is_relative_to(self.folder) else file
+                return f"{inside}, row {left}"
+            left -= count
+        return f"{part}, row {index}"
+
+    def path(self, key: str) -> Path | None:
+        """Return a setting that is the path of a file, as run.sh would have it."""
+        value = self.get(key)
+        return None if value is None else self.folder / Path(str(value)).expanduser()
+
+    def paths(self, key: str) -> list[Path]:
+        """Return a setting that is one path or several."""
+        value = self.get(key)
+        several = value if isinstance(value, list) else [value]
+        return [
+            self.folder / Path(str(each).replace("${folder}", str(self.folder))).expanduser()
+            for each in several
+            if each is not None
+        ]
+
+    def arguments(self) -> Mapping[str, Any]:
+        """Return what the yaml of the interaction, or else of the agent loop, gives to whoever plays."""
+        for key in ("multi_turn.interaction_config_path", "agent.agent_loop_config_path"):
+            file = self.path(f"actor_rollout_ref.rollout.{key}")
+            try:
+                loaded = load_yaml(file) if file is not None else None
+            except NotReadable:
+                continue  # said by the check of the loop
+            entries = loaded.get("interaction") if isinstance(loaded, Mapping) else loaded
+            for entry in entries if isinstance(entries, list) else []:
+                if not isinstance(entry, Mapping):
+                    continue
+                given = entry.get("config", entry)
+                made_by = str(entry.get("class_name") or entry.get("_target_"))
+                # That of several environments names none.
+                if isinstance(given, Mapping) and ("env_id" in given or made_by.startswith("verl_bridge.")):
+                    return given
+        return {}
+
+    def _ask_verl(self) -> None:
+        command = [sys.executable, "-m", "verl_bridge.recipes._compose", str(self.folder)]
+        # `python -m` puts the folder it runs in before all else; this process may have found us elsewhere.
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        try:
+            ended = subprocess.run(  # noqa: S603 - our own module
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=COMPOSE_SECONDS,
+                env=environment,
+            )
+            self.answer = json.loads(ended.stdout.splitlines()[-1])
+        except subprocess.TimeoutExpired:
+            self.failed = f"verl could not be imported in {COMPOSE_SECONDS:g} s"
+        except (IndexError, ValueError):
+            self.failed = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1][:500]
+
+
+def load_yaml(file: Path) -> Any:
+    """Return what a YAML file holds.
+
+    Raises:
+        NotReadable: It is not there, or not YAML.
+        ModuleNotFoundError: PyYAML is not installed.
+    """
+    yaml = importlib.import_module("yaml")
+    try:
+        return yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotReadable(f"cannot read {file}: {error}") from None
+    except yaml.YAMLError as error:
+        raise NotReadable(f"{file} is not YAML: {' '.join(str(error).split())}") from None
