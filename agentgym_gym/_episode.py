@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agentgym_gym.errors import ClientAnswer
     from agentgym_gym.formats import Format
 
-__all__ = ["Episode", "StepResult"]
+__all__ = ["Episode", "StepInfo", "StepResult"]
 
 T = TypeVar("T")
 

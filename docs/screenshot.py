@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from agentgym_gym.evaluate._report import write_report
+from agentgym_gym.evaluate import write_report
 
 PICTURE = Path(__file__).resolve().parent / "report.png"
 LARGEST = 300_000

@@ -14,7 +14,7 @@ import gymnasium
 from gymnasium.spaces import Text
 
 from agentgym_gym.evaluate import RandomAgent, evaluate, summarise
-from verl_bridge._numbers import numbers_of
+from verl_bridge.numbers import numbers_of
 from verl_bridge.tasks import Task
 
 

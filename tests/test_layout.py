@@ -45,25 +45,31 @@ def may_import(file):
 PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
 
 ROOMS = {
-    "bridge": "verl_bridge",
-    "cli": "agentgym_gym._cli",
-    "data": "agentgym_gym.data",
-    "evaluate": "agentgym_gym.evaluate",
-    "formats": "agentgym_gym.formats",
-    "inspect": "agentgym_gym.evaluate",
-    "oracles": "agentgym_servers",
-    "rollout": "agentgym_gym.rollout",
-    "servers": "agentgym_servers",
-    "testing": "agentgym_gym.testing",
-    "verl": "verl_bridge",
+    "bridge": ("verl_bridge",),
+    "cli": ("agentgym_gym._cli", "agentgym_gym.evaluate"),
+    "contract": ("agentgym_gym._cli",),
+    "data": ("agentgym_gym.data",),
+    "engines": ("agentgym_gym.evaluate",),
+    "envs": ("agentgym_servers",),
+    "evaluate": ("agentgym_gym.evaluate",),
+    "formats": ("agentgym_gym.formats",),
+    "inspect": ("agentgym_gym.evaluate",),
+    "oracles": ("agentgym_servers",),
+    "ray": ("agentgym_gym.evaluate",),
+    "rollout": ("agentgym_gym.rollout",),
+    "servers": ("agentgym_servers", "agentgym_gym._cli"),
+    "support": ("agentgym_gym.evaluate", "agentgym_servers", "verl_bridge"),
+    "testing": ("agentgym_gym.testing",),
+    "verl": ("verl_bridge", "agentgym_gym.evaluate", "agentgym_gym.rollout", "agentgym_gym._cli"),
 }
-"""The package whose private modules the tests of a folder may import."""
+"""The packages whose private modules the tests in a folder may import."""
 
 
 def own_room(file, module):
-    """Whether a file may import a private module: the tests of its package, and the package itself."""
+    """Whether a file may import a private module: a test of its package, or a part of it."""
     folder, room, *_ = file.relative_to(ROOT).parts
-    return module.startswith(f"{ROOMS.get(room, 'none') if folder == 'tests' else folder}.")
+    packages = ROOMS.get(room, ()) if folder == "tests" else (folder,)
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
 FILES = [
@@ -74,7 +80,10 @@ FILES = [
 ]
 
 ALLOWED = {
-    "tests/support/inside.py": "what other tests need from inside is reached for there alone",
+    "tests/support/inside.py": "other tests reach the insides of agentgym_gym through it",
+    "docs/generate.py": "docs/cli.md is written from the typer application",
+    "tests/test_docs.py": "compares tables of the docs with the code",
+    "benchmarks/evaluation.py": "empties a cache, as in a new process",
 }
 
 
@@ -146,9 +155,8 @@ def test_public_signatures_name_public_types():
         file
         for file in sorted((ROOT / "agentgym_gym").rglob("*.py"))
         if not any(part.startswith("_") and part != "__init__.py" for part in file.relative_to(ROOT).parts)
-        and "cli" not in file.parts
     ]
-    assert len(files) > 50
+    assert len(files) > 40
     named = set()
     for file in files:
         tree = ast.parse(file.read_text("utf-8"))

@@ -18,9 +18,9 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 import programs
-from agentgym_gym import AgentGymEnv, errors
+from agentgym_gym import AgentGymEnv, errors, find
+from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.vector import AgentGymVectorEnv
-from agentgym_servers.textcraft._oracle import TextCraftOracle
 
 LOOK = "Action: inventory"
 
@@ -183,7 +183,7 @@ def test_same_step(make):
 def test_an_episode_is_won_in_a_vector(make, textcraft_url):
     envs = make(3)
     observations, infos = envs.reset(options={"task_id": [0, 1, 2]})
-    oracles = [TextCraftOracle() for _ in range(3)]
+    oracles = [load_oracle(find("TextCraft")) for _ in range(3)]
     for number, oracle in enumerate(oracles):
         oracle.reset(envs.unwrapped.envs[number], observations[number], {"goal": infos["goal"][number]})
     score, over = np.zeros(3), np.zeros(3, dtype=bool)

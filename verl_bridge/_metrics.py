@@ -1,6 +1,6 @@
 """What happened in the episodes of a step, as numbers for a training log. Needs nothing of verl.
 
-A *record* is what an episode left behind: the numbers of :func:`verl_bridge._numbers.numbers_of` and the
+A *record* is what an episode left behind: the numbers of :func:`verl_bridge.numbers.numbers_of` and the
 texts of :func:`verl_bridge._log_labels.labels_of`. verl carries it as ``reward_extra_info``.
 :mod:`verl_bridge.trainer` hands what is computed here to verl.
 """

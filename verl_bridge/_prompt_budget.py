@@ -15,7 +15,7 @@ from agentgym_gym.rollout import drop_blank_system
 from verl_bridge import _reasoning as reasoning
 from verl_bridge._control_tokens import ControlTokens
 from verl_bridge._observations import LEAST, cut_in_the_middle, default_limit, encode_within
-from verl_bridge._tokens import Conversation, UnstableTemplate, conversation_of
+from verl_bridge.tokens import Conversation, UnstableTemplate, conversation_of
 
 __all__ = ["Fitting"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
 from verl_bridge._log_labels import labels_of
-from verl_bridge._numbers import numbers_of
+from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
-    from verl_bridge._tokens import Conversation
     from verl_bridge.tasks import Task
+    from verl_bridge.tokens import Conversation
 
 __all__ = ["Played"]
 

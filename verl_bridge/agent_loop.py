@@ -55,9 +55,9 @@ from verl_bridge._episode_log import opening_of, record_of, task_id_of
 from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge._rollout_output import Played
-from verl_bridge._tokens import Conversation, conversation_of
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, Task
+from verl_bridge.tokens import Conversation, conversation_of
 
 __all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
 

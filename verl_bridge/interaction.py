@@ -39,10 +39,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from verl_bridge._log_labels import labels_of
-from verl_bridge._numbers import numbers_of
 from verl_bridge._observations import CutEpisodes
 from verl_bridge._prompt_budget import Fitting
 from verl_bridge._replays import Replays, budget_of, log_left_out
+from verl_bridge.numbers import numbers_of
 from verl_bridge.reward import TurnScore
 from verl_bridge.tasks import Task
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from verl_bridge._log_labels import labels_of
-from verl_bridge._numbers import numbers_of_unplayed
+from verl_bridge.numbers import numbers_of_unplayed
 from verl_bridge.tasks import Task
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class TurnScore(float):
     verl carries the scores of the turns to the reward manager, and nothing else that an interaction says.
 
     Attributes:
-        record: The numbers of :func:`verl_bridge._numbers.numbers_of` and the labels of
+        record: The numbers of :func:`verl_bridge.numbers.numbers_of` and the labels of
             :func:`verl_bridge._log_labels.labels_of`, in one.
     """
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentgym_gym.calls import Call, Flow, Reply, Stage, WaitingFlow
     from agentgym_gym.wire import Seen, Wire
 
-__all__ = ["Gateway", "Memory", "ask_own"]
+__all__ = ["Gateway", "Memory", "Recognisable", "ask_own"]
 
 T = TypeVar("T")
 

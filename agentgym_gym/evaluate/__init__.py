@@ -20,6 +20,7 @@ from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 from agentgym_gym.evaluate._figures.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate._folder import RunFolder
 from agentgym_gym.evaluate._reference_agent import ReferenceAgent
+from agentgym_gym.evaluate._report import Report, write_report
 from agentgym_gym.evaluate._rescore import DIVERGED, Difference, Rescored, ScoreRule, load_rule, rescore
 from agentgym_gym.evaluate._runner import evaluate, evaluate_async, play_episode
 from agentgym_gym.evaluate._runs import Run, find_runs, read_run
@@ -46,6 +47,7 @@ __all__ = [
     "RandomAgent",
     "ReferenceAgent",
     "ReplayAgent",
+    "Report",
     "Rescored",
     "Run",
     "RunFolder",
@@ -72,4 +74,5 @@ __all__ = [
     "rescore",
     "summarise",
     "validate",
+    "write_report",
 ]

@@ -14,7 +14,7 @@ from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._dialects import MODULES
 from agentgym_gym.literals import plain_value, statements
 
-__all__ = ["Block", "action_of", "blocks", "calls_in_code", "calls_known", "single_call"]
+__all__ = ["Block", "CodeCall", "action_of", "blocks", "calls_in_code", "calls_known", "single_call"]
 
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)

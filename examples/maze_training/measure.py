@@ -13,11 +13,11 @@ from typing import Any
 
 from recipe import REPLY_TOKENS, SYSTEM
 
-from verl_bridge._numbers import numbers_of
-from verl_bridge._tokens import Conversation
-from verl_bridge.cpu._generator import Generator, Request
-from verl_bridge.cpu._sampling import Sampling
+from verl_bridge.cpu.generator import Generator, Request
+from verl_bridge.cpu.sampling import Sampling
+from verl_bridge.numbers import numbers_of
 from verl_bridge.tasks import Task
+from verl_bridge.tokens import Conversation
 
 ENV_ID = "agentgym_gym:agentgym/Maze-v0"
 STARTS = range(25)

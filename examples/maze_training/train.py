@@ -22,8 +22,8 @@ from report import curve, report
 from trainers import VARIABLES, grpo_settings, sft_settings
 
 from agentgym_gym import AgentGymEnv, data, find
+from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import LocalServer
-from agentgym_servers.maze._oracle import MazeOracle
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 
@@ -89,7 +89,7 @@ class Seed:
         env = AgentGymEnv("Maze", **self.env_kwargs)
         observation, info = env.reset(options={"task_id": start})
         messages = [{"role": "system", "content": SYSTEM}]
-        oracle, over = MazeOracle(), False
+        oracle, over = load_oracle(find("Maze")), False
         oracle.reset(env, observation, info)
         while not over:
             move = oracle.act(observation, info)

@@ -13,10 +13,10 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from verl_bridge._tokens import Conversation
-from verl_bridge.cpu._batches import Batches
-from verl_bridge.cpu._generator import Generator, Reply, Request
-from verl_bridge.cpu._sampling import Sampling
+from verl_bridge.cpu.batches import Batches
+from verl_bridge.cpu.generator import Generator, Reply, Request
+from verl_bridge.cpu.sampling import Sampling
+from verl_bridge.tokens import Conversation
 
 REPLY_TOKENS = 8
 """Most tokens of a reply, as in the training."""

@@ -15,8 +15,8 @@ from agentgym_gym.rollout import EpisodeRecord
 from verl_bridge import _episode_log as episode_log
 from verl_bridge._episode_log import opening_of, record_of, task_id_of
 from verl_bridge._metrics import by_environment
-from verl_bridge._numbers import numbers_of
 from verl_bridge.horizon import Moment
+from verl_bridge.numbers import numbers_of
 from verl_bridge.tasks import Task
 
 COUNT = "counting_env:bridge/Count-v0"

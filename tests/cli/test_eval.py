@@ -10,9 +10,12 @@ import time
 import pytest
 
 import programs
+from agentgym_gym import find
 from agentgym_gym.evaluate import _agents as agents
+from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import LocalServer
-from agentgym_servers.textcraft._oracle import TextCraftOracle
+
+ORACLE = type(load_oracle(find("TextCraft")))
 
 
 def table(result):
@@ -83,13 +86,13 @@ def test_eval_of_a_mistyped_address_leaves_nothing_behind(run, tmp_path):
 def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
     server = LocalServer("textcraft")
 
-    class Fatal(TextCraftOracle):
+    class Fatal(ORACLE):
         def reset(self, env, observation, info):
             server.stop()
             super().reset(env, observation, info)
 
     with monkeypatch.context() as patch:
-        patch.setattr("agentgym_servers.textcraft._oracle.TextCraftOracle", Fatal)
+        patch.setattr(f"{ORACLE.__module__}.{ORACLE.__name__}", Fatal)
         gone = server.start()
         result = evaluate(run, tmp_path, "--server", gone, "--concurrency", 1, tasks="0:2")
     assert result.exit_code == 1
@@ -120,7 +123,7 @@ def test_eval_does_not_overwrite(run, tmp_path, textcraft_url):
 
 
 def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
-    class Impatient(TextCraftOracle):
+    class Impatient(ORACLE):
         def reset(self, env, observation, info):
             if info["task_id"] == 2:
                 raise KeyboardInterrupt

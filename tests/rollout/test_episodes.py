@@ -22,7 +22,7 @@ from agentgym_gym.rollout import _pool as pool
 from agentgym_gym.rollout import close_all
 from clock import wait_until
 from task_play import begin, play
-from verl_bridge._numbers import numbers_of
+from verl_bridge.numbers import numbers_of
 from verl_bridge.tasks import Task
 
 COUNT = "counting_env:bridge/Count-v0"

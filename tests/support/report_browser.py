@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from agentgym_gym.evaluate._report import write_report
+from agentgym_gym.evaluate import write_report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 OPENED = "#episode .conversation"

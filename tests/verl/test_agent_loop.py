@@ -15,7 +15,7 @@ import counting_env
 from agentgym_gym.rollout import close_all
 from verl_bridge import _replays as replays
 from verl_bridge._observations import CutEpisodes
-from verl_bridge._tokens import Conversation
+from verl_bridge.tokens import Conversation
 from verl_worker import CHATML, KEYS, TEMPLATES, ScriptedModel
 
 agent_loop = pytest.importorskip("verl_bridge.agent_loop")

@@ -23,10 +23,10 @@ from hydra import compose, initialize_config_module
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from verl_bridge.cpu import _shims as shims
-from verl_bridge.cpu._generator import Generator, Request
 from verl_bridge.cpu._rollout import CpuServer, WeightSender
-from verl_bridge.cpu._sampling import Sampling, draw, log_distribution
+from verl_bridge.cpu.generator import Generator, Request
 from verl_bridge.cpu.overrides import PPO, SFT, cpu_overrides, sft_overrides
+from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
 from verl_bridge.cpu.tiny import make_tiny
 
 PHRASES = ["Guess a digit from 1 to 9.", "It is higher.", "you said: "]

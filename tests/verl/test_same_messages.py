@@ -20,9 +20,9 @@ from agentgym_gym.evaluate._chat.reply import Completion
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
 from agentgym_gym.rollout import Pool, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
-from verl_bridge._tokens import Conversation
 from verl_bridge.recipes import _rows as recipe_rows
 from verl_bridge.tasks import Task
+from verl_bridge.tokens import Conversation
 
 _LOOK = "Thought:\nI look.\n\nAction:\ninventory"
 

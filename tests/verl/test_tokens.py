@@ -9,7 +9,7 @@ import pytest
 
 from chat_templates import FAMILIES, tokenizer_of
 from verl_bridge._control_tokens import ControlTokens
-from verl_bridge._tokens import Conversation, UnstableTemplate
+from verl_bridge.tokens import Conversation, UnstableTemplate
 from verl_worker import CHATML, TEMPLATES
 
 

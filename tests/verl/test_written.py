@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym_gym.evaluate import read_training
-from agentgym_gym.evaluate._report import write_report
+from agentgym_gym.evaluate import read_training, write_report
 from agentgym_gym.rollout import _writer as writer
 
 pytest.importorskip("verl_bridge.agent_loop")

@@ -15,9 +15,9 @@ import ray
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from verl_bridge.cpu._batches import Batches
-from verl_bridge.cpu._generator import Generator, Reply, Request
-from verl_bridge.cpu._sampling import Sampling
+from verl_bridge.cpu.batches import Batches
+from verl_bridge.cpu.generator import Generator, Reply, Request
+from verl_bridge.cpu.sampling import Sampling
 
 if TYPE_CHECKING:
     import torch

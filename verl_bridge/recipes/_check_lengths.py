@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_bridge._observations import LEAST, default_limit
-from verl_bridge._tokens import Conversation, UnstableTemplate
 from verl_bridge.horizon import Horizon
 from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
 from verl_bridge.recipes._recipe import own_limit
+from verl_bridge.tokens import Conversation, UnstableTemplate
 
 if TYPE_CHECKING:
     from verl_bridge.recipes._check_tasks import Start

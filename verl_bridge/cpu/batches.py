@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from verl_bridge.cpu._generator import Request
+    from verl_bridge.cpu.generator import Request
 
 GATHER_S = 0.005
 """How long the first of the waiting requests waits for others to be generated with it, in seconds."""

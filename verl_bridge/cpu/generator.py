@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from verl_bridge.cpu._sampling import Sampling, draw, log_distribution
+from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
 
 
 @dataclass(frozen=True)
