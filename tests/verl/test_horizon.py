@@ -51,7 +51,7 @@ def train(folder: Path, out: Path, steps: int) -> Run:
         f"data.train_batch_size={BATCH}",
         "data.val_max_samples=2",
         "data.max_prompt_length=1536",
-        "data.max_response_length=256",
+        "data.max_response_length=512",  # room for four turns and the parse errors between them
         f"actor_rollout_ref.model.path={folder}/tiny",
         f"actor_rollout_ref.actor.ppo_mini_batch_size={BATCH}",
         "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4",

@@ -182,19 +182,29 @@ def test_a_run_whose_server_stays_away_ends_within_its_budget(tiny, tmp_path):
     assert (outage.held, outage.run.left) == ([], [])
 
 
+def processes_of(outage: Outage) -> list[int]:
+    """Return the processes of a run, except the one that releases its environments."""
+    processes = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment, command = ((folder / name).read_bytes() for name in ("environ", "cmdline"))
+        except OSError:
+            continue
+        of_run = f"TMPDIR={outage.temporary}".encode() in environment.split(b"\0")
+        if of_run and b"wait_and_release" not in command:
+            processes.append(int(folder.name))
+    return processes
+
+
 def test_a_run_that_is_killed_gives_back_what_it_held(tiny, tmp_path):
     """Its trainer and all that is Ray's, in the midst of a step; not the process that releases."""
 
     def happens(outage: Outage) -> None:
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                environment, command = ((folder / name).read_bytes() for name in ("environ", "cmdline"))
-            except OSError:
-                continue
-            of_run = f"TMPDIR={outage.temporary}".encode() in environment.split(b"\0")
-            if of_run and b"wait_and_release" not in command:
+        # All are stopped first: the trainer would otherwise end by itself when one of its workers is gone.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in processes_of(outage):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(folder.name), signal.SIGKILL)
+                    os.kill(process, number)
 
     outage = Outage(tiny, tmp_path, happens, budget=60)
     assert outage.run.code == -signal.SIGKILL
