@@ -1,6 +1,9 @@
 # The two commands of the README are `make demo` and `make test`. Both set up a virtual environment of their
 # own in .venv, from nothing but Python and pip.
 
+# Without cached bytecode each of the hundreds of processes that tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 SEEDS ?= 0
 VENV := .venv
