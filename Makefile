@@ -1,6 +1,9 @@
 # The two commands of the README are `make demo` and `make test`. Both set up a virtual environment of their
 # own in .venv, from nothing but Python and pip.
 
+# Without cached bytecode each of the hundreds of processes that tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 SEEDS ?= 0
 VENV := .venv
@@ -9,7 +12,7 @@ WHOLE := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Shee
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl libraries trainings algorithms train-demo pipeline format bench figures soak docs site validate screenshot clean
+.PHONY: help demo test check cov verl properties libraries trainings algorithms train-demo pipeline format bench figures soak docs site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,7 +22,7 @@ demo: $(VENV)/.all ## an oracle and a random agent play TextCraft and Maze; the 
 	$(BIN)/agentgym eval examples/oracle_and_random.toml
 	$(BIN)/agentgym report runs/demo --out runs/demo/report.html
 
-test: check cov verl ## everything: formatting, lint, types, all tests with coverage, the bridge with each verl
+test: check cov verl ## formatting, lint, types, tests with coverage, the bridge with each verl
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -28,10 +31,13 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 cov: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "slow or not slow" --cov --cov-report=term
+	$(BIN)/pytest -m "not exhaustive" --cov --cov-report=term
 
 verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9, 0.8 and 0.7, and those with inspect_ai, each in an environment of its own
 	$(BIN)/nox --reuse-venv=yes
+
+properties: $(VENV)/.dev ## the property tests of tests/properties with many more examples, exhaustive ones included: half an hour
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties
 
 libraries: $(VENV)/.dev ## games of seven other libraries, evaluated and trained in at eight at once; needs Java
 	$(BIN)/nox --reuse-venv=yes --session libraries

@@ -19,8 +19,8 @@ import inside
 from agentgym_gym import catalogue
 from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
 
-# Every environment is looked at in every format, so a plain `pytest` looks at each but briefly. `make test`
-# takes HYPOTHESIS_PROFILE=full; thorough looks longer still, and elsewhere every time.
+# Every environment is tested in every format, so `pytest` and `make test` draw few examples for each.
+# `make properties` sets HYPOTHESIS_PROFILE=full; thorough draws the most, and others in each run.
 patient = settings.get_profile("patient")
 settings.register_profile("quick", patient, derandomize=True, max_examples=3)
 settings.register_profile("full", patient, derandomize=True, max_examples=25)

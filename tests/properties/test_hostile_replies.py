@@ -1,7 +1,7 @@
 """A hundred thousand hostile texts, drawn by a seed, raise nothing but `ActionError`.
 
 Quicker than by hypothesis, and each run reads the same ones. All of them are read by
-`pytest -m slow tests/properties/test_hostile_replies.py`; with HYPOTHESIS_PROFILE=thorough by every format.
+`make properties`; with HYPOTHESIS_PROFILE=thorough by every format.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _damaged(text, draw):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @each_environment
 def test_hostile_text_is_read_or_refused(environment):
     """Every text is read in one format in turn, and as AgentGym's own client does."""

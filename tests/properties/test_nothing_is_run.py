@@ -130,7 +130,7 @@ def evil_codes(environment):
         yield from (whole.replace("CALL", call) for whole in WHOLE)
 
 
-@pytest.mark.slow  # much text is compiled
+@pytest.mark.exhaustive  # much text is compiled
 @each_environment
 @pytest.mark.filterwarnings("default:invalid escape sequence")
 def test_code_is_one_call_with_plain_values(environment):
@@ -187,7 +187,7 @@ def evil_replies(environment):
             yield f"Action: {str(action).partition('{')[0]}{{{code}}}"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("third", range(3))
 def test_no_reply_makes_anything_happen(third, tmp_path):
     """Every way of asking for it, read in a process that would tell of any import, file, call of exec…"""

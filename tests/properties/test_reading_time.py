@@ -125,7 +125,7 @@ def assert_linear(function, make, name, *, sizes=(1 << 12, 1 << 14, 1 << 16, 1 <
         before = spent
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @each_timed_pair
 @untraced
 def test_reading_takes_linear_time(environment, action_format):
@@ -213,7 +213,7 @@ def test_twice_the_text_takes_twice_the_time(environment, action_format):
         assert_doubled_at_most(parse, make, (family, number % 6))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @each_pair_and_native
 @untraced
 def test_twice_any_text_takes_twice_the_time(environment, action_format):
@@ -291,7 +291,7 @@ def test_some_repetitions_between_marks_are_read_quickly(environment):
     assert_quick_between_marks(environment, 15)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @each_environment
 @untraced
 def test_any_repetition_between_marks_is_read_quickly(environment):
