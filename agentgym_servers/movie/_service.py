@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_servers._frame.tools import AnswerTools, Given, ToolError
-from agentgym_servers.movie._plots import LANGUAGES
+from agentgym_servers.movie._films import LANGUAGES
 
 if TYPE_CHECKING:
     from agentgym_servers.movie._films import Film, Library, Person
