@@ -7,20 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.academia._words import (
-    FIRST_NAMES,
-    KEYWORDS,
-    LAST_NAMES,
-    MANNERS,
-    METHODS,
-    ORGANIZATIONS,
-    TOPICS,
-    VENUES,
-)
 
 __all__ = ["Network", "Paper", "network_of"]
 
+_WORDS = read_json("academia", "words.json")
 _PAPERS = 120
 _GROUPS = 12
 _GROUP_SIZE = 5
@@ -94,17 +86,20 @@ class Network:
 def network_of(seed: int) -> Network:
     """Return the papers and authors of a seed."""
     draw = Draw("academia", seed, "network")
-    names = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
+    names = [f"{first} {last}" for first in _WORDS["first_names"] for last in _WORDS["last_names"]]
     people = draw.some(names, _GROUPS * _GROUP_SIZE)
     groups = [people[start : start + _GROUP_SIZE] for start in range(0, len(people), _GROUP_SIZE)]
-    homes = [draw.some(ORGANIZATIONS, 2) for _ in groups]
+    homes = [draw.some(_WORDS["organizations"], 2) for _ in groups]
     organizations = {
         each: home[0] if draw.chance(0.6) else home[1]
         for group, home in zip(groups, homes, strict=True)
         for each in group
     }
     titles = [
-        f"{manner} {method} for {topic}" for manner in MANNERS for method in METHODS for topic in TOPICS
+        f"{manner} {method} for {topic}"
+        for manner in _WORDS["manners"]
+        for method in _WORDS["methods"]
+        for topic in _WORDS["topics"]
     ]
     years = sorted(draw.between(*_YEARS) for _ in range(_PAPERS))
     papers: dict[str, Paper] = {}
@@ -119,7 +114,7 @@ def _paper(draw: Draw, title: str, year: int, groups: list[list[str]], earlier: 
     guest = draw.one(draw.one(groups))
     if draw.chance(0.25) and guest not in home:
         authors.append(guest)
-    venue, kind = draw.one(VENUES)
+    venue, kind = draw.one(_WORDS["venues"])
     return Paper(
         title=title,
         authors=tuple(authors),
@@ -127,6 +122,6 @@ def _paper(draw: Draw, title: str, year: int, groups: list[list[str]], earlier: 
         venue=venue,
         kind=kind,
         citations=draw.below(_MOST_CITATIONS),
-        keywords=tuple(draw.some(KEYWORDS, draw.between(2, 4))),
+        keywords=tuple(draw.some(_WORDS["keywords"], draw.between(2, 4))),
         cited=tuple(draw.some(earlier, min(len(earlier), draw.between(2, 7)))),
     )

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.tools import AnswerTools, Given, ToolError, tool_app
-from agentgym_servers.academia._world import AcademiaTask, world_of
+from agentgym_servers.academia._world import world_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from agentgym_servers._frame.tool_world import ToolTask
     from agentgym_servers.academia._network import Network
 
 __all__ = ["AcademiaTools", "create_app"]
@@ -42,7 +43,7 @@ class AcademiaTools(AnswerTools):
         "finish",
     )
 
-    def __init__(self, task: AcademiaTask, network: Network) -> None:
+    def __init__(self, task: ToolTask, network: Network) -> None:
         self.goal = task.goal
         self.answer = task.answer
         self._network = network
@@ -115,4 +116,4 @@ class AcademiaTools(AnswerTools):
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
     world = world_of(options.seed)
-    return tool_app("Academia", options, world.tasks, lambda task: AcademiaTools(task, world.network))
+    return tool_app("Academia", options, world.tasks, lambda task: AcademiaTools(task, world.setting))

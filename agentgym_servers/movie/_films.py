@@ -8,11 +8,19 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.movie import _words as words
-from agentgym_servers.movie._plots import ENDINGS, LANGUAGES, PLOTS, overview
 
-__all__ = ["ACTOR", "FILMS", "Credit", "Film", "Library", "Person"]
+__all__ = ["ACTOR", "COUNTRIES", "FILMS", "LANGUAGES", "Credit", "Film", "Library", "Person"]
+
+_WORDS = read_json("movie", "words.json")
+_PLOTS = read_json("movie", "plots.json")
+
+COUNTRIES: dict[str, str] = _WORDS["countries"]
+"""Names of countries by their codes."""
+
+LANGUAGES: dict[str, list[str]] = _PLOTS["languages"]
+"""By the country's code: the language's code, its name in itself, and its name in English."""
 
 FILMS = 200
 """How many films there are."""
@@ -171,7 +179,7 @@ def _names(draw: Draw) -> Iterator[str]:
     """Return names without end, no two the same until all are used up."""
     used: set[str] = set()
     while True:
-        name = f"{draw.one(words.FIRST_NAMES)} {draw.one(words.LAST_NAMES)}"
+        name = f"{draw.one(_WORDS['first_names'])} {draw.one(_WORDS['last_names'])}"
         if name not in used:
             used.add(name)
             yield name
@@ -180,13 +188,13 @@ def _names(draw: Draw) -> Iterator[str]:
 def _titles(draw: Draw) -> Iterator[str]:
     used: set[str] = set()
     while True:
-        one, other = draw.some(words.NOUNS, 2)
+        one, other = draw.some(_WORDS["nouns"], 2)
         title = draw.one(
             (
-                f"The {draw.one(words.ADJECTIVES)} {one}",
-                f"{draw.one(words.ADJECTIVES)} {one}",
+                f"The {draw.one(_WORDS['adjectives'])} {one}",
+                f"{draw.one(_WORDS['adjectives'])} {one}",
                 f"The {one} and the {other}",
-                f"The {one} of {draw.one(words.CITIES)}",
+                f"The {one} of {draw.one(_WORDS['cities'])}",
             )
         )
         if title.casefold() not in used:
@@ -203,12 +211,12 @@ def _people(draw: Draw) -> Iterator[Person]:
 
 def _person(draw: Draw, person_id: int, name: str, job: str) -> Person:
     born = date(1930, 1, 1) + timedelta(draw.below(13_900))
-    place = draw.one(words.BIRTHPLACES)
+    place = draw.one(_WORDS["birthplaces"])
     plain = name.lower().replace(" ", "")
     handle = draw.one((plain, f"the{plain}", f"{plain}_official", f"real{plain}"))
     biography = (
-        f"{name}, born in {place}, began at {draw.one(words.STUDIES)} and is known for "
-        f"{draw.one(words.KNOWN_FOR)}. The first prize came in {born.year + draw.between(24, 45)}."
+        f"{name}, born in {place}, began at {draw.one(_WORDS['studies'])} and is known for "
+        f"{draw.one(_WORDS['known_for'])}. The first prize came in {born.year + draw.between(24, 45)}."
     )
     return Person(
         id=person_id,
@@ -229,13 +237,17 @@ def _person(draw: Draw, person_id: int, name: str, job: str) -> Person:
 def _film(draw: Draw, title: str, film_id: int, number: int, hands: dict[str, _Hand]) -> Film:
     actors = hands[ACTOR].deal(draw.between(6, 9))
     characters = list(itertools.islice(_names(draw), len(actors)))
-    plot, ending, city = number % len(PLOTS), draw.below(len(ENDINGS)), draw.one(words.CITIES)
+    plot, ending, city = (
+        number % len(_PLOTS["plots"]),
+        draw.below(len(_PLOTS["endings"])),
+        draw.one(_WORDS["cities"]),
+    )
     budget = draw.between(8, 2500) * 100_000
     film = Film(
         id=film_id,
         title=title,
         overviews={
-            country: overview(plot, ending, country, hero=characters[0], city=city)
+            country: _overview(plot, ending, country, hero=characters[0], city=city)
             for country in ("US", *draw.some([c for c in LANGUAGES if c != "US"], draw.between(2, 4)))
         },
         budget=budget,
@@ -243,30 +255,38 @@ def _film(draw: Draw, title: str, film_id: int, number: int, hands: dict[str, _H
         vote_average=draw.between(3_800, 8_900) / 1000,
         release_date=_FIRST_RELEASE + timedelta(draw.below(_RELEASES)),
         genres=[
-            {"id": 11 + 7 * place, "name": words.GENRES[place]} for place in _some_of(draw, words.GENRES, 3)
+            {"id": 11 + 7 * place, "name": _WORDS["genres"][place]}
+            for place in _some_of(draw, _WORDS["genres"], 3)
         ],
-        keywords=draw.some(words.KEYWORDS, draw.between(5, 10)),
+        keywords=draw.some(_WORDS["keywords"], draw.between(5, 10)),
         companies=[
             {
                 "id": 101 + 13 * place,
                 "logo_path": None,
-                "name": words.COMPANIES[place],
-                "origin_country": list(words.COUNTRIES)[place % len(words.COUNTRIES)],
+                "name": _WORDS["companies"][place],
+                "origin_country": list(COUNTRIES)[place % len(COUNTRIES)],
             }
-            for place in _some_of(draw, words.COMPANIES, 3)
+            for place in _some_of(draw, _WORDS["companies"], 3)
         ],
         countries=[
-            {"iso_3166_1": code, "name": words.COUNTRIES[code]}
-            for code in draw.some(list(words.COUNTRIES), draw.between(1, 4))
+            {"iso_3166_1": code, "name": COUNTRIES[code]}
+            for code in draw.some(list(COUNTRIES), draw.between(1, 4))
         ],
         other_titles={
-            country: " ".join(map(draw.one, words.ALTERNATIVES[country]))
-            for country in draw.some(list(words.ALTERNATIVES), draw.between(2, 4))
+            country: " ".join(map(draw.one, _WORDS["foreign_titles"][country]))
+            for country in draw.some(list(_WORDS["foreign_titles"]), draw.between(2, 4))
         },
     )
     film.cast.extend(Credit(film, *each) for each in zip(actors, characters, strict=True))
     film.crew.extend(Credit(film, person, job) for job, person in _crew(draw, hands))
     return film
+
+
+def _overview(plot: int, ending: int, country: str, *, hero: str, city: str) -> str:
+    """Return what a film is about in the language of a country."""
+    first: str = _PLOTS["plots"][plot][country].format(hero=hero, city=city)
+    space = "" if country in {"CN", "JP"} else " "
+    return f"{first}{space}{_PLOTS['endings'][ending][country]}"
 
 
 def _crew(draw: Draw, hands: dict[str, _Hand]) -> Iterator[tuple[str, Person]]:

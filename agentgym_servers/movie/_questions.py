@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_servers._frame.tool_tasks import Question, Unfit
-from agentgym_servers.movie._films import ACTOR
-from agentgym_servers.movie._plots import LANGUAGES
-from agentgym_servers.movie._words import COUNTRIES
+from agentgym_servers.movie._films import ACTOR, COUNTRIES, LANGUAGES
 
 if TYPE_CHECKING:
     from agentgym_servers.movie._films import Film

@@ -18,4 +18,4 @@ __all__ = ["create_app"]
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
     world = world_of(options.seed)
-    return tool_app("Movie", options, world.tasks, lambda task: MovieTools(world.library, task))
+    return tool_app("Movie", options, world.tasks, lambda task: MovieTools(world.setting, task))

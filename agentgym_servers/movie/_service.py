@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_servers._frame.tools import AnswerTools, Given, ToolError
-from agentgym_servers.movie._plots import LANGUAGES
+from agentgym_servers.movie._films import LANGUAGES
 
 if TYPE_CHECKING:
+    from agentgym_servers._frame.tool_world import ToolTask
     from agentgym_servers.movie._films import Film, Library, Person
-    from agentgym_servers.movie._world import Task
 
 __all__ = ["MovieTools"]
 
@@ -48,7 +48,7 @@ class MovieTools(AnswerTools):
         "finish",
     )
 
-    def __init__(self, library: Library, task: Task) -> None:
+    def __init__(self, library: Library, task: ToolTask) -> None:
         self.goal = task.goal
         self.answer = task.answer
         self._library = library

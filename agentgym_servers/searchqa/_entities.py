@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.searchqa import _tables as tables
 
 __all__ = ["Entity", "made"]
+
+_WORDS = read_json("searchqa", "words.json")
 
 TRADES: Mapping[str, tuple[str, int]] = {
     "director": ("a film director", 250),
@@ -74,7 +76,7 @@ SMALL: Mapping[str, tuple[str, ...]] = {
     "instrument": ("sound",),
     "dish": ("ingredient",),
 }
-"""The facts of `tables.VALUES` that a kind has."""
+"""The facts of the data file's ``values`` that a kind has."""
 
 NAMING: Mapping[str, Mapping[str, str]] = {
     "town": {"river": "river", "region": "region"},
@@ -181,23 +183,26 @@ class _Maker:
             fact, least, most = NUMBERS[kind]
             facts[fact] = str(draw.between(least, most))
         for fact in SMALL.get(kind, ()):
-            facts[fact] = draw.one(tables.VALUES[fact])
+            facts[fact] = draw.one(_WORDS["values"][fact])
         word = next(self._words)
-        title = draw.one(tables.TITLES[kind]).format(word=word, first=draw.one(tables.FIRST_NAMES))
+        title = draw.one(_WORDS["titles"][kind]).format(word=word, first=draw.one(_WORDS["first_names"]))
         said = {fact: known.title if isinstance(known, Entity) else known for fact, known in facts.items()}
-        text = draw.one(tables.SENTENCES[kind]).format(title=title, last=word, **said)
+        text = draw.one(_WORDS["sentences"][kind]).format(title=title, last=word, **said)
         return Entity(kind, title, facts, text)
 
 
 def _words(draw: Draw) -> Iterator[str]:
     """Return invented words, each once, in an order that is drawn."""
-    texts = (*tables.FIRST_NAMES, *itertools.chain(*tables.TITLES.values(), *tables.SENTENCES.values()))
+    texts = (
+        *_WORDS["first_names"],
+        *itertools.chain(*_WORDS["titles"].values(), *_WORDS["sentences"].values()),
+    )
     real = {word for text in texts for word in re.findall(r"\w+", text.lower())}
     words = (
         start + middle + ending
-        for start in tables.STARTS
-        for middle in tables.MIDDLES
-        for ending in tables.ENDINGS
+        for start in _WORDS["word_starts"]
+        for middle in _WORDS["word_middles"]
+        for ending in _WORDS["word_ends"]
     )
     # Some are made in two ways, such as cal-a-rick and cal-ar-ick, and some are words, such as gar-den.
     return iter(draw.shuffled([word.capitalize() for word in dict.fromkeys(words) if word not in real]))

@@ -19,13 +19,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers.searchqa._entities import Entity
-from agentgym_servers.searchqa._phrases import ASKED, COMPARED, DECADES, NAMED, OTHERS, REFERENCES
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
 __all__ = ["Comparison", "Planned", "Solution", "Task", "comparisons", "planned"]
+
+_PHRASES = read_json("searchqa", "phrases.json")
+_CHOOSE: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
+
+# By kind and fact: the kind of what the fact names, and the phrase for it.
+_REFERENCES: Mapping[tuple[str, str], tuple[str, str]] = {
+    (kind, fact): (named, phrase)
+    for kind, facts in _PHRASES["references"].items()
+    for fact, (named, phrase) in facts.items()
+}
 
 
 @dataclass(frozen=True)
@@ -72,8 +82,8 @@ def planned(entities: Mapping[str, Sequence[Entity]]) -> list[Planned]:
 
 def _reference(x: Entity, fact: str) -> str:
     """Return how a question speaks of what a fact of x names."""
-    _, phrase = REFERENCES[x.kind, fact]
-    return phrase.format(x=NAMED.get(x.kind, "{title}").format(title=x.title))
+    _, phrase = _REFERENCES[x.kind, fact]
+    return phrase.format(x=_PHRASES["titles"].get(x.kind, "{title}").format(title=x.title))
 
 
 def _told(x: Entity) -> set[str]:
@@ -91,15 +101,15 @@ class _ByWay:
 
     def task(self) -> Task:
         y = self.x.other(self.fact)
-        question = ASKED[y.kind][self.asked].format(y=_reference(self.x, self.fact))
+        question = _PHRASES["questions"][y.kind][self.asked].format(y=_reference(self.x, self.fact))
         return Task(question, Solution((self.x.title, y.title), y.said(self.asked)))
 
 
 def _by_way(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
-    for (kind, fact), (named, _) in REFERENCES.items():
+    for (kind, fact), (named, _) in _REFERENCES.items():
         for x in entities[kind]:
             told, y = _told(x), x.other(fact)
-            for asked in ASKED[named]:
+            for asked in _PHRASES["questions"][named]:
                 if y.said(asked) not in told:
                     yield _ByWay(x, fact, asked)
 
@@ -113,13 +123,13 @@ class _Other:
     second: Entity
 
     def task(self) -> Task:
-        question = OTHERS[self.x.kind, self.fact].format(y=_reference(self.x, self.fact))
+        question = _PHRASES["others"][self.x.kind][self.fact].format(y=_reference(self.x, self.fact))
         found = f"{self.x.kind} {self.x.said(self.fact)}"
         return Task(question, Solution((self.x.title, found), self.second.title))
 
 
 def _others(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
-    for kind, fact in OTHERS:
+    for kind, fact in ((kind, fact) for kind, facts in _PHRASES["others"].items() for fact in facts):
         same = defaultdict[Entity, list[Entity]](list)
         for x in entities[kind]:
             same[x.other(fact)].append(x)
@@ -139,20 +149,20 @@ class _OfADecade:
     def task(self) -> Task:
         town = self.x.other(self.fact)
         decade = self.found.said("year")[:-1] + "0"
-        question = DECADES[self.found.kind].format(y=_reference(self.x, self.fact), decade=decade)
+        question = _PHRASES["decades"][self.found.kind].format(y=_reference(self.x, self.fact), decade=decade)
         return Task(question, Solution((self.x.title, f"{self.found.kind} {town.title}"), self.found.title))
 
 
 def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
     alone = defaultdict[Entity, list[Entity]](list)
-    for kind in DECADES:
+    for kind in _PHRASES["decades"]:
         same = defaultdict[tuple[Entity, str], list[Entity]](list)
         for each in entities[kind]:
             same[each.other("town"), each.said("year")[:-1]].append(each)
         for (town, _), these in same.items():
             if len(these) == 1:
                 alone[town] += these
-    for (kind, fact), (named, _) in REFERENCES.items():
+    for (kind, fact), (named, _) in _REFERENCES.items():
         for x in entities[kind] if named == "town" else ():
             yield from (_OfADecade(x, fact, found) for found in alone[x.other(fact)] if found is not x)
 
@@ -215,7 +225,7 @@ class Comparison:
     def _made(self, one: Entity, two: Entity, chosen: Entity) -> Task:
         pair = self.pair.format(a=_reference(one, self.fact), b=_reference(two, self.fact))
         searches = f"{one.title} {two.title}", f"{one.said(self.fact)} {two.said(self.fact)}"
-        question = ASKED[chosen.kind][self.asked].format(y=pair)
+        question = _PHRASES["questions"][chosen.kind][self.asked].format(y=pair)
         return Task(question, Solution(searches, chosen.said(self.asked)))
 
 
@@ -226,15 +236,15 @@ def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterato
         entities: What there is, by kind.
         draw: Draws in which order a thing meets its partners, in each form.
     """
-    for (kind, fact), (named, _) in REFERENCES.items():
-        if named not in COMPARED:
+    for (kind, fact), (named, _) in _REFERENCES.items():
+        if named not in _PHRASES["comparisons"]:
             continue
-        number, pairs = COMPARED[named]
-        for asked in ASKED[named]:
+        comparison = _PHRASES["comparisons"][named]
+        for asked in _PHRASES["questions"][named]:
             things = [x for x in entities[kind] if x.other(fact).said(asked) not in _told(x)]
             half = (len(things) - 1) // 2
-            for pair, choose in pairs:
+            for choose, pair in comparison["pairs"]:
                 step = draw.between(1, half)
                 while math.gcd(step, half) > 1:
                     step += 1
-                yield Comparison(things, fact, number, pair, choose, asked, step)
+                yield Comparison(things, fact, comparison["number"], pair, _CHOOSE[choose], asked, step)

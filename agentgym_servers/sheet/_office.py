@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import Call
 from agentgym_servers.sheet._cells import EMPTY, name_of
-from agentgym_servers.sheet._tables import Draft, delete_rows, duties, fill, listed, sort, write
-from agentgym_servers.sheet._words import PEOPLE, STATUSES
+from agentgym_servers.sheet._tables import WORDS, Draft, delete_rows, duties, fill, listed, sort, write
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -34,7 +33,9 @@ def _progress(draw: Draw) -> Draft:
     table = duties(draw)
     cells = table.cells
     rows = draw.some(range(len(table.rows)), 3)
-    new = [(table.column("Task")[row], draw.one(STATUSES), float(draw.between(41, 60))) for row in rows]
+    new = [
+        (table.column("Task")[row], draw.one(WORDS["statuses"]), float(draw.between(41, 60))) for row in rows
+    ]
     hours = draw.some(range(41, 61), 3)
     new = [(task, status, float(each)) for (task, status, _), each in zip(new, hours, strict=True)]
     changes = [
@@ -54,7 +55,9 @@ def _missing(draw: Draw) -> Draft:
     """Fill in who is missing."""
     table = duties(draw)
     rows = sorted(draw.some(range(len(table.rows)), 4))
-    names = draw.some([each for each in PEOPLE if each not in table.column("Responsible")], len(rows))
+    names = draw.some(
+        [each for each in WORDS["people"] if each not in table.column("Responsible")], len(rows)
+    )
     for row in rows:
         table.rows[row][table.at("Responsible")] = ""
     cells = table.cells

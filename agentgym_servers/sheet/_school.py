@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import Call
-from agentgym_servers.sheet._tables import Draft, delete_rows, fill, grades, listed, sort, write
-from agentgym_servers.sheet._words import CLASSES, PEOPLE, SUBJECTS
+from agentgym_servers.sheet._tables import WORDS, Draft, delete_rows, fill, grades, listed, sort, write
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -23,10 +22,13 @@ def _sums(draw: Draw) -> Draft | None:
     for row in table.rows:
         row += ["", ""]
     cells = table.cells
-    total = [sum(record[each] for each in SUBJECTS) for record in table.records()]
+    total = [sum(record[each] for each in WORDS["subjects"]) for record in table.records()]
     if len(set(total)) < len(total):
         return None
-    calls = fill(table, "Sum", total), fill(table, "Average", [each / len(SUBJECTS) for each in total])
+    calls = (
+        fill(table, "Sum", total),
+        fill(table, "Average", [each / len(WORDS["subjects"]) for each in total]),
+    )
     goal = (
         'Fill the columns "Sum" and "Average" of "{sheet}" with the sum and the average of the points of '
         "each "
@@ -38,7 +40,7 @@ def _sums(draw: Draw) -> Draft | None:
 def _ranks(draw: Draw) -> Draft:
     """Insert a column of ranks."""
     table = grades(draw)
-    subject = draw.one(SUBJECTS)
+    subject = draw.one(WORDS["subjects"])
     column = ["Rank", *range(1, len(table.rows) + 1)]
     insert = Call("insert_cols", {"values_list": [column], "col_idx": table.at(subject) + 2})
     goal = (
@@ -53,9 +55,9 @@ def _impossible(draw: Draw) -> Draft:
     """Delete pupils with points that cannot be."""
     table = grades(draw, 11)
     for row, wrong in zip(draw.some(range(len(table.rows)), 3), (-7.0, 104.0, 240.0), strict=True):
-        table.rows[row][table.at(draw.one(SUBJECTS))] = wrong
+        table.rows[row][table.at(draw.one(WORDS["subjects"]))] = wrong
     cells = table.cells
-    calls = delete_rows(table, lambda record: any(not 0 <= record[each] <= 100 for each in SUBJECTS))  # noqa: PLR2004
+    calls = delete_rows(table, lambda record: any(not 0 <= record[each] <= 100 for each in WORDS["subjects"]))  # noqa: PLR2004
     goal = (
         'In each subject there are 0 to 100 points. Delete all pupils from "{sheet}" that have other '
         "points in "
@@ -67,9 +69,10 @@ def _impossible(draw: Draw) -> Draft:
 def _newcomers(draw: Draw) -> Draft:
     """Insert two pupils."""
     table = grades(draw, 9)
-    names = draw.some([each for each in PEOPLE if each not in table.column("Name")], 2)
+    names = draw.some([each for each in WORDS["people"] if each not in table.column("Name")], 2)
     new: list[list[Value]] = [
-        [each, draw.one(CLASSES), *(float(draw.between(45, 99)) for _ in SUBJECTS)] for each in names
+        [each, draw.one(WORDS["classes"]), *(float(draw.between(45, 99)) for _ in WORDS["subjects"])]
+        for each in names
     ]
     told = listed(table.heading, new)
     insert = Call("insert_rows", {"values_list": new, "row_idx": len(table.rows) + 2})
@@ -84,7 +87,7 @@ def _largest_class(draw: Draw) -> Draft | None:
     """Keep the largest class."""
     table = grades(draw, 12)
     cells = table.cells
-    sizes = {each: table.column("Class").count(each) for each in CLASSES}
+    sizes = {each: table.column("Class").count(each) for each in WORDS["classes"]}
     largest = [each for each, size in sizes.items() if size == max(sizes.values())]
     if len(largest) > 1:
         return None
@@ -101,8 +104,8 @@ def _without_the_best(draw: Draw) -> Draft:
     """Delete who is best in a subject."""
     table = grades(draw, 12)
     cells = table.cells
-    best = {each: max(table.column(each)) for each in SUBJECTS}
-    calls = delete_rows(table, lambda record: any(record[each] == best[each] for each in SUBJECTS))
+    best = {each: max(table.column(each)) for each in WORDS["subjects"]}
+    calls = delete_rows(table, lambda record: any(record[each] == best[each] for each in WORDS["subjects"]))
     goal = (
         'Delete from "{sheet}" each pupil that has the most points of all in any subject. Then sort the '
         "others by "
@@ -115,7 +118,7 @@ def _noted(draw: Draw) -> Draft:
     """Correct points by notes."""
     table = grades(draw)
     rows = draw.some(range(len(table.rows)), 3)
-    changes = [(row, draw.one(SUBJECTS), float(draw.between(30, 44))) for row in rows]
+    changes = [(row, draw.one(WORDS["subjects"]), float(draw.between(30, 44))) for row in rows]
     for row, subject, points in changes:
         table.notes[row, "Name"] = f"{subject}: {points:g} points"
     cells = table.cells

@@ -57,4 +57,4 @@ class SheetTools(Tools):
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
     world = world_of(options.seed)
-    return tool_app("Sheet", options, world.tasks, lambda task: SheetTools(task, Book(world.sheets)))
+    return tool_app("Sheet", options, world.tasks, lambda task: SheetTools(task, Book(world.setting)))

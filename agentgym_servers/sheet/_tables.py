@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.tool_tasks import Call
 from agentgym_servers.sheet._cells import Cell, Value, name_of, shown
-from agentgym_servers.sheet._words import (
-    CLASSES,
-    DUTIES,
-    PEOPLE,
-    PRODUCTS,
-    STATUSES,
-    STORES,
-    SUBJECTS,
-    TEAMS,
-)
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
 __all__ = [
+    "WORDS",
     "Draft",
     "Table",
     "delete_rows",
@@ -34,6 +26,10 @@ __all__ = [
     "sort",
     "write",
 ]
+
+
+WORDS: Mapping[str, list[Any]] = read_json("sheet", "words.json")
+"""The words that the sheets consist of: products with their categories, people, duties and so on."""
 
 
 @dataclass
@@ -97,7 +93,7 @@ class Draft:
 
 def inventory(draw: Draw, rows: int = 10) -> Table:
     """Return products with their prices and so on; no two have the same quantity, price or rating."""
-    products = draw.some(PRODUCTS, rows)
+    products = draw.some(WORDS["products"], rows)
     prices, quantities = draw.some(range(8, 90), rows), draw.some(range(40, 200), rows)
     ratings = draw.some(range(20, 50), rows)
     return Table(
@@ -109,7 +105,7 @@ def inventory(draw: Draw, rows: int = 10) -> Table:
                 prices[row] / 4,
                 float(quantities[row]),
                 draw.below(5) * 0.05,
-                draw.one(STORES),
+                draw.one(WORDS["stores"]),
                 ratings[row] / 10,
             ]
             for row, (product, category) in enumerate(products)
@@ -119,12 +115,12 @@ def inventory(draw: Draw, rows: int = 10) -> Table:
 
 def grades(draw: Draw, rows: int = 10) -> Table:
     """Return pupils with their points; no two have the same in a subject."""
-    people = draw.some(PEOPLE, rows)
-    points = [draw.some(range(45, 100), rows) for _ in SUBJECTS]
+    people = draw.some(WORDS["people"], rows)
+    points = [draw.some(range(45, 100), rows) for _ in WORDS["subjects"]]
     return Table(
-        ["Name", "Class", *SUBJECTS],
+        ["Name", "Class", *WORDS["subjects"]],
         [
-            [person, draw.one(CLASSES), *(float(each[row]) for each in points)]
+            [person, draw.one(WORDS["classes"]), *(float(each[row]) for each in points)]
             for row, person in enumerate(people)
         ],
     )
@@ -132,11 +128,21 @@ def grades(draw: Draw, rows: int = 10) -> Table:
 
 def duties(draw: Draw, rows: int = 9) -> Table:
     """Return what is to be done in an office; no two take the same number of hours."""
-    names, people, hours = draw.some(DUTIES, rows), draw.some(PEOPLE, rows), draw.some(range(2, 40), rows)
+    names, people, hours = (
+        draw.some(WORDS["duties"], rows),
+        draw.some(WORDS["people"], rows),
+        draw.some(range(2, 40), rows),
+    )
     return Table(
         ["Task", "Responsible", "Team", "Status", "Hours"],
         [
-            [names[row], people[row], draw.one(TEAMS), draw.one(STATUSES), float(hours[row])]
+            [
+                names[row],
+                people[row],
+                draw.one(WORDS["teams"]),
+                draw.one(WORDS["statuses"]),
+                float(hours[row]),
+            ]
             for row in range(rows)
         ],
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.draw import Draw
 from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_world import ToolWorld, draw_tasks
 from agentgym_servers.sheet._book import Book, Rows, values_of
 from agentgym_servers.sheet._functions import FUNCTIONS
 from agentgym_servers.sheet._office import OFFICE
@@ -16,16 +16,16 @@ from agentgym_servers.sheet._school import SCHOOL
 from agentgym_servers.sheet._stock import STOCK
 
 if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
     from agentgym_servers.sheet._tables import Draft
 
-__all__ = ["TASKS", "SheetTask", "World", "world_of"]
+__all__ = ["TASKS", "SheetTask", "world_of"]
 
 _KINDS = STOCK + SCHOOL + OFFICE
 
 TASKS = len(_KINDS)
 """How many tasks there are: one of each kind, each with a sheet of its own."""
 
-_ATTEMPTS = 1000  # far more than any task takes, so that no seed runs for ever
 _FEWEST = 4  # rows that a sheet has in the end, with the heading
 
 
@@ -57,32 +57,20 @@ class SheetTask:
         return max(0.0, (_part(values, self.end) - before) / (1 - before))
 
 
-@dataclass(frozen=True)
-class World:
-    """All sheets and tasks of a seed.
-
-    Attributes:
-        sheets: The sheets by name.
-        tasks: The tasks by their ids.
-    """
-
-    sheets: Mapping[str, Rows]
-    tasks: tuple[SheetTask, ...]
-
-
 @lru_cache(maxsize=2)
-def world_of(seed: int) -> World:
-    """Return the world of a seed, made once."""
+def world_of(seed: int) -> ToolWorld[Mapping[str, Rows], SheetTask]:
+    """Return the sheets by their names, and the tasks, of a seed, made once."""
     sheets: dict[str, Rows] = {}
-    tasks = []
-    for task_id in range(TASKS):
-        name = f"Sheet{task_id + 1}"
-        drawn = (_KINDS[task_id](Draw("sheet", seed, task_id, attempt)) for attempt in range(_ATTEMPTS))
-        made = ((draft, _made(draft, name)) for draft in drawn if draft is not None)
-        draft, task = next((draft, task) for draft, task in made if task is not None)
-        sheets[name] = draft.cells
-        tasks.append(task)
-    return World(sheets, tuple(tasks))
+
+    def task(task_id: int, draw: Draw) -> SheetTask | None:
+        draft, name = _KINDS[task_id](draw), f"Sheet{task_id + 1}"
+        if draft is None:
+            return None
+        sheets[name] = draft.cells  # of the last draw, which fits
+        return _made(draft, name)
+
+    tasks = draw_tasks(TASKS, task, "sheet", seed)
+    return ToolWorld(sheets, tasks)
 
 
 def _made(draft: Draft, name: str) -> SheetTask | None:

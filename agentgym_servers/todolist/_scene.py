@@ -5,21 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.tool_tasks import Call
 from agentgym_servers.todolist._account import Project, Todo
-from agentgym_servers.todolist._words import PROJECTS
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["Scene", "change", "look", "look_at_durations"]
+__all__ = ["PROJECTS", "Chore", "Scene", "change", "look", "look_at_durations"]
 
 _FIRST_DAY = date(2024, 3, 1)
 _DAYS = 500
 _AROUND = (-6, 18)  # how many days before and after today a task may be due
 _MINUTES = tuple(range(10, 130, 5))
+
+
+class Chore(NamedTuple):
+    """A task as a project may contain it.
+
+    Attributes:
+        content: What the user has to do.
+        place: Where.
+        bring: What to bring along.
+    """
+
+    content: str
+    place: str
+    bring: str
+
+
+PROJECTS = {
+    name: tuple(Chore(**chore) for chore in chores)
+    for name, chores in read_json("todolist", "projects.json").items()
+}
+"""The chores of each project by its name. No chore belongs to two projects."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ from agentgym_servers.weather._climate import (
 from agentgym_servers.weather._places import PLACES, City
 
 if TYPE_CHECKING:
-    from agentgym_servers.weather._world import Task
+    from agentgym_servers.weather._world import WeatherTask
 
 __all__ = ["FIRST_DAY", "LAST_DAY", "MOST_DAYS", "WeatherTools", "find_places"]
 
@@ -76,7 +76,7 @@ class WeatherTools(AnswerTools):
         "finish",
     )
 
-    def __init__(self, climate: Climate, task: Task) -> None:
+    def __init__(self, climate: Climate, task: WeatherTask) -> None:
         self.goal = task.goal
         self.answer = task.answer
         self._climate = climate

@@ -10,19 +10,10 @@ import string
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
+from agentgym_servers.webshop._departments import DEPARTMENTS, Department, ProductOption
 from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, Review, World
-from agentgym_servers.webshop._words import (
-    BRANDS,
-    COLORS,
-    DEPARTMENTS,
-    FEATURE_ENDS,
-    LINES,
-    OPENINGS,
-    REVIEWS,
-    Choice,
-    Department,
-)
 
 __all__ = ["PRODUCTS", "TASKS", "Solution", "solution", "world_of"]
 
@@ -32,6 +23,7 @@ PRODUCTS = 1_000
 TASKS = 6_910
 """How many tasks a made world has: as many as AgentGym's server."""
 
+_WORDS = read_json("webshop", "words.json")
 _ASIN_LETTERS = string.digits + string.ascii_uppercase
 _TRIES = 100  # to draw what there is not yet; each try is very likely to succeed
 
@@ -55,7 +47,7 @@ class Solution:
 def world_of(seed: int) -> World:
     """Return the world of a seed, made once."""
     names = Draw("webshop", seed, "names").some(
-        [f"{brand} {line}" for brand in BRANDS for line in LINES], PRODUCTS
+        [f"{brand} {line}" for brand in _WORDS["brands"] for line in _WORDS["lines"]], PRODUCTS
     )
     asins = _asins(seed)
     kinds = [(department, number) for department in DEPARTMENTS for number in range(len(department.kinds))]
@@ -93,14 +85,18 @@ def _product(draw: Draw, asin: str, name: str, department: Department, number: i
     parts = draw.some(department.parts, draw.between(2, 3))
     uses = draw.some(department.uses, draw.between(1, 2))
     attributes = (*qualities, *parts, *uses)
-    choices = [Choice("color", tuple(draw.some(COLORS, draw.between(3, 5))))] if draw.chance(0.85) else []
-    for choice in department.choices:
+    choices = (
+        [ProductOption("color", tuple(draw.some(_WORDS["colors"], draw.between(3, 5))))]
+        if draw.chance(0.85)
+        else []
+    )
+    for choice in department.options:
         if draw.chance(0.85):
             kept = sorted(draw.some(range(len(choice.values)), draw.between(2, len(choice.values))))
-            choices.append(Choice(choice.name, tuple(choice.values[i] for i in kept), choice.cents))
+            choices.append(ProductOption(choice.name, tuple(choice.values[i] for i in kept), choice.cents))
     cents = draw.between(kind.dollars[0] * 100, kind.dollars[1] * 100 - 1)
     most = sum((len(choice.values) - 1) * choice.cents for choice in choices)
-    reviews = tuple(Review(*review) for review in draw.some(REVIEWS, draw.between(0, 3)))
+    reviews = tuple(Review(*review) for review in draw.some(_WORDS["reviews"], draw.between(0, 3)))
     title = ", ".join(
         [f"{name} {kind.noun}", qualities[0], parts[0], draw.one([*qualities[1:], *parts[1:], *uses])]
     )
@@ -114,7 +110,7 @@ def _product(draw: Draw, asin: str, name: str, department: Department, number: i
         description=_description(name, kind.noun, uses, choices),
         features=tuple(
             f"{each.capitalize()}, {end}"
-            for each, end in zip(attributes, draw.some(FEATURE_ENDS, len(attributes)), strict=True)
+            for each, end in zip(attributes, draw.some(_WORDS["feature_ends"], len(attributes)), strict=True)
         ),
         price=cents / 100,
         price_tag=f"${cents / 100} to ${(cents + most) / 100}" if most else f"${cents / 100}",
@@ -128,7 +124,7 @@ def _product(draw: Draw, asin: str, name: str, department: Department, number: i
     )
 
 
-def _description(name: str, noun: str, uses: list[str], choices: list[Choice]) -> str:
+def _description(name: str, noun: str, uses: list[str], choices: list[ProductOption]) -> str:
     costs = [
         f"Each {choice.name} costs ${choice.cents / 100:.2f} more than the one listed before it."
         for choice in choices
@@ -164,7 +160,9 @@ def _goal(draw: Draw, product: Product, department: Department) -> Goal:
     # As on AgentGym's server, whose limits are multiples of ten: not the next, but one of the three after it.
     price_limit = 10.0 * (int(product.price_with(options) // 10) + draw.between(2, 4))
     return Goal(
-        instruction=_instruction(draw.one(OPENINGS), product, department, attributes, options, price_limit),
+        instruction=_instruction(
+            draw.one(_WORDS["openings"]), product, department, attributes, options, price_limit
+        ),
         product=product,
         attributes=attributes,
         options=tuple(options.values()),

@@ -10,10 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentgym_gym.errors import BadOption
+from agentgym_servers._frame.data_files import read_text
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.wordle._words import WORDS
 
-__all__ = ["MAX_WORDS", "World", "world_of", "world_of_data"]
+__all__ = ["MAX_WORDS", "WORDS", "World", "world_of", "world_of_data"]
+
+WORDS = tuple(read_text("wordle", "words.txt").split())
+"""Common English words of five letters, in alphabetical order."""
 
 MAX_WORDS = 20_000
 """Most words that are loaded from a file."""

@@ -15,12 +15,12 @@ from agentgym_servers.academia._world import TASKS, world_of
 from clock import cpu_seconds
 
 DIGEST = "663df083db34a69a5ef67587042dca9572c9fb73485f943045a08773852caa8f"
-NETWORK = world_of(0).network
+NETWORK = world_of(0).setting
 PAPER = list(NETWORK.papers.values())[-1]
 
 
 def digest(seed: int) -> str:
-    network = world_of(seed).network
+    network = world_of(seed).setting
     told = [
         [(t.goal, t.answer, t.solution) for t in world_of(seed).tasks],
         [(p.title, p.cited, p.shown) for p in network.papers.values()],
@@ -30,7 +30,7 @@ def digest(seed: int) -> str:
 
 
 def trial(task_id: int = 0, seed: int = 0) -> Trial:
-    return Trial(task_id, lambda each: AcademiaTools(world_of(seed).tasks[each], world_of(seed).network))
+    return Trial(task_id, lambda each: AcademiaTools(world_of(seed).tasks[each], world_of(seed).setting))
 
 
 def observed(trial: Trial, name: str, **arguments: object) -> str:

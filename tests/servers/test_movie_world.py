@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,29 +13,32 @@ from agentgym_gym.envs.movie import MOVIE
 from agentgym_servers._frame.tools import Given, ToolError
 from agentgym_servers.movie._films import FILMS
 from agentgym_servers.movie._service import MovieTools
-from agentgym_servers.movie._world import World, world_of
+from agentgym_servers.movie._world import world_of
 from clock import cpu_seconds
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.tool_world import ToolWorld
 
 DIGEST = "c8c5569774eee711d26a66b3ac3e5cb9b53aad7eba4552496917350e33326caf"
 
 
 def tools_of(task_id: int = 0, seed: int = 0) -> MovieTools:
     world = world_of(seed)
-    return MovieTools(world.library, world.tasks[task_id])
+    return MovieTools(world.setting, world.tasks[task_id])
 
 
 def call(name: str, **arguments: object) -> object:
     return tools_of().call(name, Given(arguments))
 
 
-def everything(world: World) -> str:
+def everything(world: ToolWorld) -> str:
     """Return all that the functions tell of all films and people, and all tasks, as text."""
-    tools = MovieTools(world.library, world.tasks[0])
+    tools = MovieTools(world.setting, world.tasks[0])
     told = [
         tools.call(name, Given({"movie_id": film} if "movie" in name else {"person_id": film}))
         for name in MovieTools.names
         if name.startswith("get_") and "search" not in name
-        for film in (world.library.films if "movie" in name else world.library.people)
+        for film in (world.setting.films if "movie" in name else world.setting.people)
     ]
     return json.dumps([told, [(task.goal, task.answer, task.solution) for task in world.tasks]])
 
@@ -43,7 +47,7 @@ def everything(world: World) -> str:
 
 
 def test_the_world_is_the_same_everywhere():
-    said = everything(World(0))
+    said = everything(world_of(0))
     assert hashlib.sha256(said.encode()).hexdigest() == DIGEST
 
 
@@ -57,24 +61,24 @@ def test_there_is_a_task_of_its_own_for_each_id():
 def test_another_seed_is_another_world():
     one, other = world_of(0), world_of(1)
     assert not {task.goal for task in one.tasks} & {task.goal for task in other.tasks}
-    assert [film.title for film in one.library.films.values()] != [
-        film.title for film in other.library.films.values()
+    assert [film.title for film in one.setting.films.values()] != [
+        film.title for film in other.setting.films.values()
     ]
 
 
 def test_it_is_made_quickly():
-    assert cpu_seconds(lambda: World(1), enough=5) <= 5
+    assert cpu_seconds(lambda: world_of.__wrapped__(1), enough=5) <= 5
 
 
 def test_titles_and_names_are_those_of_one():
-    library = world_of(0).library
+    library = world_of(0).setting
     assert len({film.title.casefold() for film in library.films.values()}) == len(library.films) == FILMS
     assert len({person.name for person in library.people.values()}) == len(library.people)
 
 
 def test_nothing_is_cut_off():
     """A function shows ten credits, and nobody has more: what is not shown cannot be asked for."""
-    library = world_of(0).library
+    library = world_of(0).setting
     for each in (*library.films.values(), *library.people.values()):
         assert len(each.cast) <= 10
         assert len(each.crew) <= 10
@@ -83,13 +87,13 @@ def test_nothing_is_cut_off():
 
 
 def test_people_are_grown_up_when_their_films_come_out():
-    for film in world_of(0).library.films.values():
+    for film in world_of(0).setting.films.values():
         for credit in (*film.cast, *film.crew):
             assert film.release_date.year - credit.person.birthday.year > 16
 
 
 def test_a_cast_and_its_people_tell_the_same():
-    library = world_of(0).library
+    library = world_of(0).setting
     of_films = {(f.id, c.person.id, c.role) for f in library.films.values() for c in (*f.cast, *f.crew)}
     of_people = {(c.film.id, p.id, c.role) for p in library.people.values() for c in (*p.cast, *p.crew)}
     assert of_films == of_people
@@ -99,7 +103,7 @@ def test_a_cast_and_its_people_tell_the_same():
 
 
 def test_a_film_is_found_by_its_title_its_beginning_or_its_words():
-    film = next(f for f in world_of(0).library.films.values() if " of " in f.title)
+    film = next(f for f in world_of(0).setting.films.values() if " of " in f.title)
     first, last = film.title.split()[1], film.title.split()[-1]
     for words in (film.title, f"  {film.title.upper()} ", film.title[:-1], f"{last} {first}"):
         (found,) = call("get_search_movie", movie_name=words)
@@ -108,7 +112,7 @@ def test_a_film_is_found_by_its_title_its_beginning_or_its_words():
 
 
 def test_every_title_and_name_finds_its_own():
-    library = world_of(0).library
+    library = world_of(0).setting
     for film in library.films.values():
         assert call("get_search_movie", movie_name=film.title)[0]["id"] == film.id
     for person in library.people.values():
@@ -128,7 +132,7 @@ def test_what_there_is_not_is_said_as_by_the_movie_database():
 
 
 def test_the_replies_are_those_of_the_movie_database():
-    film = next(iter(world_of(0).library.films.values()))
+    film = next(iter(world_of(0).setting.films.values()))
 
     def told(what: str) -> dict:
         assert call(f"get_movie_{what}", movie_id=str(film.id)) == call(f"get_movie_{what}", movie_id=film.id)
@@ -161,7 +165,7 @@ def test_the_replies_are_those_of_the_movie_database():
 
 
 def test_the_replies_of_people_are_those_of_the_movie_database():
-    library = world_of(0).library
+    library = world_of(0).setting
     actor = next(person for person in library.people.values() if person.cast)
     maker = next(person for person in library.people.values() if person.crew)
     details = call("get_person_details", person_id=actor.id)

@@ -30,7 +30,7 @@ def digest(seed: int) -> str:
 
 def trial(task_id: int = 0, seed: int = 0) -> Trial:
     world = world_of(seed)
-    return Trial(task_id, lambda each: SheetTools(world.tasks[each], Book(world.sheets)))
+    return Trial(task_id, lambda each: SheetTools(world.tasks[each], Book(world.setting)))
 
 
 class Bench:

@@ -13,8 +13,8 @@ from agentgym_gym.envs.todolist import TODOLIST
 from agentgym_servers._frame.tools import Trial
 from agentgym_servers.todolist._account import Account, Refused, is_day
 from agentgym_servers.todolist._questions import QUESTIONS
+from agentgym_servers.todolist._scene import PROJECTS
 from agentgym_servers.todolist._server import TodoTools
-from agentgym_servers.todolist._words import PROJECTS
 from agentgym_servers.todolist._world import TASKS, world_of
 from clock import cpu_seconds
 

@@ -119,6 +119,6 @@ def test_another_seed_is_another_server(environment):
 def test_the_pages_say_how_much_there_is():
     assert f"{len(KINDS)} kinds" in WEATHER.local_quirks
     assert 115 <= len(PLACES) <= 125
-    library = movies(0).library
+    library = movies(0).setting
     assert f"{len(library.films)} films and {len(library.people)} people" in MOVIE.local_quirks
     assert f"{len(MOVIE_KINDS)} kinds" in MOVIE.local_quirks.replace("\n", " ")

@@ -12,11 +12,12 @@ from dataclasses import asdict
 import pytest
 
 from agentgym_gym.envs.webshop import WEBSHOP
+from agentgym_servers._frame.data_files import read_json
+from agentgym_servers.webshop._departments import DEPARTMENTS
 from agentgym_servers.webshop._oracle import plan
 from agentgym_servers.webshop._reward import option_matches
 from agentgym_servers.webshop._search import Index
 from agentgym_servers.webshop._session import Session, keywords_of
-from agentgym_servers.webshop._words import COLORS, DEPARTMENTS
 from agentgym_servers.webshop._world import PRODUCTS, TASKS, solution, world_of
 from clock import cpu_seconds
 
@@ -109,7 +110,10 @@ def test_options_change_the_price_as_the_page_says(world):
 def test_no_option_passes_for_another():
     """By the fuzzy comparison of the reward."""
     for department in DEPARTMENTS:
-        values = [*COLORS, *(value for choice in department.choices for value in choice.values)]
+        values = [
+            *read_json("webshop", "words.json")["colors"],
+            *(value for choice in department.options for value in choice.values),
+        ]
         alike = [pair for pair in itertools.combinations(values, 2) if option_matches(pair[:1], pair[1:])]
         assert alike == []
 

@@ -11,8 +11,7 @@ from agentgym_gym.envs.wordle import WORDLE
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import load_oracle
 from agentgym_servers.wordle._game import MAX_TRIES, START, Game, marks
-from agentgym_servers.wordle._words import WORDS
-from agentgym_servers.wordle._world import World, world_of, world_of_data
+from agentgym_servers.wordle._world import WORDS, World, world_of, world_of_data
 
 TASKS = WORDLE.splits["all"]
 DIGEST = "31042d7ea422a09f930ffd7182e27f450bea3264c9a178e80eb1579e982ac150"

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import agentgym_gym
 from agentgym_servers.textcraft._recipes import recipe_book, spoken
-from agentgym_servers.wordle._words import WORDS
+from agentgym_servers.wordle._world import WORDS
 
 # Tasks of environments without a local server, as in their data sets, and of those with a single task.
 _WRITTEN_GOALS = {

@@ -1,0 +1,79 @@
+"""The departments of the shop: kinds of products with their attributes and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentgym_servers._frame.data_files import read_json
+
+__all__ = ["DEPARTMENTS", "Department", "ProductKind", "ProductOption"]
+
+
+@dataclass(frozen=True)
+class ProductOption:
+    """An option of a product, such as its size.
+
+    Attributes:
+        name: Its name.
+        values: What may be chosen, the cheapest first.
+        cents: By how much each value costs more than the one before it.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    cents: int = 0
+
+
+@dataclass(frozen=True)
+class ProductKind:
+    """A kind of product.
+
+    Attributes:
+        noun: Its name, in the plural.
+        path: The last two parts of its category.
+        dollars: The least and the greatest price.
+    """
+
+    noun: str
+    path: tuple[str, str]
+    dollars: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Department:
+    """Kinds of product that share their attributes and options.
+
+    Attributes:
+        name: The name of the department.
+        qualities: Attributes that stand before the noun.
+        parts: Attributes that follow "with".
+        uses: Attributes that follow "for".
+        options: The options of its products; colour is an option of every product.
+        kinds: The kinds of product.
+    """
+
+    name: str
+    qualities: tuple[str, ...]
+    parts: tuple[str, ...]
+    uses: tuple[str, ...]
+    options: tuple[ProductOption, ...]
+    kinds: tuple[ProductKind, ...]
+
+
+DEPARTMENTS = tuple(
+    Department(
+        name=entry["name"],
+        qualities=tuple(entry["qualities"]),
+        parts=tuple(entry["parts"]),
+        uses=tuple(entry["uses"]),
+        options=tuple(
+            ProductOption(option["name"], tuple(option["values"]), option.get("cents", 0))
+            for option in entry["options"]
+        ),
+        kinds=tuple(
+            ProductKind(kind["noun"], tuple(kind["path"]), tuple(kind["dollars"])) for kind in entry["kinds"]
+        ),
+    )
+    for entry in read_json("webshop", "departments.json")
+)
+"""All departments."""
