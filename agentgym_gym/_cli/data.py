@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ import typer
 
 from agentgym_gym import data as library
 from agentgym_gym._cli.console import Command, out, print_json, print_table
+from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import (
     ActionFormat,
     Force,
@@ -41,13 +42,15 @@ if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.data import Seeds
 
-__all__ = ["data"]
+__all__ = ["RlOptions", "data"]
 
 data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write the files that training reads.")
 
 
-@data.command("rl", cls=Command)
-def _rl(
+@dataclass(frozen=True, kw_only=True)
+class RlOptions:
+    """The options of ``agentgym data rl``."""
+
     sources: Annotated[
         list[str],
         typer.Argument(
@@ -56,34 +59,33 @@ def _rl(
             "AgentGym's item ids or trajectories; or a folder of such files. Several are put together.",
             autocompletion=complete_name,
         ),
-    ],
-    *,
-    out_: Annotated[Path, typer.Option("--out", help="Folder for train.parquet and val.parquet.")],
+    ]
+    out_: Annotated[Path, typer.Option("--out", help="Folder for train.parquet and val.parquet.")]
     tasks: Annotated[
         str | None,
         typer.Option(help=f"Of an environment. {TASKS_HELP} All by default."),
-    ] = None,
+    ] = None
     val: Annotated[
         str, typer.Option(help="How much goes to val.parquet: a number of tasks, or a share as 0.1 or 10%.")
-    ] = "0.1",
+    ] = "0.1"
     num_samples: Annotated[
         int | None, typer.Option(min=1, help="How many tasks are drawn in all; by default every one.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the drawing, the division and the order.")] = 0,
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the drawing, the division and the order.")] = 0
     system_prompt: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FILE",
             help="System prompt in place of the environment's own; NAME= with several environments.",
         ),
-    ] = None,
+    ] = None
     system_prompt_from_traj: Annotated[
         Path | None,
         typer.Option(
             help="A file of AgentTraj, or a folder of them: its first message becomes the system prompt, as "
             "models trained on AgentGym's prompts want. Goes with --parser agentgym."
         ),
-    ] = None,
+    ] = None
     server: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,13 +93,13 @@ def _rl(
             help="URL of the server, or several with commas, to write into the rows; by default the one that "
             "is configured where the training runs. With several environments say for which, and repeat it.",
         ),
-    ] = None,
-    split: Split = None,
-    action_format: ActionFormat = None,
-    parser: Parser = None,
-    on_unknown: OnUnknown = None,
-    max_turns: MaxTurns = None,
-    timeout: Timeout = None,
+    ] = None
+    split: Split = None
+    action_format: ActionFormat = None
+    parser: Parser = None
+    on_unknown: OnUnknown = None
+    max_turns: MaxTurns = None
+    timeout: Timeout = None
     env_kwargs: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,34 +107,79 @@ def _rl(
             help="More arguments of the environment, as a JSON object. With several environments say for "
             "which, and repeat it.",
         ),
-    ] = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
+    ] = None
+    force: Force = False
+    as_json: Json = False
+
+    @property
+    def of_agentgym(self) -> dict[str, Any]:
+        """The options for AgentGym's own environments that are given, by the names of their arguments."""
+        given = {
+            "action_format": self.action_format,
+            "parser": self.parser,
+            "max_turns": self.max_turns,
+            "split": self.split,
+            "on_unknown": self.on_unknown,
+            "timeout": self.timeout,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@data.command("rl", cls=Command)
+@command(RlOptions)
+def _rl(options: RlOptions) -> None:
     """Write the tasks that verl trains on by reinforcement.
 
     A row holds the system prompt, blank if the environment has none, and names the task and its environment;
     the first observation comes when the task is played. No server is asked.
     """
-    chosen = {each.source.name: each for each in map(_resolved, _named(sources))}
+    chosen = {each.source.name: each for each in map(_resolved, _named(options.sources))}
     division = library.divide(
-        _items(sources, tasks, split), val=library.parse_val(val), seed=seed, num_samples=num_samples
+        _items(options.sources, options.tasks, options.split),
+        val=library.parse_val(options.val),
+        seed=options.seed,
+        num_samples=options.num_samples,
     )
     of = {item.environment.name: item.environment for item in (*division.train, *division.val)}
-    names = list(of)
-    own: dict[str, Any] = {"action_format": action_format or "react", "parser": parser or "default"}
-    given = {"split": split, "on_unknown": on_unknown, "timeout": timeout}
-    own |= {name: value for name, value in given.items() if value is not None}
-    if max_turns is not None:
-        own["max_turns"] = max_turns or None
-    every = {"action_format": action_format, "parser": parser, "max_turns": max_turns, **given}
-    asked = [option for option, value in every.items() if value is not None]
+    recipes = _recipes(options, of, chosen)
+    files = {"train": division.train, "val": division.val}
+    written = library.write(
+        options.out_,
+        {part: _rows(items, recipes) for part, items in files.items() if items},
+        library.schema(),
+        force=options.force,
+    )
+    summary = _summary(division, of, recipes, written)
+    if options.as_json:
+        print_json(summary | {"seed": options.seed})
+    else:
+        _print(summary)
+
+
+def _recipes(
+    options: RlOptions, of: Mapping[str, Environment | Seeds], chosen: Mapping[str, Chosen]
+) -> dict[str, Recipe]:
+    """Return how the rows of each environment are made.
+
+    Args:
+        options: The options.
+        of: The environments of the tasks by name.
+        chosen: Those that the options name.
+
+    Raises:
+        AgentGymError: An option does not go with an environment; the message names it.
+    """
+    names, given = list(of), options.of_agentgym
     if all(isinstance(each, library.Seeds) for each in of.values()):
-        refuse_own(asked, names[0])
-    servers = by_name("--server", server, names)
-    more = {name: json_object(text) for name, text in by_name("--env-kwargs", env_kwargs, names).items()}
+        refuse_own([*given], names[0])
+    own = {"action_format": "react", "parser": "default"} | given
+    if "max_turns" in own:
+        own["max_turns"] = own["max_turns"] or None
+    servers = by_name("--server", options.server, names)
+    arguments = by_name("--env-kwargs", options.env_kwargs, names)
+    more = {name: json_object(text) for name, text in arguments.items()}
+    prompts = _prompts(options.system_prompt, options.system_prompt_from_traj, names)
     recipes = {}
-    prompts = _prompts(system_prompt, system_prompt_from_traj, names)
     for name, environment in of.items():
         kwargs = more.get(name, {})
         if isinstance(environment, library.Seeds):
@@ -142,22 +189,11 @@ def _rl(
         else:
             module = chosen[name].module if name in chosen else OURS
             at = {"server": servers[name]} if name in servers else {}
-            refuse_twice([*asked, *at], kwargs)
+            refuse_twice([*given, *at], kwargs)
             kwargs = own | at | kwargs
             usual = library.own_prompt(environment, kwargs)  # checks them
         recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
-    files = {"train": division.train, "val": division.val}
-    written = library.write(
-        out_,
-        {part: _rows(items, recipes) for part, items in files.items() if items},
-        library.schema(),
-        force=force,
-    )
-    summary = _summary(division, of, recipes, written)
-    if as_json:
-        print_json(summary | {"seed": seed})
-    else:
-        _print(summary)
+    return recipes
 
 
 def _named(sources: Sequence[str]) -> Iterator[str]:
@@ -189,7 +225,8 @@ def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list
 
 def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
     """Yield a row for each item; those of seeds as ``agentgym verl init`` writes them."""
-    seeded = importlib.import_module("verl_bridge.recipes._rows").seeded
+    from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command waits for this import
+
     for index, item in enumerate(items):
         recipe = recipes[item.environment.name]
         if isinstance(item.environment, library.Seeds):
@@ -203,13 +240,12 @@ def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict
 
 def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
     """Return the system prompt of another library's environment; None if it has none."""
+    from verl_bridge.recipes import own_prompt  # noqa: PLC0415 - no other command waits for this import
+
     try:
-        prompt: str | None = importlib.import_module("verl_bridge.recipes._rows").own_prompt(
-            env_id, env_kwargs
-        )
+        return own_prompt(env_id, env_kwargs)
     except ValueError as error:
         raise BadOption(str(error)) from error
-    return prompt
 
 
 def _prompts(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 from rich.text import Text
 
 from agentgym_gym._addresses import configured
 from agentgym_gym._cli.console import Command, clean, out, print_json
+from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.resolve_env import TASKS_HELP, complete_name, find_modules_here
 from agentgym_gym._cli.sources import probe
@@ -23,10 +23,10 @@ from agentgym_gym.catalogue import find
 from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes import Finding, Recipe
-    from verl_bridge.recipes._view import View
+    from agentgym_gym._cli.verl_rows import EnvSelection
+    from verl_bridge.recipes import Finding, Recipe, View
 
-__all__ = ["installed_verl", "model_of", "verl"]
+__all__ = ["Checkpointing", "Gpus", "InitOptions", "Version", "installed_verl", "model_of", "verl"]
 
 verl = typer.Typer(
     no_args_is_help=True,
@@ -36,11 +36,21 @@ verl = typer.Typer(
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "not looked at": "dim"}
 
-Algorithm = Literal["grpo", "gym_grpo", "ppo", "rloo", "reinforce_plus_plus", "remax"]
+Version: TypeAlias = Annotated[
+    Literal["0.7", "0.8", "0.9"] | None,
+    typer.Option("--verl", help="Which verl; by default the installed one, else the newest."),
+]
+Gpus: TypeAlias = Annotated[int, typer.Option(min=1, help="GPUs of the machine.")]
+Checkpointing: TypeAlias = Annotated[
+    bool, typer.Option(help="Whether activations are computed again instead of kept.")
+]
+Algorithm: TypeAlias = Literal["grpo", "gym_grpo", "ppo", "rloo", "reinforce_plus_plus", "remax"]
 
 
-@verl.command("init", cls=Command)
-def _init(
+@dataclass(frozen=True, kw_only=True)
+class InitOptions:
+    """The options of ``agentgym verl init``."""
+
     env: Annotated[
         list[str],
         typer.Option(
@@ -49,40 +59,36 @@ def _init(
             "Repeat it to train in several at once; weights are their shares of the tasks, 1 by default.",
             autocompletion=complete_name,
         ),
-    ],
-    out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
-    *,
-    version: Annotated[
-        Literal["0.7", "0.8", "0.9"] | None,
-        typer.Option("--verl", help="Which verl; by default the installed one, else the newest."),
-    ] = None,
+    ]
+    out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")]
+    version: Version = None
     algorithm: Annotated[
         Algorithm,
         typer.Option(help="How the policy is improved; gym_grpo leaves failed episodes out of groups."),
-    ] = "grpo",
-    engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="What generates.")] = "sglang",
+    ] = "grpo"
+    engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="What generates.")] = "sglang"
     preset: Annotated[
         Literal["test", "full"],
         typer.Option(help="How much: test is 1 epoch of a few tasks, full is 15 epochs of all."),
-    ] = "test",
+    ] = "test"
     integration: Annotated[
         Literal["agent-loop", "interaction"],
         typer.Option(help="How the environment reaches verl; interactions are in verl 0.7 alone."),
-    ] = "agent-loop",
+    ] = "agent-loop"
     like: Annotated[
         Literal["agentgym-rl", "scalinginter-rl", "gigpo"] | None,
         typer.Option(
             help="Whose published settings to take where nothing else is said; batches and epochs of theirs "
             "by preset full alone."
         ),
-    ] = None,
+    ] = None
     model: Annotated[
         str | None,
         typer.Option(
             help="Path of a model's folder, or its name on the hub; by default that of --like, else "
             "Qwen/Qwen2.5-3B-Instruct."
         ),
-    ] = None,
+    ] = None
     server: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,11 +96,11 @@ def _init(
             help="A server of AgentGym's environment; repeat it for several. By default the one that is "
             "configured where the training runs. With several environments say for which, here and below.",
         ),
-    ] = None,
+    ] = None
     env_kwargs: Annotated[
         list[str] | None,
         typer.Option(metavar="[ENV=]JSON", help="More arguments of the environment, as a JSON object."),
-    ] = None,
+    ] = None
     turns: Annotated[
         str | None,
         typer.Option(
@@ -102,13 +108,13 @@ def _init(
             help="Turn limit of all environments; by default what suits each. Several are stages of the "
             "training.",
         ),
-    ] = None,
+    ] = None
     turns_every: Annotated[
         int | None,
         typer.Option(
             min=1, help="Training steps of a stage of --turns; by default those of --like, else 100."
         ),
-    ] = None,
+    ] = None
     kl_coef: Annotated[
         float | None,
         typer.Option(
@@ -116,15 +122,15 @@ def _init(
             help="How strongly the policy is held near the model that it began as; 0 for no reference "
             "policy. By default that of --like, else 0.001.",
         ),
-    ] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the machine.")] = 4,
+    ] = None
+    gpus: Gpus = 4
     tasks: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[ENV=]TASKS",
             help=f"{TASKS_HELP} By default a few for preset test, all for full.",
         ),
-    ] = None,
+    ] = None
     val: Annotated[
         list[str] | None,
         typer.Option(
@@ -132,82 +138,101 @@ def _init(
             help="How many of these are for validation; by default 8 for preset test, else a tenth. Of "
             "each of several environments, at most 100 by default.",
         ),
-    ] = None,
+    ] = None
     split: Annotated[
         list[str] | None,
         typer.Option(metavar="[ENV=]SPLIT", help="Which split the tasks are of; by default the first."),
-    ] = None,
+    ] = None
     system_prompt: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[ENV=]FILE",
             help="System prompt in place of the environment's own.",
         ),
-    ] = None,
+    ] = None
     isolate: Annotated[
         list[str] | None,
         typer.Option(metavar="[ENV=]WHERE", help="Where each environment runs: loop, thread or process."),
-    ] = None,
+    ] = None
     success_at: Annotated[
         list[str] | None,
         typer.Option(metavar="[ENV=]RETURN", help="Return that solves a task where no success is stated."),
-    ] = None,
+    ] = None
     offload: Annotated[
         bool, typer.Option(help="Whether what is not in use waits in the machine's memory.")
-    ] = True,
-    checkpointing: Annotated[
-        bool, typer.Option(help="Whether activations are computed again instead of kept.")
-    ] = True,
-    force: Force = False,
-) -> None:
+    ] = True
+    checkpointing: Checkpointing = True
+    force: Force = False
+
+
+@verl.command("init", cls=Command)
+@command(InitOptions)
+def _init(options: InitOptions) -> None:
     """Write a folder from which verl trains.
 
     Settings, the loop, the tasks, a script that starts it, and a README. No server is asked.
     """
-    library = importlib.import_module("verl_bridge.recipes")
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+
     given = read_options(
-        env,
-        server=server,
-        env_kwargs=env_kwargs,
-        tasks=tasks,
-        val=val,
-        split=split,
-        system_prompt=system_prompt,
-        isolate=isolate,
-        success_at=success_at,
+        options.env,
+        server=options.server,
+        env_kwargs=options.env_kwargs,
+        tasks=options.tasks,
+        val=options.val,
+        split=options.split,
+        system_prompt=options.system_prompt,
+        isolate=options.isolate,
+        success_at=options.success_at,
     )
     try:
-        choice: Recipe = library.Recipe(
-            verl=version or installed_verl(library.VERSIONS),
-            algorithm=algorithm,
-            engine=engine,
-            preset=preset,
-            integration=integration,
-            model=None if model is None else model_of(model),
-            gpus=gpus,
-            turns=_turns(turns),
-            turns_every=turns_every,
-            kl_coef=kl_coef,
-            like=like,
-            offload=offload,
-            checkpointing=checkpointing,
-            **chosen_in(given),
-        )
-        choice = with_own_limits(choice, given)
-        parts, shares = rows_of(choice, given)
-        written = library.write(choice, out_, shares=shares, force=force)
+        recipe = with_own_limits(_recipe(options, given), given)
+        parts, shares = rows_of(recipe, given)
+        written = recipes.write(recipe, options.out_, shares=shares, force=options.force)
         for part, rows in parts.items():
-            written.append(out_ / "data" / f"{part}.parquet")
-            importlib.import_module("verl_bridge.recipes._rows").write_rows(written[-1], rows)
+            written.append(options.out_ / "data" / f"{part}.parquet")
+            recipes.write_rows(written[-1], rows)
     except (ValueError, FileExistsError) as error:
         raise BadOption(str(error)) from error
     except OSError as error:
-        raise BadOption(f"cannot write to {out_}: {error.strerror or error}") from error
+        raise BadOption(f"cannot write to {options.out_}: {error.strerror or error}") from error
     for path in written:
         out.print(f"wrote {path}", soft_wrap=True)
     if shares:
         print_shares(shares)
-    out.print(f"Next: agentgym verl check {shlex.quote(str(out_))}", soft_wrap=True)
+    out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
+
+
+def _recipe(options: InitOptions, given: Sequence[EnvSelection]) -> Recipe:
+    """Return the recipe that the options choose.
+
+    Raises:
+        MissingExtra: PyYAML, which reads the settings of papers, is not installed.
+        ValueError: A choice that is none, or two that do not go together.
+    """
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+
+    try:
+        return recipes.Recipe(
+            verl=options.version or installed_verl(recipes.VERSIONS),
+            algorithm=options.algorithm,
+            engine=options.engine,
+            preset=options.preset,
+            integration=options.integration,
+            model=None if options.model is None else model_of(options.model),
+            gpus=options.gpus,
+            turns=_turns(options.turns),
+            turns_every=options.turns_every,
+            kl_coef=options.kl_coef,
+            like=options.like,
+            offload=options.offload,
+            checkpointing=options.checkpointing,
+            **chosen_in(given),
+        )
+    except ModuleNotFoundError as error:
+        if error.name != "yaml":
+            raise
+        raise MissingExtra("Taking published settings", extra="cli", module="yaml") from error
 
 
 @verl.command("check", cls=Command)
@@ -227,10 +252,11 @@ def _check(
     """
     if not folder.is_dir():
         raise BadOption(f"{folder} is no folder: agentgym verl init or sft writes one")
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+
     find_modules_here()
-    library = importlib.import_module("verl_bridge.recipes")
     try:
-        findings, view = library.check(folder, timeout=timeout)
+        findings, view = recipes.check(folder, timeout=timeout)
     except ModuleNotFoundError as error:
         if error.name != "yaml":
             raise
@@ -256,14 +282,15 @@ def _print(finding: Finding) -> None:
 
 def _probed(view: View) -> Iterator[Finding]:
     """Ask every server of AgentGym's environments who it is; an episode is begun on but one of several."""
-    finding = importlib.import_module("verl_bridge.recipes._finding")
-    task = importlib.import_module("verl_bridge.tasks").Task
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for these imports
+    from verl_bridge.tasks import Task  # noqa: PLC0415
+
     given = view.arguments()
     defaults = {name: given.get(name) for name in ("env_id", "env_kwargs")}
     asked: set[tuple[str, str]] = set()
     for row in (row for rows in view.rows.values() for row in rows):
         try:
-            played = task.of(row, **defaults)
+            played = Task.of(row, **defaults)
             environment = find(played.env_id)
             headers = played.env_kwargs.get("headers")
             urls = configured(environment, played.env_kwargs.get("server"))
@@ -275,9 +302,9 @@ def _probed(view: View) -> Iterator[Finding]:
                 found = probe(url, environment, headers)
                 if found.problem:
                     advice = "start the right server there, or name it by --server or its variable"
-                    yield finding.problem("server", f"{found.url}: {found.problem}", advice)
+                    yield recipes.problem("server", f"{found.url}: {found.problem}", advice)
                 else:
-                    yield finding.ok("server", f"{found.url} is {environment.name}, {found.round_trip_ms} ms")
+                    yield recipes.ok("server", f"{found.url} is {environment.name}, {found.round_trip_ms} ms")
 
 
 def _turns(given: str | None) -> tuple[int, ...] | None:

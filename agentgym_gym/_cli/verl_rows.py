@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib
 import importlib.util
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from verl_bridge.recipes import EnvChoice, Recipe, Share
 
-__all__ = ["EnvOptions", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
+__all__ = ["EnvSelection", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
 
 TEST_TASKS = 8
 """Tasks for validation, of a run that only tests."""
@@ -46,7 +45,7 @@ TEST_STEPS = 8
 
 
 @dataclass(frozen=True)
-class EnvOptions:
+class EnvSelection:
     """What the options say of one environment.
 
     Attributes:
@@ -83,7 +82,7 @@ def read_options(
     system_prompt: Sequence[str] | None,
     isolate: Sequence[str] | None = None,
     success_at: Sequence[str] | None = None,
-) -> list[EnvOptions]:
+) -> list[EnvSelection]:
     """Return what the options of ``agentgym verl init`` say of each environment.
 
     Args:
@@ -114,7 +113,7 @@ def read_options(
     isolations = by_name("--isolate", isolate, names)
     thresholds = by_name("--success-at", success_at, names)
     return [
-        EnvOptions(
+        EnvSelection(
             each,
             weight,
             _arguments(each.environment, json_object(arguments.get(name, "{}")), servers.get(name)),
@@ -181,7 +180,7 @@ def _return(text: str) -> float:
     return number
 
 
-def chosen_in(given: Sequence[EnvOptions]) -> dict[str, Any]:
+def chosen_in(given: Sequence[EnvSelection]) -> dict[str, Any]:
     """Return the arguments of a recipe that say which environment, or which several.
 
     Raises:
@@ -191,16 +190,17 @@ def chosen_in(given: Sequence[EnvOptions]) -> dict[str, Any]:
         (one,) = given
         named = {"env_id": one.chosen.name, "env_kwargs": one.env_kwargs}
         return {**named, "isolate": one.isolate, "success_at": one.success_at}
-    choice = importlib.import_module("verl_bridge.recipes").EnvChoice
+    from verl_bridge.recipes import EnvChoice  # noqa: PLC0415 - no other command waits for this import
+
     return {
         "envs": [
-            choice(each.chosen.name, each.env_kwargs, each.weight, each.isolate, each.success_at)
+            EnvChoice(each.chosen.name, each.env_kwargs, each.weight, each.isolate, each.success_at)
             for each in given
         ]
     }
 
 
-def with_own_limits(recipe: Recipe, given: Sequence[EnvOptions]) -> Recipe:
+def with_own_limits(recipe: Recipe, given: Sequence[EnvSelection]) -> Recipe:
     """Return a recipe in which the turn limit of each environment is among its arguments.
 
     AgentGym's have one of their own, which might end episodes sooner. Another library's needs one only where
@@ -221,7 +221,7 @@ def with_own_limits(recipe: Recipe, given: Sequence[EnvOptions]) -> Recipe:
 
 
 def rows_of(
-    recipe: Recipe, given: Sequence[EnvOptions]
+    recipe: Recipe, given: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of a recipe by ``"train"`` and ``"val"``, and what they hold of several environments.
 
@@ -247,7 +247,7 @@ def rows_of(
     return {"train": _rows(recipe, 0, given[0], train), "val": _rows(recipe, 0, given[0], val)}, []
 
 
-def _prompt(env: EnvChoice, each: EnvOptions) -> str | None:
+def _prompt(env: EnvChoice, each: EnvSelection) -> str | None:
     """Return the system prompt for another library's environment, which is made and reset where it will run.
 
     Raises:
@@ -272,10 +272,11 @@ async def _facts(env: EnvChoice) -> EnvFacts:
 
 
 def _shared(
-    recipe: Recipe, given: Sequence[EnvOptions]
+    recipe: Recipe, given: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of several environments in proportion to their weights, in whole batches."""
-    shares = importlib.import_module("verl_bridge.recipes._shares")
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+
     divided = [_divided(recipe, each) for each in given]
     batch = recipe.size.batch
     total = sum(len(train) for train, _ in divided)
@@ -285,7 +286,7 @@ def _shared(
         raise BadOption(
             f"{total} tasks for training are less than a step's batch of {batch}: give more --tasks"
         )
-    counts = shares.apportion(total - total % batch, [each.weight for each in given])
+    counts = recipes.apportion(total - total % batch, [each.weight for each in given])
     made: dict[str, list[list[dict[str, Any]]]] = {"train": [], "val": []}
     told: list[Share] = []
     for at, (each, (train, val), count) in enumerate(zip(given, divided, counts, strict=True)):
@@ -294,12 +295,12 @@ def _shared(
                 f"the weight {each.weight:g} of {each.chosen.id} leaves it none of {sum(counts)} rows: "
                 "give it more"
             )
-        made["train"].append(_rows(recipe, at, each, shares.drawn(train, count)))
+        made["train"].append(_rows(recipe, at, each, recipes.drawn(train, count)))
         made["val"].append(_rows(recipe, at, each, val))
         told.append(
-            shares.Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val))
+            recipes.Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val))
         )
-    return {part: _numbered(shares.mixed(rows)) for part, rows in made.items()}, told
+    return {part: _numbered(recipes.mixed(rows)) for part, rows in made.items()}, told
 
 
 def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -308,7 +309,7 @@ def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _divided(recipe: Recipe, each: EnvOptions) -> tuple[list[int], list[int]]:
+def _divided(recipe: Recipe, each: EnvSelection) -> tuple[list[int], list[int]]:
     """Return the tasks of an environment for training and those for validation."""
     few = (
         recipe.size.batch * TEST_STEPS + TEST_TASKS
@@ -326,7 +327,7 @@ def _divided(recipe: Recipe, each: EnvOptions) -> tuple[list[int], list[int]]:
     return train, held
 
 
-def _for_validation(recipe: Recipe, each: EnvOptions, count: int) -> int:
+def _for_validation(recipe: Recipe, each: EnvSelection, count: int) -> int:
     usual = TEST_TASKS if recipe.preset == "test" else max(1, count // PART)
     val = each.val or (min(usual, MOST) if recipe.several else usual)
     needed = 1 if recipe.several else recipe.size.batch
@@ -339,7 +340,7 @@ def _for_validation(recipe: Recipe, each: EnvOptions, count: int) -> int:
     return val
 
 
-def _rows(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> list[dict[str, Any]]:
+def _rows(recipe: Recipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
     """Return the rows of some tasks; the arguments of a single environment stand in the yaml of the loop."""
     made = _rows_of_tasks(recipe, at, each, tasks)
     if recipe.several:
@@ -348,13 +349,13 @@ def _rows(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> li
     return made
 
 
-def _rows_of_tasks(recipe: Recipe, at: int, each: EnvOptions, tasks: Sequence[int]) -> list[dict[str, Any]]:
+def _rows_of_tasks(recipe: Recipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
+    from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command waits for this import
+
     env = recipe.environments[at]
     kwargs = env.env_kwargs if recipe.several else {}
     if each.chosen.environment is None:
-        rows = importlib.import_module("verl_bridge.recipes._rows")
-        seeded: list[dict[str, Any]] = rows.seeded(env.env_id, tasks, each.system_prompt, kwargs)
-        return seeded
+        return seeded(env.env_id, tasks, each.system_prompt, kwargs)
     environment = each.chosen.environment
     prompt = each.system_prompt or data.own_prompt(environment, env.env_kwargs)
     said = data.Recipe(kwargs, prompt, each.chosen.module)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from agentgym_gym._cli.console import out
+from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.reformat import print_unparsed, reformatted
 from agentgym_gym._cli.resolve_env import TASKS_HELP, complete_name, resolve
@@ -27,7 +28,7 @@ from agentgym_gym._cli.trajectories import (
     print_summary,
     write_parts,
 )
-from agentgym_gym._cli.verl import installed_verl, model_of
+from agentgym_gym._cli.verl import Checkpointing, Gpus, Version, installed_verl, model_of
 from agentgym_gym._options import FormatName
 from agentgym_gym.data import SourceFormat  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.errors import BadOption
@@ -36,42 +37,41 @@ if TYPE_CHECKING:
     from agentgym_gym.data import Trajectory, Unparsed
     from verl_bridge.recipes import Evaluation, SftRecipe
 
-__all__ = ["sft"]
+__all__ = ["SftOptions", "sft"]
 
 
-def sft(
-    sources: Sources,
-    *,
-    out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
-    model: Annotated[
-        str, typer.Option(help="Path of a model's folder, or its name on the hub.")
-    ] = "Qwen/Qwen2.5-3B-Instruct",
-    version: Annotated[
-        Literal["0.7", "0.8", "0.9"] | None,
-        typer.Option("--verl", help="Which verl; by default the installed one, else the newest."),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class SftOptions:
+    """The options of ``agentgym verl sft``."""
+
+    sources: Sources
+    out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")]
+    model: Annotated[str, typer.Option(help="Path of a model's folder, or its name on the hub.")] = (
+        "Qwen/Qwen2.5-3B-Instruct"
+    )
+    version: Version = None
     preset: Annotated[
         Literal["test", "full"],
         typer.Option(help="How much: test is 1 epoch in batches of 8, full is 3 epochs in batches of 32."),
-    ] = "test",
-    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the machine.")] = 4,
+    ] = "test"
+    gpus: Gpus = 4
     batch: Annotated[
         int | None, typer.Option(min=1, help="Games in a step; by default that of the preset.")
-    ] = None,
+    ] = None
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the games; by default those of the preset.")
-    ] = None,
-    learning_rate: Annotated[float, typer.Option(help="The learning rate.")] = 1e-5,
-    max_length: Annotated[int, typer.Option(min=1, help="Tokens of a game at most.")] = 8192,
-    successful: Successful = False,
-    min_score: MinScore = None,
-    best: Best = None,
+    ] = None
+    learning_rate: Annotated[float, typer.Option(help="The learning rate.")] = 1e-5
+    max_length: Annotated[int, typer.Option(min=1, help="Tokens of a game at most.")] = 8192
+    successful: Successful = False
+    min_score: MinScore = None
+    best: Best = None
     action_format: Annotated[
         FormatName | None,
         typer.Option(
             metavar="FORMAT", help="The format that is learned: put the replies into it, if they are not."
         ),
-    ] = None,
+    ] = None
     from_: Annotated[
         SourceFormat | None,
         typer.Option(
@@ -80,16 +80,16 @@ def sft(
             help="The format that the replies are in, where the source does not say it; agentgym for ReAct "
             "as AgentGym's own client reads it.",
         ),
-    ] = None,
+    ] = None
     val: Annotated[
         str | None,
         typer.Option(
             help="How many tasks are for validation: a number, or a share. By default a folder of "
             "agentgym data sft stays as it is divided; else none for preset test, a tenth for full."
         ),
-    ] = None,
-    seed: Seed = 0,
-    prompt: PromptForm = "system",
+    ] = None
+    seed: Seed = 0
+    prompt: PromptForm = "system"
     eval_: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,74 +98,101 @@ def sft(
             help="An environment that the model plays after the training; repeat it for several.",
             autocompletion=complete_name,
         ),
-    ] = None,
-    eval_tasks: Annotated[str | None, typer.Option(help=TASKS_HELP + " By default all.")] = None,
+    ] = None
+    eval_tasks: Annotated[str | None, typer.Option(help=TASKS_HELP + " By default all.")] = None
     eval_engine: Annotated[
         Literal["sglang", "vllm", "transformers"], typer.Option(help="What serves the model then.")
-    ] = "vllm",
+    ] = "vllm"
     eval_options: Annotated[
         str, typer.Option(metavar="'WORDS'", help="More options of that agentgym eval.")
-    ] = "",
+    ] = ""
     offload: Annotated[
         bool,
         typer.Option(help="Whether the optimizer and what it changes wait in the machine's memory."),
-    ] = False,
-    checkpointing: Annotated[
-        bool, typer.Option(help="Whether activations are computed again instead of kept.")
-    ] = True,
-    force: Force = False,
-) -> None:
+    ] = False
+    checkpointing: Checkpointing = True
+    force: Force = False
+
+
+@command(SftOptions)
+def sft(options: SftOptions) -> None:
     """Write a folder from which verl fine-tunes on what was played.
 
     Settings, the games as rows, a script that starts it, and a README. What is left out is that which
     agentgym data sft leaves out. Replies that are marked as not to be trained on are not.
     """
-    library = importlib.import_module("verl_bridge.recipes")
-    left_out: Counter[str] = Counter()
-    parts: dict[str, list[Trajectory]] = {}
-    for part, paths in _parts(sources, divided=val is None).items():
-        chosen = choose(paths, successful=successful, min_score=min_score, best=best)
-        left_out += Counter(chosen.left_out)
-        parts[part] = _in_format(chosen.kept, from_, action_format)
-    if "val" in parts:
-        parts = {part: divide(of, val="0", seed=seed, prompt=prompt)["train"] for part, of in parts.items()}
-    else:
-        share = val if val is not None else ("0.1" if library.SFT_PRESETS[preset].each_epoch else "0")
-        parts = divide(parts["train"], val=share, seed=seed, prompt=prompt)
-    games = [game for of in parts.values() for game in of]
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+
+    parts, left_out = _games(options)
     try:
-        choice: SftRecipe = library.SftRecipe(
-            model=model_of(model),
-            name=f"{_name(games)}-sft-{preset}",
-            verl=version or installed_verl(library.VERSIONS),
-            preset=preset,
-            gpus=gpus,
-            batch=batch,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            max_length=max_length,
-            validation=bool(parts["val"]),
-            offload=offload,
-            checkpointing=checkpointing,
-            evaluations=tuple(_evaluation(name, games, eval_tasks, eval_options) for name in eval_ or []),
-            eval_engine=eval_engine,
-        )
+        recipe = _recipe(options, parts)
         for part, rows in parts.items():
-            if (rows or part == "train") and len(rows) < choice.games:
+            if (rows or part == "train") and len(rows) < recipe.games:
                 raise BadOption(
-                    f"{len(rows)} games in {part} are less than a batch of {choice.games}, and verl leaves "
+                    f"{len(rows)} games in {part} are less than a batch of {recipe.games}, and verl leaves "
                     "out what does not fill one: give more games, or another --batch or --val"
                 )
-        written = library.write_sft(choice, out_, force=force)
+        written = recipes.write_sft(recipe, options.out_, force=options.force)
     except (ValueError, FileExistsError) as error:
         raise BadOption(str(error)) from error
     except OSError as error:
-        raise BadOption(f"cannot write to {out_}: {error.strerror or error}") from error
-    summary = write_parts(parts, out_ / "data", left_out=left_out, seed=seed, force=force)
+        raise BadOption(f"cannot write to {options.out_}: {error.strerror or error}") from error
+    summary = write_parts(
+        parts, options.out_ / "data", left_out=left_out, seed=options.seed, force=options.force
+    )
     for path in written:
         out.print(f"wrote {path}", soft_wrap=True)
     print_summary(summary, reads_marks=True)
-    out.print(f"Next: agentgym verl check {shlex.quote(str(out_))}", soft_wrap=True)
+    out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
+
+
+def _games(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[str]]:
+    """Return the games by ``"train"`` and ``"val"``, and how many are left out for each reason."""
+    from verl_bridge.recipes import SFT_PRESETS  # noqa: PLC0415 - no other command waits for this import
+
+    left_out: Counter[str] = Counter()
+    parts: dict[str, list[Trajectory]] = {}
+    for part, paths in _parts(options.sources, divided=options.val is None).items():
+        chosen = choose(paths, successful=options.successful, min_score=options.min_score, best=options.best)
+        left_out += Counter(chosen.left_out)
+        parts[part] = _in_format(chosen.kept, options.from_, options.action_format)
+    seed, prompt = options.seed, options.prompt
+    if "val" in parts:
+        parts = {part: divide(of, val="0", seed=seed, prompt=prompt)["train"] for part, of in parts.items()}
+        return parts, left_out
+    share = "0.1" if SFT_PRESETS[options.preset].each_epoch else "0"
+    if options.val is not None:
+        share = options.val
+    return divide(parts["train"], val=share, seed=seed, prompt=prompt), left_out
+
+
+def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> SftRecipe:
+    """Return the recipe that the options choose for some games.
+
+    Raises:
+        ValueError: A choice that is none, or two that do not go together.
+    """
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+
+    games = [game for of in parts.values() for game in of]
+    return recipes.SftRecipe(
+        model=model_of(options.model),
+        name=f"{_name(games)}-sft-{options.preset}",
+        verl=options.version or installed_verl(recipes.VERSIONS),
+        preset=options.preset,
+        gpus=options.gpus,
+        batch=options.batch,
+        epochs=options.epochs,
+        learning_rate=options.learning_rate,
+        max_length=options.max_length,
+        validation=bool(parts["val"]),
+        offload=options.offload,
+        checkpointing=options.checkpointing,
+        evaluations=tuple(
+            _evaluation(name, games, options.eval_tasks, options.eval_options) for name in options.eval_ or []
+        ),
+        eval_engine=options.eval_engine,
+    )
 
 
 def _parts(sources: Sequence[Path], *, divided: bool) -> dict[str, list[Path]]:
@@ -213,6 +240,8 @@ def _name(games: Sequence[Trajectory]) -> str:
 
 def _evaluation(name: str, games: Sequence[Trajectory], tasks: str | None, options: str) -> Evaluation:
     """Return what is played after the training: in the format that was learned, if it is one."""
+    from verl_bridge.recipes import Evaluation  # noqa: PLC0415 - no other command waits for this import
+
     chosen = resolve(name)
     learned = [game for game in games if game.env_id == chosen.id] or games
     formats = {game.action_format for game in learned}
@@ -225,5 +254,4 @@ def _evaluation(name: str, games: Sequence[Trajectory], tasks: str | None, optio
             words += ["--action-format", str(learned_format)]
     if tasks is not None:
         words += ["--tasks", str(Path(tasks).resolve()) if Path(tasks).exists() else tasks]
-    evaluation: type[Evaluation] = importlib.import_module("verl_bridge.recipes").Evaluation
-    return evaluation(name, (*words, *shlex.split(options)))
+    return Evaluation(name, (*words, *shlex.split(options)))

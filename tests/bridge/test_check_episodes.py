@@ -10,8 +10,8 @@ import nasty_envs
 from agentgym_gym.rollout import close_all
 from verl_bridge.recipes import _check_episodes as check_episodes
 from verl_bridge.recipes import check as check_folder
+from verl_bridge.recipes import seeded, write_rows
 from verl_bridge.recipes._check_episodes import Case, examine
-from verl_bridge.recipes._rows import seeded, write_rows
 from verl_bridge.tasks import Task
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import gymnasium
 import pytest
 
 from counting_env import Count, Instructed, opened
-from verl_bridge.recipes import EnvChoice, Recipe
+from verl_bridge.recipes import EnvChoice, Evaluation, Recipe, SftRecipe, own_prompt, seeded, write_sft
 from verl_bridge.recipes._papers import published
-from verl_bridge.recipes._rows import own_prompt, seeded
-
-sft = importlib.import_module("verl_bridge.recipes.sft")
-sft_folder = importlib.import_module("verl_bridge.recipes._sft_folder")
 
 
 @pytest.fixture
@@ -74,8 +69,8 @@ def test_published_settings_are_found_by_the_id_without_the_module():
 
 
 def test_the_folder_of_an_evaluation_has_no_colon(tmp_path):
-    evaluations = [sft.Evaluation("my_package:game:Guess-v0"), sft.Evaluation("agentgym/Maze-v0")]
-    sft_folder.write_sft(sft.SftRecipe(evaluations=evaluations), Path(tmp_path))
+    evaluations = [Evaluation("my_package:game:Guess-v0"), Evaluation("agentgym/Maze-v0")]
+    write_sft(SftRecipe(evaluations=evaluations), Path(tmp_path))
     script = (tmp_path / "run.sh").read_text()
     assert "eval my_package:game:Guess-v0 " in script
     assert "--out eval/game_Guess-v0/" in script

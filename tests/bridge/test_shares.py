@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_bridge.recipes import EnvChoice, Recipe, Share
-from verl_bridge.recipes._shares import apportion, drawn, mixed
+from verl_bridge.recipes import EnvChoice, Recipe, Share, apportion, drawn, mixed
 
 MAZE, CRAFT, SHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("Maze", "TextCraft", "WebShop"))
 WEIGHTS = st.lists(st.floats(min_value=1e-3, max_value=1e3), min_size=1, max_size=6)

@@ -17,8 +17,7 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from verl_bridge.recipes import ALGORITHMS, INTEGRATIONS, PRESETS, VERSIONS
-from verl_bridge.recipes._rows import seeded, write_rows
+from verl_bridge.recipes import ALGORITHMS, INTEGRATIONS, PRESETS, VERSIONS, seeded, write_rows
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 # What this folder cannot be told off for: the loop is written in a module that may not be there yet.

@@ -7,9 +7,9 @@ import math
 import pytest
 import yaml
 
-from verl_bridge.recipes import LIKE, VERSIONS
+from verl_bridge.recipes import LIKE, VERSIONS, published_by
 
-CHOICES = [(like, env) for like, envs in LIKE.items() for env in envs]
+CHOICES = [(like, env) for like in LIKE for env in published_by(like)]
 
 
 def made(run, folder, env, *options):
@@ -18,6 +18,13 @@ def made(run, folder, env, *options):
     config = yaml.safe_load((folder / "config.yaml").read_text())
     (loop,) = yaml.safe_load((folder / "agent_loop.yaml").read_text())
     return config, loop
+
+
+def value_at(config, key):
+    """The setting of a key in dots."""
+    for part in key.split("."):
+        config = config[part]
+    return config
 
 
 def comments(file):
@@ -29,31 +36,34 @@ def comments(file):
 
 @pytest.mark.parametrize(("like", "env"), CHOICES, ids=lambda value: value.rpartition("/")[2])
 def test_each_published_value_has_its_source(run, tmp_path, like, env):
-    paper = LIKE[like][env]
+    paper = published_by(like)[env]
     config, loop = made(run, tmp_path, env.rpartition("/")[2][:-3], "--like", like, "--preset", "full")
     said = comments(tmp_path / "config.yaml") + " " + comments(tmp_path / "agent_loop.yaml")
     arxiv = {"gigpo": "2505.10978"}.get(like, "2509.08755")
     assert f"arXiv {arxiv}, examples/" in said
     expected = {
-        "batch": config["data"]["train_batch_size"],
-        "group": config["actor_rollout_ref"]["rollout"]["n"],
-        "learning_rate": config["actor_rollout_ref"]["actor"]["optim"]["lr"],
-        "kl_coef": config["actor_rollout_ref"]["actor"]["kl_loss_coef"],
-        "model": config["actor_rollout_ref"]["model"]["path"],
-        "reply": loop["max_tokens_per_turn"],
+        "data.train_batch_size": config["data"]["train_batch_size"],
+        "actor_rollout_ref.rollout.n": config["actor_rollout_ref"]["rollout"]["n"],
+        "actor_rollout_ref.actor.optim.lr": config["actor_rollout_ref"]["actor"]["optim"]["lr"],
+        "actor_rollout_ref.actor.kl_loss_coef": config["actor_rollout_ref"]["actor"]["kl_loss_coef"],
+        "actor_rollout_ref.model.path": config["actor_rollout_ref"]["model"]["path"],
+        "agent_loop.max_tokens_per_turn": loop["max_tokens_per_turn"],
     }
-    for name, value in expected.items():
-        assert value == getattr(paper, name)
-        assert f"{paper.source}: {paper.said[name]} is {value}." in said
+    for key, value in expected.items():
+        assert value == paper.settings[key]
+        assert f"{paper.source}: {paper.named[key]} is {value}." in said
     assert loop["env_kwargs"]["max_turns"] == max(paper.turns)
     if len(paper.turns) > 1:
-        assert loop["horizon"] == {"turns": [*paper.turns], "every": paper.every}
-        assert f"{paper.said['every']} is {paper.every}." in said
+        assert loop["horizon"] == {"turns": [*paper.turns], "every": paper.settings["agent_loop.every"]}
+        assert f"{paper.named['agent_loop.every']} is {paper.settings['agent_loop.every']}." in said
     else:
         assert loop["max_turns"] == paper.turns[0]
-    assert f"{paper.said['turns']} is {[*paper.turns]}." in said
-    for *_, source in paper.others:
-        assert f"{paper.source}: {source}." in said
+    assert f"{paper.named['agent_loop.turns']} is {[*paper.turns]}." in said
+    own = {key: value for key, value in paper.settings.items() if not key.startswith("agent_loop.")}
+    for key, value in own.items():
+        if key != "data.max_prompt_length":  # the first observation needs more
+            assert value_at(config, key) == value
+            assert f"{paper.source}: {paper.named[key]} is {value}." in said
     readme = (tmp_path / "README.md").read_text()
     assert f"The settings are those of {paper.source}" in readme
     assert ("The algorithm is GRPO, with which the paper compares GiGPO" in readme) is (like == "gigpo")

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from agentgym_gym import find
 from agentgym_gym.data import own_prompt
-from verl_bridge.recipes._rows import write_rows
+from verl_bridge.recipes import write_rows
 from verl_bridge.tasks import Task
 
 MAZE, CRAFT, OWN = "agentgym/Maze-v0", "agentgym/TextCraft-v0", "own/Echo-v0"

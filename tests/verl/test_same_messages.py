@@ -20,7 +20,7 @@ from agentgym_gym.evaluate._chat.reply import Completion
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
 from agentgym_gym.rollout import Pool, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
-from verl_bridge.recipes import _rows as recipe_rows
+from verl_bridge import recipes
 from verl_bridge.tasks import Task
 from verl_bridge.tokens import Conversation
 
@@ -48,7 +48,7 @@ def row(textcraft_url):
             (made,) = rows([Item(environment, 3)], {environment.name: recipe})
         else:
             env_id = f"counting_env:bridge/{'Instructed' if kind == 'wrapper' else 'Count'}-v0"
-            (made,) = recipe_rows.seeded(env_id, [3], recipe_rows.own_prompt(env_id, {}))
+            (made,) = recipes.seeded(env_id, [3], recipes.own_prompt(env_id, {}))
         return made
 
     return make

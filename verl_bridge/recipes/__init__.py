@@ -10,9 +10,9 @@ verl, which is imported in a process of its own alone.
 from __future__ import annotations
 
 from verl_bridge.recipes._check import check
-from verl_bridge.recipes._finding import Finding
+from verl_bridge.recipes._finding import Finding, ok, problem
 from verl_bridge.recipes._folder import write
-from verl_bridge.recipes._papers import LIKE
+from verl_bridge.recipes._papers import LIKE, Published, published_by
 from verl_bridge.recipes._recipe import (
     ALGORITHMS,
     ENGINES,
@@ -22,10 +22,11 @@ from verl_bridge.recipes._recipe import (
     EnvChoice,
     Recipe,
 )
-from verl_bridge.recipes._settings import Setting, settings
-from verl_bridge.recipes._sft import EVAL_ENGINES, SFT_PRESETS, Evaluation, SftRecipe, sft_settings
+from verl_bridge.recipes._rows import own_prompt, seeded, write_rows
+from verl_bridge.recipes._sft import EVAL_ENGINES, SFT_PRESETS, Evaluation, SftRecipe
 from verl_bridge.recipes._sft_folder import write_sft
-from verl_bridge.recipes._shares import Share
+from verl_bridge.recipes._shares import Share, apportion, drawn, mixed
+from verl_bridge.recipes._view import View
 
 __all__ = [
     "ALGORITHMS",
@@ -39,13 +40,21 @@ __all__ = [
     "EnvChoice",
     "Evaluation",
     "Finding",
+    "Published",
     "Recipe",
-    "Setting",
     "SftRecipe",
     "Share",
+    "View",
+    "apportion",
     "check",
-    "settings",
-    "sft_settings",
+    "drawn",
+    "mixed",
+    "ok",
+    "own_prompt",
+    "problem",
+    "published_by",
+    "seeded",
     "write",
+    "write_rows",
     "write_sft",
 ]

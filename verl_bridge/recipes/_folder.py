@@ -2,71 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from importlib import resources
-from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 from verl_bridge._replays import FAULT_BUDGET
-from verl_bridge.recipes._papers import about
-from verl_bridge.recipes._recipe import MODULES
-from verl_bridge.recipes._settings import LOOP, settings, to_yaml
+from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
+from verl_bridge.recipes._papers import LOOP_KEYS
+from verl_bridge.recipes._recipe import ALGORITHMS, MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
+    from verl_bridge.recipes._papers import Published
     from verl_bridge.recipes._recipe import Recipe
     from verl_bridge.recipes._shares import Share
 
-__all__ = ["RELEASES", "put", "render", "template", "write"]
+__all__ = ["RELEASES", "put", "render", "write"]
 
-_HEAD = """\
-# verl $verl: $algorithm in $env_ids, generating with $engine.
-# Only what differs from verl's own ppo_trainer.yaml, and what you may want to see. `bash run.sh` starts it.
-hydra:
-  searchpath:
-    - pkg://verl.trainer.config
+RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
 
-defaults:
-  - ppo_trainer
-  - _self_
-
-# Where this folder is; run.sh says it.
-folder: .
-"""
-
-_LOOP = """\
-# The loop that plays. $about
-- name: $loop
-  _target_: verl_bridge.agent_loop.GymAgentLoop$environment
-  # Replies in an episode, and tokens of a reply, at most.$sources
-  $limit
-  max_tokens_per_turn: $reply
-  # Seconds for which an episode is played anew after the environment, not the agent, failed; 0 for never.
-  fault_budget: $fault_budget
-  # Folder beside this file, to which each episode is written as it ends: `agentgym report` shows it.
-  episodes_dir: $episodes
-"""
-
-_TOOL_LOOP = """\
-# verl's own loop, which speaks to interactions, under the name that the rows ask for.
-- name: $loop
-  _target_: verl.experimental.agent_loop.tool_agent_loop.ToolAgentLoop
-"""
-
-_INTERACTION = """\
-# $about
-interaction:
-  - name: $loop
-    class_name: verl_bridge.interaction.GymInteraction
-    config:$environment
-      # Replies in an episode at most.
-      max_turns: $turns
-      # Seconds for which an episode that cannot begin is tried anew; 0 for never.
-      fault_budget: $fault_budget
-"""
+_NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
+_DATA = ("data/train.parquet", "data/val.parquet")
 
 
 def render(recipe: Recipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
@@ -76,65 +33,115 @@ def render(recipe: Recipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
         recipe: The recipe.
         shares: What the rows hold of each of several environments.
     """
-    lengths = recipe.lengths
-    interaction = recipe.integration == "interaction"
-    ids = [env.env_id for env in recipe.environments]
-    values: dict[str, Any] = {
-        "about": _ROWS_SAY if recipe.several else _ROWS_FIRST,
-        "algorithm": recipe.algorithm,
-        "engine": recipe.engine,
-        "environment": "" if recipe.several else _environment(recipe, " " * (6 if interaction else 2)),
-        "episodes": EPISODES,
-        "fault_budget": f"{FAULT_BUDGET:g}",
-        "limit": _limit(recipe),
-        "loop": LOOP,
-        "reply": lengths.reply,
-        "sources": _sources(recipe),
-        "turns": lengths.turns,
-        "verl": recipe.verl,
+    templates = {
+        "config.yaml": f"verl-{recipe.verl}.yaml",
+        "agent_loop.yaml": "agent_loop.yaml",
+        "run.sh": "run.sh",
+        "README.md": "README.md",
     }
-    plain = values | {
-        "env_ids": ", ".join(ids),
-        "environments": " and ".join(f"`{env_id}`" for env_id in ids),
-        "shares": _about_shares(shares),
-        "watch": "" if interaction else _WATCH,
-        "gpus": recipe.gpus,
-        "model": recipe.model,
-        "modules": _about_modules(recipe.algorithm),
-        "name": recipe.name,
-        "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),
-        "integration": _INTERACTION_ROW if interaction else "",
-        "like": f"\n{about(recipe.like, recipe.published.source)}\n"
-        if recipe.published and recipe.like
-        else "",
-    }
-    files = {
-        "config.yaml": Template(_HEAD).substitute(plain) + to_yaml(settings(recipe)),
-        "agent_loop.yaml": Template(_TOOL_LOOP if interaction else _LOOP).substitute(values),
-        "run.sh": Template(template("run.sh")).substitute(plain),
-        "README.md": Template(template("README.md")).substitute(plain),
-    }
-    if interaction:
-        files["interaction.yaml"] = Template(_INTERACTION).substitute(values)
+    if recipe.integration == "interaction":
+        templates |= {"agent_loop.yaml": "tool_agent_loop.yaml", "interaction.yaml": "interaction.yaml"}
+    values = {**_settings(recipe), **_loop(recipe), **_texts(recipe, shares)}
+    files = {name: fill(read_template(template), values) for name, template in templates.items()}
+    paper = recipe.published
+    if paper is None:
+        files["config.yaml"] = lay_over(files["config.yaml"], {}, lambda *_: "")
+    else:
+        files["config.yaml"] = lay_over(files["config.yaml"], _overlay(recipe, paper), paper.cite)
     return files
 
 
-def _sources(recipe: Recipe) -> str:
-    """Return comments that say where the published ones of the loop's limits come from."""
-    if recipe.published is None:
-        return ""
-    values = {"turns": recipe.stages, "every": recipe.turns_every, "reply": recipe.lengths.reply}
-    cited = [recipe.published.cite(name, value) for name, value in values.items()]
-    if len(recipe.stages) < 2:  # noqa: PLR2004 - one limit is always the same
-        del cited[1]
-    return "".join(f"\n  # {line}" for line in cited if line)
+def _overlay(recipe: Recipe, paper: Published) -> dict[str, Any]:
+    """Return the settings of a paper that are verl's; those that the template has stay as they are there."""
+    left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
+    if recipe.preset != "full":
+        left_out.add("trainer.total_training_steps")
+    return {
+        key: value
+        for key, value in paper.settings.items()
+        if not key.startswith(LOOP_KEYS) and key not in left_out
+    }
 
 
-def _limit(recipe: Recipe) -> str:
-    """Return the line of the loop that limits the turns."""
-    if len(recipe.stages) < 2:  # noqa: PLR2004 - one limit is always the same
-        return f"max_turns: {recipe.lengths.turns}"
-    return f"horizon: {{turns: {list(recipe.stages)}, every: {recipe.turns_every}}}"
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """Return the values of ``config.yaml``, and its conditions."""
+    size, lengths, paper = recipe.size, recipe.lengths, recipe.published
+    lr = 5e-7 if paper is None else paper.get("actor_rollout_ref.actor.optim.lr")
+    passes = 1 if paper is None else paper.get("actor_rollout_ref.actor.ppo_epochs", 1)
+    return {
+        **{name: recipe.algorithm == name for name in ALGORITHMS},
+        "activation_offload": recipe.offload and recipe.checkpointing,
+        "adv_estimator": ALGORITHMS[recipe.algorithm],
+        "assistant_turns": lengths.turns + 1,
+        "batch": size.batch,
+        "checkpointing": recipe.checkpointing,
+        "engine": recipe.engine,
+        "epochs": size.epochs,
+        "gpus": recipe.gpus,
+        "group": recipe.samples,
+        "interaction": recipe.integration == "interaction",
+        "kl_coef": recipe.kl_coef,
+        "learning_rate": lr,
+        "micro_batch": recipe.micro_batch,
+        "mini_batch": recipe.mini_batch,
+        "model": recipe.model,
+        "name": recipe.name,
+        "offload": recipe.offload,
+        "on_policy": recipe.mini_batch == size.batch and passes == 1,
+        "prompt": lengths.prompt,
+        "reference": bool(recipe.kl_coef),
+        "response": lengths.response,
+        "save_freq": size.save_freq,
+        "test_freq": size.test_freq,
+        "turns": lengths.turns,
+        "val_before_train": size.test_freq > 0,
+    }
+
+
+def _loop(recipe: Recipe) -> dict[str, Any]:
+    """Return the values of ``agent_loop.yaml`` and ``interaction.yaml``, and their conditions."""
+    paper, reply, stages = recipe.published, recipe.lengths.reply, list(recipe.stages)
+    horizon = len(stages) > 1
+    one = None if recipe.several else recipe.environments[0]
+
+    def source(name: str, value: Any) -> str:
+        return "" if paper is None else paper.cite(LOOP_KEYS + name, scalar(value))
+
+    return {
+        "env_id": one and one.env_id,
+        "env_kwargs": one and dict(one.env_kwargs),
+        "every": recipe.turns_every,
+        "fault_budget": int(FAULT_BUDGET),
+        "horizon": horizon,
+        "isolate": one and one.isolate,
+        "reply": reply,
+        "several": recipe.several,
+        "source_of_every": source("every", recipe.turns_every) if horizon else "",
+        "source_of_reply": source("max_tokens_per_turn", reply),
+        "source_of_turns": source("turns", stages),
+        "stages": stages,
+        "success_at": one and one.success_at,
+    }
+
+
+def _texts(recipe: Recipe, shares: Sequence[Share]) -> dict[str, Any]:
+    """Return the values of ``run.sh`` and ``README.md``, and their conditions."""
+    own = MODULES.get(recipe.algorithm)
+    return {
+        "algorithm": recipe.algorithm,
+        "env_ids": ", ".join(env.env_id for env in recipe.environments),
+        "environments": " and ".join(f"`{env.env_id}`" for env in recipe.environments),
+        "like": recipe.published and recipe.published.about,
+        "modules": ",".join(["verl_bridge.trainer", *([own] if own else [])]),
+        "own_algorithm": own is not None,
+        "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),
+        "shares": "\n".join(
+            f"| `{share.env_id}` | {share.weight:g} | {share.rows:,} | {share.said or 'a task each'} "
+            f"| {share.val:,} |"
+            for share in shares
+        ),
+        "verl": recipe.verl,
+    }
 
 
 def write(recipe: Recipe, folder: Path, *, shares: Sequence[Share] = (), force: bool = False) -> list[Path]:
@@ -182,64 +189,3 @@ def put(folder: Path, files: Mapping[str, str], names: Iterable[str], *, force: 
         (folder / name).write_text(text, "utf-8")
     (folder / "run.sh").chmod(0o755)
     return [folder / name for name in files]
-
-
-_NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
-_DATA = ("data/train.parquet", "data/val.parquet")
-
-RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
-
-EPISODES = "episodes"
-"""Folder of the episodes of the training, beside the loop's yaml."""
-
-_WATCH = f"""
-Each episode is written to `{EPISODES}/` as it ends, those of validations too. While the training goes on, and
-after it, this shows its figures over the training steps, and every episode:
-
-```console
-agentgym report {EPISODES} --out report.html
-```
-"""
-
-_ROWS_FIRST = "What a row says of the environment goes before what stands here."
-_ROWS_SAY = "The rows name the environments and give their arguments, with the turn limit of each."
-
-_OF_SEVERAL = """\
-verl draws each row of `train.parquet` once in an epoch. So an environment's share of the rows is its share of
-the tasks that are trained on. Its arguments, with its turn limit, are in its rows."""
-
-_INTERACTION_ROW = "\n| `interaction.yaml` | the interaction, by which verl's loop reaches the environment |"
-
-
-def _environment(recipe: Recipe, pad: str) -> str:
-    """Return the lines of the yaml that name the one environment, after a line that is not ended."""
-    (env,) = recipe.environments
-    named = {"env_id": env.env_id, "env_kwargs": dict(env.env_kwargs), **env.runtime}
-    return "".join(f"\n{pad}{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in named.items())
-
-
-def _about_shares(shares: Sequence[Share]) -> str:
-    """Return the table of the environments, where there are several."""
-    if not shares:
-        return ""
-    head = "| environment | weight | rows for training | tasks | for validation |\n|---|---|---|---|---|"
-    lines = [
-        f"| `{share.env_id}` | {share.weight:g} | {share.rows:,} | {share.said or 'a task each'} "
-        f"| {share.val:,} |"
-        for share in shares
-    ]
-    return f"\n{_OF_SEVERAL}\n\n" + "\n".join([head, *lines]) + "\n"
-
-
-def _about_modules(algorithm: str) -> str:
-    own = MODULES.get(algorithm)
-    why = "# verl_bridge.trainer has verl log what happens in the environments"
-    why += f"; {algorithm} is not one of verl's own." if own else "."
-    others = "$" + "{VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}"
-    modules = ",".join(["verl_bridge.trainer", *([own] if own else [])])
-    return f'{why}\nexport VERL_USE_EXTERNAL_MODULES="{modules}{others}"'
-
-
-def template(name: str) -> str:
-    """Return the text of a template by its name."""
-    return (resources.files("verl_bridge.recipes") / "templates" / name).read_text("utf-8")

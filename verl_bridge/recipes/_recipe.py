@@ -185,7 +185,7 @@ class Recipe:
         kl_coef: How much the distance to a reference policy, the model that the training began with, counts
             in the loss; 0 for no reference policy. By default that of `like`, else :data:`KL_COEF`.
         like: Whose published settings to take where nothing else is chosen, one of
-            :data:`verl_bridge.recipes._papers.LIKE`; how much is trained is taken by preset ``"full"`` alone.
+            :data:`LIKE`; how much is trained is taken by preset ``"full"`` alone.
             They are of one environment.
         offload: Whether what is not being used waits in the memory of the machine.
         checkpointing: Whether activations are computed again instead of being kept.
@@ -269,7 +269,11 @@ class Recipe:
         paper = self.published
         usual = {"model": DEFAULT_MODEL, "turns_every": _EVERY, "kl_coef": KL_COEF}
         if paper is not None:
-            usual = {"model": paper.model, "turns_every": paper.every, "kl_coef": paper.kl_coef}
+            usual = {
+                "model": paper.get("actor_rollout_ref.model.path"),
+                "turns_every": paper.get("agent_loop.every", _EVERY),
+                "kl_coef": paper.get("actor_rollout_ref.actor.kl_loss_coef"),
+            }
         for name, value in usual.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
@@ -301,18 +305,20 @@ class Recipe:
         if paper is None or self.preset != "full":
             return usual
         return Preset(
-            batch=paper.batch,
-            epochs=paper.epochs,
-            group=paper.group,
-            save_freq=paper.save_freq or usual.save_freq,
-            test_freq=paper.test_freq or usual.test_freq,
+            batch=paper.get("data.train_batch_size"),
+            epochs=paper.get("trainer.total_epochs", usual.epochs),
+            group=paper.get("actor_rollout_ref.rollout.n"),
+            save_freq=paper.get("trainer.save_freq", usual.save_freq),
+            test_freq=paper.get("trainer.test_freq", usual.test_freq),
         )
 
     @property
     def mini_batch(self) -> int:
         """Prompts in an update."""
-        paper = self.published
-        return min(self.size.batch, (paper and paper.mini_batch) or self.size.batch)
+        batch, paper = self.size.batch, self.published
+        if paper is None:
+            return batch
+        return min(batch, int(paper.get("actor_rollout_ref.actor.ppo_mini_batch_size", batch)))
 
     @property
     def samples(self) -> int:
@@ -327,10 +333,11 @@ class Recipe:
     @property
     def micro_batch(self) -> int:
         """Episodes that a GPU holds at a time while it trains."""
-        of_a_gpu = self.mini_batch * self.samples // self.gpus
-        if self.published is not None and self.published.micro_batch:
-            return self.published.micro_batch
-        return _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
+        of_a_gpu, paper = self.mini_batch * self.samples // self.gpus, self.published
+        usual = _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
+        if paper is None:
+            return usual
+        return int(paper.get("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", usual))
 
     @property
     def stages(self) -> tuple[int, ...]:
@@ -366,9 +373,11 @@ class Recipe:
         response = max(usual.response, usual.response * turns // usual.turns)
         if paper is None:
             return Lengths(turns, usual.reply, usual.prompt, response)
-        if paper.response is not None:
-            response = max(paper.response, paper.response * turns // max(paper.turns))
-        return Lengths(turns, paper.reply, max(usual.prompt, paper.prompt), response)
+        longest = paper.get("data.max_response_length")
+        if longest is not None:
+            response = max(longest, longest * turns // max(paper.turns))
+        prompt = max(usual.prompt, paper.get("data.max_prompt_length"))
+        return Lengths(turns, paper.get("agent_loop.max_tokens_per_turn"), prompt, response)
 
     @property
     def lengths(self) -> Lengths:

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.rollout import EnvMaker, row_messages, split_id
-from verl_bridge.recipes._settings import LOOP
 
-__all__ = ["own_prompt", "seeded", "write_rows"]
+__all__ = ["LOOP", "own_prompt", "seeded", "write_rows"]
+
+LOOP = "gym_env"
+"""The name of the loop and of the interaction, which the rows ask for and the templates define."""
 
 
 def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""What is chosen for a fine-tuning run on whole games, and the settings of verl that follow from it."""
+"""What is chosen for a fine-tuning run on whole games, and the numbers that follow from the choice."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from verl_bridge.recipes._recipe import DEFAULT_MODEL, VERSIONS
-from verl_bridge.recipes._settings import Setting
 
-__all__ = ["EVAL_ENGINES", "SFT_PRESETS", "Evaluation", "SftPreset", "SftRecipe", "sft_settings"]
+__all__ = ["EVAL_ENGINES", "MAX_LENGTH", "SFT_PRESETS", "Evaluation", "SftPreset", "SftRecipe"]
 
 EVAL_ENGINES = ("sglang", "vllm", "transformers")
 
@@ -127,82 +126,3 @@ class SftRecipe:
     def passes(self) -> int:
         """Passes over the games."""
         return SFT_PRESETS[self.preset].epochs if self.epochs is None else self.epochs
-
-
-def sft_settings(recipe: SftRecipe) -> list[Setting]:
-    """Return the settings of a recipe in the order in which they are written."""
-    return [*_data(recipe), *_model(recipe), *_trainer(recipe)]
-
-
-def _data(recipe: SftRecipe) -> list[Setting]:
-    val = Setting("data.val_files", "${folder}/data/val.parquet")
-    a_gpu = Setting(
-        "data.max_token_len_per_gpu",
-        recipe.max_length,
-        "Tokens on a GPU at a time, games beside each other: at least one whole game.",
-    )
-    return [
-        Setting("data.train_files", "${folder}/data/train.parquet"),
-        *([val] if recipe.validation else []),
-        Setting(
-            "data.train_batch_size",
-            recipe.games,
-            "Games in a step, on all GPUs. verl leaves out those of an epoch that do not fill a step.",
-        ),
-        Setting(
-            "data.max_length",
-            recipe.max_length,
-            "Tokens of a game at most. At a longer one verl stops, rather than cut off its end.",
-        ),
-        *([a_gpu] if recipe.max_length > MAX_LENGTH else []),
-        Setting(
-            "data.custom_cls.path",
-            "pkg://verl_bridge.sft_dataset",
-            "verl's own dataset learns every reply. This one leaves out those that are marked so, and takes "
-            "the chat templates of models that think.",
-        ),
-        Setting("data.custom_cls.name", "GameDataset"),
-    ]
-
-
-def _model(recipe: SftRecipe) -> list[Setting]:
-    in_ram = [
-        Setting("engine.strategy", "fsdp2", "The one that can have the machine's memory hold what waits."),
-        Setting(
-            "engine.offload_policy",
-            True,
-            "Parameters, gradients and the optimizer's state stay there, and the update is computed there.",
-        ),
-    ]
-    return [
-        Setting("model.path", recipe.model),
-        Setting(
-            "model.enable_gradient_checkpointing",
-            recipe.checkpointing,
-            "Computes activations again instead of keeping them: long games do not fit otherwise.",
-        ),
-        *(in_ram if recipe.offload else []),
-        Setting("optim.lr", recipe.learning_rate, "verl's own, 1e-3, is for a model that was never trained."),
-        Setting(
-            "checkpoint.save_contents",
-            ["model", "optimizer", "extra", "hf_model"],
-            "hf_model is what transformers and engines load; the others are for going on.",
-        ),
-    ]
-
-
-def _trainer(recipe: SftRecipe) -> list[Setting]:
-    often = SFT_PRESETS[recipe.preset].each_epoch
-    each_epoch = [Setting("trainer.save_freq", "after_each_epoch", "verl's own saves at the end alone.")]
-    if recipe.validation:
-        each_epoch.append(Setting("trainer.test_freq", "after_each_epoch"))
-    return [
-        Setting("trainer.project_name", "verl_bridge"),
-        Setting("trainer.experiment_name", recipe.name),
-        Setting("trainer.default_local_dir", "${folder}/checkpoints"),
-        Setting("trainer.n_gpus_per_node", recipe.gpus, "run.sh starts as many processes."),
-        Setting("trainer.logger", ["console"], "run.sh adds wandb where WANDB_API_KEY is set."),
-        Setting("trainer.total_epochs", recipe.passes),
-        *(each_epoch if often else []),
-        Setting("trainer.max_ckpt_to_keep", 2, "verl keeps all, until the disk is full."),
-    ]

@@ -3,28 +3,33 @@
 set -euo pipefail
 
 # A module of your own may lie where this is started.
-export PYTHONPATH="$${PYTHONPATH:+$$PYTHONPATH:}$$PWD"
+export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$PWD"
 
-folder="$$(cd "$$(dirname "$${BASH_SOURCE[0]}")" && pwd)"
-cd "$$folder"
+folder="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+cd "$folder"
 
 export HYDRA_FULL_ERROR=1
-export TOKENIZERS_PARALLELISM="$${TOKENIZERS_PARALLELISM:-true}"
+export TOKENIZERS_PARALLELISM="${TOKENIZERS_PARALLELISM:-true}"
 
 # Keys are read from the environment, and never written here.
-if [[ -n "$${WANDB_API_KEY:-}" ]]; then
-  set -- 'trainer.logger=[console,wandb]' "$$@"
+if [[ -n "${WANDB_API_KEY:-}" ]]; then
+  set -- 'trainer.logger=[console,wandb]' "$@"
 fi
 
-python="$${PYTHON:-python}"
-config=(--config-path "$$folder" --config-name config "folder='$$folder'")
+python="${PYTHON:-python}"
+config=(--config-path "$folder" --config-name config "folder='$folder'")
 
 # On a CPU: VERL_USE_EXTERNAL_MODULES=verl_bridge.cpu bash run.sh
-if [[ ",$${VERL_USE_EXTERNAL_MODULES:-}," == *,verl_bridge.cpu,* ]]; then
-  "$$python" -m verl_bridge.cpu.sft "$${config[@]}" "$$@"
+if [[ ",${VERL_USE_EXTERNAL_MODULES:-}," == *,verl_bridge.cpu,* ]]; then
+  "$python" -m verl_bridge.cpu.sft "${config[@]}" "$@"
 else
-  gpus="$${GPUS:-$gpus}"
-  "$$python" -m torch.distributed.run --standalone --nproc-per-node "$$gpus" \
-    -m verl.trainer.sft_trainer "$${config[@]}" "trainer.n_gpus_per_node=$$gpus" "$$@"
+  gpus="${GPUS:-<gpus>}"
+  "$python" -m torch.distributed.run --standalone --nproc-per-node "$gpus" \
+    -m verl.trainer.sft_trainer "${config[@]}" "trainer.n_gpus_per_node=$gpus" "$@"
 fi
-$evaluate
+#if evaluations
+
+# What was learned is played; an evaluation that was interrupted goes on.
+step="$(cat checkpoints/latest_checkpointed_iteration.txt)"
+<evaluations>
+#end
