@@ -1,0 +1,135 @@
+"""Commands whose options are declared once: by the fields of a dataclass."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from typer.models import ArgumentInfo, OptionInfo
+
+__all__ = ["CliValue", "command"]
+
+_Options = TypeVar("_Options")
+
+
+@dataclass(frozen=True)
+class CliValue:
+    """How the command line reads a field whose own type typer cannot read.
+
+    Stands in the field's ``Annotated``, beside its ``typer.Option``. Where the option is not given, the
+    field keeps its default.
+
+    Attributes:
+        type: The type that typer reads.
+        convert: Returns the value of the field for what typer read.
+    """
+
+    type: Any
+    convert: Callable[[Any], Any]
+
+
+def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
+    """Return a decorator that makes a typer command of a function that takes a dataclass.
+
+    Each field ``name: Annotated[type, typer.Option(...)]`` of the dataclass is an option of the command, with
+    the field's default; one with a ``typer.Argument`` is an argument. A field whose type is itself a
+    dataclass stands for all options of that one. Other fields keep their defaults. Fields of a base class
+    come first.
+
+    Args:
+        options: The dataclass. Its annotations are read at run time.
+
+    Raises:
+        TypeError: Two fields have the same name, or one without an option has no default.
+    """
+    parameters = list(_parameters(options))
+    twice = [name for name, times in Counter(each.name for each in parameters).items() if times > 1]
+    if twice:
+        raise TypeError(f"{options.__name__} declares {', '.join(twice)} more than once")
+
+    def decorate(function: Callable[[_Options], None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(**values: Any) -> None:
+            function(_build(options, values))
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by typer
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """A field, its type, and the declarations in its annotation."""
+
+    field: Field[Any]
+    type: Any
+    info: ArgumentInfo | OptionInfo | None
+    value: CliValue | None
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it stands for the options of another dataclass."""
+        return self.info is None and is_dataclass(self.type)
+
+    @property
+    def default(self) -> Any:
+        """The default of the field; ``inspect.Parameter.empty`` where it is required."""
+        if self.field.default_factory is not MISSING:
+            return self.field.default_factory()
+        return inspect.Parameter.empty if self.field.default is MISSING else self.field.default
+
+    def parameter(self) -> inspect.Parameter:
+        """Return it as a parameter of a command."""
+        default = self.default
+        if self.value is not None and default is not inspect.Parameter.empty:
+            default = None
+        return inspect.Parameter(
+            self.field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[self.type if self.value is None else self.value.type, self.info],
+        )
+
+
+def _declarations(options: type) -> Iterator[_Declaration]:
+    hints = get_type_hints(options, include_extras=True)
+    for field in fields(options):
+        hint, extras = hints[field.name], list[Any]()
+        if get_origin(hint) is Annotated:
+            hint, *extras = get_args(hint)
+        info = next((each for each in extras if isinstance(each, (ArgumentInfo, OptionInfo))), None)
+        value = next((each for each in extras if isinstance(each, CliValue)), None)
+        declaration = _Declaration(field, hint, info, value)
+        if info is None and not declaration.is_group and declaration.default is inspect.Parameter.empty:
+            raise TypeError(f"{options.__name__}.{field.name} needs a typer.Option, or a default")
+        yield declaration
+
+
+def _parameters(options: type) -> Iterator[inspect.Parameter]:
+    for each in _declarations(options):
+        if each.info is not None:
+            yield each.parameter()
+        elif each.is_group:
+            yield from _parameters(each.type)
+
+
+def _build(options: type[_Options], values: Mapping[str, Any]) -> _Options:
+    """Return the dataclass for the values that typer read."""
+    arguments: dict[str, Any] = {}
+    for each in _declarations(options):
+        name = each.field.name
+        if each.info is None:
+            if each.is_group:
+                arguments[name] = _build(each.type, values)
+        elif each.value is None:
+            arguments[name] = values[name]
+        elif values[name] is not None:
+            arguments[name] = each.value.convert(values[name])
+    make: Callable[..., _Options] = options
+    return make(**arguments)
