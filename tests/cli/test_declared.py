@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from agentgym_gym._cli.declared import CliValue, command
+from agentgym_gym._cli.declared import CliValue, GivenOptions, command, marked
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def run(options, *arguments, **settings):
     @command(options)
     def show(options):
         """Show the options."""
-        assert type(options).__name__ in {"PlayFields", "Grouped"}
+        assert type(options).__name__ in {"PlayFields", "Grouped", "GivenFields"}
         typer.echo(json.dumps(asdict(options), default=str))
 
     result = CliRunner().invoke(app, arguments, **settings)
@@ -129,3 +129,36 @@ def test_a_name_is_declared_once():
 def test_a_field_without_an_option_needs_a_default():
     with pytest.raises(TypeError, match=r"Undeclared\.number needs a typer\.Option, or a default"):
         command(Undeclared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenFields:
+    """A group of which only the options that were given are kept."""
+
+    given: Annotated[Mapping[str, Any], GivenOptions(PlayFields, without=("name", "server"))]
+
+
+def test_a_field_may_hold_the_options_that_were_given():
+    assert run(GivenFields) == {"given": {}}
+    read = run(GivenFields, "--max-turns", "10", "--arguments", "{}", "--header", "A: 1")
+    assert read == {"given": {"header": ["A: 1"], "turns": 10}}
+    assert run(GivenFields, "--server", "http://h").exit_code == 2
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark of a field."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class MarkedFields:
+    """Fields, of which one is marked."""
+
+    one: Annotated[int, typer.Option(), Mark("first")] = 1
+    other: Annotated[int, typer.Option()] = 2
+
+
+def test_fields_may_be_found_by_their_marks():
+    assert marked(MarkedFields, Mark) == {"one": Mark("first")}
