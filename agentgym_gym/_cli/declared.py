@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from typer.models import ArgumentInfo, OptionInfo
 
-__all__ = ["CliValue", "command"]
+__all__ = ["CliValue", "GivenOptions", "command", "marked"]
 
 _Options = TypeVar("_Options")
+_Mark = TypeVar("_Mark")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,22 @@ class CliValue:
 
     type: Any
     convert: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class GivenOptions:
+    """Options of another dataclass, of which a field holds those that were given.
+
+    Stands in the ``Annotated`` of a field that is a mapping of names to values. Empty lists and mappings
+    count as not given.
+
+    Attributes:
+        of: The dataclass that declares them.
+        without: Names of its fields that the command has no option for.
+    """
+
+    of: type
+    without: Collection[str] = ()
 
 
 def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
@@ -63,19 +80,38 @@ def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], C
     return decorate
 
 
+def marked(options: type, kind: type[_Mark]) -> dict[str, _Mark]:
+    """Return the fields of a dataclass whose ``Annotated`` holds a mark of this class, with the mark."""
+    marks = {each.field.name: each.find(kind) for each in _declarations(options)}
+    return {name: mark for name, mark in marks.items() if mark is not None}
+
+
 @dataclass(frozen=True)
 class _Declaration:
     """A field, its type, and the declarations in its annotation."""
 
     field: Field[Any]
-    type: Any
-    info: ArgumentInfo | OptionInfo | None
-    value: CliValue | None
+    hint: Any
+    extras: list[Any]
+
+    def find(self, kind: type[_Mark]) -> _Mark | None:
+        """Return the declaration of a class, or None."""
+        return next((each for each in self.extras if isinstance(each, kind)), None)
+
+    @property
+    def info(self) -> ArgumentInfo | OptionInfo | None:
+        """What typer is to make of it."""
+        return self.find(ArgumentInfo) or self.find(OptionInfo)
+
+    @property
+    def value(self) -> CliValue | None:
+        """How its value is read."""
+        return self.find(CliValue)
 
     @property
     def is_group(self) -> bool:
         """Whether it stands for the options of another dataclass."""
-        return self.info is None and is_dataclass(self.type)
+        return self.info is None and is_dataclass(self.hint)
 
     @property
     def default(self) -> Any:
@@ -93,7 +129,7 @@ class _Declaration:
             self.field.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=default,
-            annotation=Annotated[self.type if self.value is None else self.value.type, self.info],
+            annotation=Annotated[self.hint if self.value is None else self.value.type, self.info],
         )
 
 
@@ -103,33 +139,54 @@ def _declarations(options: type) -> Iterator[_Declaration]:
         hint, extras = hints[field.name], list[Any]()
         if get_origin(hint) is Annotated:
             hint, *extras = get_args(hint)
-        info = next((each for each in extras if isinstance(each, (ArgumentInfo, OptionInfo))), None)
-        value = next((each for each in extras if isinstance(each, CliValue)), None)
-        declaration = _Declaration(field, hint, info, value)
-        if info is None and not declaration.is_group and declaration.default is inspect.Parameter.empty:
+        declaration = _Declaration(field, hint, extras)
+        declared = declaration.info or declaration.find(GivenOptions) or declaration.is_group
+        if not declared and declaration.default is inspect.Parameter.empty:
             raise TypeError(f"{options.__name__}.{field.name} needs a typer.Option, or a default")
         yield declaration
 
 
 def _parameters(options: type) -> Iterator[inspect.Parameter]:
     for each in _declarations(options):
+        given = each.find(GivenOptions)
         if each.info is not None:
             yield each.parameter()
+        elif given is not None:
+            for other in _options_of(given):
+                yield other.parameter().replace(default=None)
         elif each.is_group:
-            yield from _parameters(each.type)
+            yield from _parameters(each.hint)
+
+
+def _options_of(given: GivenOptions) -> Iterator[_Declaration]:
+    for each in _declarations(given.of):
+        if each.info is not None and each.field.name not in given.without:
+            yield each
 
 
 def _build(options: type[_Options], values: Mapping[str, Any]) -> _Options:
     """Return the dataclass for the values that typer read."""
     arguments: dict[str, Any] = {}
     for each in _declarations(options):
-        name = each.field.name
-        if each.info is None:
-            if each.is_group:
-                arguments[name] = _build(each.type, values)
-        elif each.value is None:
-            arguments[name] = values[name]
-        elif values[name] is not None:
-            arguments[name] = each.value.convert(values[name])
+        name, given = each.field.name, each.find(GivenOptions)
+        if given is not None:
+            read = {other.field.name: _value(other, values) for other in _options_of(given)}
+            arguments[name] = {key: value for key, value in read.items() if value not in _NOT_GIVEN}
+        elif each.info is not None:
+            value = _value(each, values)
+            if each.value is None or value is not None:
+                arguments[name] = value
+        elif each.is_group:
+            arguments[name] = _build(each.hint, values)
     make: Callable[..., _Options] = options
     return make(**arguments)
+
+
+_NOT_GIVEN: tuple[Any, ...] = (None, [], {})
+
+
+def _value(declaration: _Declaration, values: Mapping[str, Any]) -> Any:
+    value = values[declaration.field.name]
+    if declaration.value is None or value is None:
+        return value
+    return declaration.value.convert(value)

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._base_env import BaseTextEnv
+from agentgym_gym._cli.declared import marked
 from agentgym_gym._cli.options import text_of
+from agentgym_gym._cli.plans import EnvArgument, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import Chosen, resolve
 from agentgym_gym._cli.sources import require_server
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
@@ -22,7 +24,6 @@ from agentgym_gym.rollout import Pool, describe_env
 from agentgym_gym.rollout._workers import isolation_of
 
 if TYPE_CHECKING:
-    from agentgym_gym._cli.plans import EnvironmentPlan
     from agentgym_gym.evaluate._text_env import TextEnv
     from agentgym_gym.rollout import EnvFacts
 
@@ -159,15 +160,8 @@ class PlannedEnvironment:
         written = self.plan.action_format
         if tools and written is None and self.chosen.environment is not None:
             written = "tool_calls"
-        return {
-            "split": self.plan.split,
-            "action_format": written,
-            "parser": self.plan.parser,
-            "on_unknown": self.plan.on_unknown,
-            "server": self.plan.server,
-            "timeout": self.plan.timeout,
-            "headers": self._headers or None,
-        }
+        declared = {name: getattr(self.plan, name) for name in _ARGUMENTS}
+        return {**declared, "action_format": written, "headers": self._headers or None}
 
     def _options(self, *, tools: bool) -> dict[str, Any]:
         """Return what the episodes depend on: a run is gone on with by the same alone."""
@@ -180,7 +174,7 @@ class PlannedEnvironment:
         shown = {
             name: getattr(EnvOptions, name) if value is None else value
             for name, value in self._asked(tools=tools).items()
-            if name not in {"server", "timeout", "headers"}
+            if name in _ARGUMENTS and _ARGUMENTS[name].recorded
         }
         return {
             **shown,
@@ -188,6 +182,9 @@ class PlannedEnvironment:
             "max_turns": environment.max_turns if turns is None else turns or None,
             **public,
         }
+
+
+_ARGUMENTS = marked(EnvironmentPlan, EnvArgument)
 
 
 async def require_text(pool: Pool, task: int) -> None:

@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from agentgym_gym._cli.options import (
-    ActionFormat,
-    EnvTimeout,
-    Header,
-    Isolate,
-    MaxTurns,
-    OnUnknown,
-    Parser,
-    Server,
-    SuccessAt,
-    Timeout,
-    headers_of,
-)
-from agentgym_gym._cli.plans import AgentPlan, EnvironmentPlan, RunPlan, read_plan
-from agentgym_gym._cli.resolve_env import TASKS_HELP, EnvKwargs, complete_name, json_object
+from agentgym_gym._cli.declared import GivenOptions, command
+from agentgym_gym._cli.options import Header, headers_of
+from agentgym_gym._cli.plans import AgentName, AgentPlan, EnvironmentPlan, RunPlan, read_plan
+from agentgym_gym._cli.resolve_env import complete_name
 from agentgym_gym._cli.runs import play
 from agentgym_gym.errors import BadOption
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["evaluate"]
-
-_MODEL, _RUN = "Options of a model", "Options of the run"
+__all__ = ["EvalOptions", "evaluate"]
 
 
-def evaluate(
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions:
+    """The options of ``agentgym eval``: those of the plans, of which a run file has the keys, and its own."""
+
     name: Annotated[
         str,
         typer.Argument(
@@ -43,253 +30,77 @@ def evaluate(
             help="Which environment: its id or its name, or MODULE:ID; or a TOML file of several runs.",
             autocompletion=complete_name,
         ),
-    ],
-    *,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            help="Who plays: oracle, random, replay:PATH, an earlier run, or MODULE:NAME of your "
-            "own; --model for a model."
-        ),
-    ] = None,
-    tasks: Annotated[str | None, typer.Option(help=TASKS_HELP + " By default all.")] = None,
-    out_: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for episodes.jsonl and summary.json; by default below runs/."),
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Episodes of each task; by default 1.", rich_help_panel=_RUN)
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Episodes at once; by default 16.", rich_help_panel=_RUN)
-    ] = None,
+    ]
+    agent: AgentName = None
+    environment: Annotated[Mapping[str, Any], GivenOptions(EnvironmentPlan)]
+    run: Annotated[Mapping[str, Any], GivenOptions(RunPlan)]
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in that folder.", rich_help_panel=_RUN)
-    ] = False,
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the run in that folder.", rich_help_panel="Options of the run"
+        ),
+    ] = False
     retry_faulted: Annotated[
         bool,
         typer.Option(
             "--retry-faulted",
             help="With --resume: play those episodes anew that a fault ended.",
-            rich_help_panel=_RUN,
+            rich_help_panel="Options of the run",
         ),
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Seed of an agent that draws; a model is sent one only where this is given.",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(help="A TOML or JSON file with prices per million tokens.", rich_help_panel=_RUN),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Spread the episodes over a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
-    server: Server = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Which split the tasks are of. By default `all` tasks are those of test, if there is one, "
-            "else of dev or the first; ids and files are of any."
-        ),
-    ] = None,
-    action_format: ActionFormat = None,
-    parser: Parser = None,
-    on_unknown: OnUnknown = None,
-    max_turns: MaxTurns = None,
-    timeout: Timeout = None,
-    isolate: Isolate = None,
-    success_at: SuccessAt = None,
-    env_timeout: EnvTimeout = None,
-    env_kwargs: EnvKwargs = "{}",
-    header: Header = None,
-    system_prompt: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="System prompt in place of the environment's own.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
+    ] = False
+    header: Header = None
     model: Annotated[
         list[str] | None,
         typer.Option(
             help="A model behind OpenAI's chat protocol, by its name; repeat it for several.",
-            rich_help_panel=_MODEL,
+            rich_help_panel="Options of a model",
         ),
-    ] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Where it is served, such as http://127.0.0.1:8000/v1; by default OpenAI's.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    api_key_variable: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The environment variable that holds the key; by default OPENAI_API_KEY.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    launch: Annotated[
-        Literal["sglang", "vllm", "transformers"] | None,
-        typer.Option(help="Start this engine's server for --model-path.", rich_help_panel=_MODEL),
-    ] = None,
+    ] = None
     model_path: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATH",
             help="The model it serves: a folder, a name, or a pattern such as 'ckpts/*'; may be repeated.",
-            rich_help_panel=_MODEL,
+            rich_help_panel="Options of a model",
         ),
-    ] = None,
-    engine_arguments: Annotated[
-        str,
-        typer.Option(
-            metavar="'WORDS'",
-            help="More arguments of the engine.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "",
-    engine_python: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The Python that the engine is installed for; by default this one.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    tools: Annotated[
-        Literal["none", "native"] | None,
-        typer.Option(help="native: actions are tool calls; by default text.", rich_help_panel=_MODEL),
-    ] = None,
-    prompt: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Prompt file: text around the system prompt, or messages with examples.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(
-            help="What is sent of the conversation: all, turns:K, or tokens:N; by default all.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Most tokens of a reply.", rich_help_panel=_MODEL)
-    ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="0 always takes the likeliest.", rich_help_panel=_MODEL)
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Share of the probability drawn from.", rich_help_panel=_MODEL),
-    ] = None,
-    stop: Annotated[
-        list[str] | None,
-        typer.Option(help="A text at which a reply ends; repeat it for several.", rich_help_panel=_MODEL),
-    ] = None,
-    sampling: Annotated[
-        str,
-        typer.Option(
-            metavar="JSON", help="More parameters of the request, as a JSON object.", rich_help_panel=_MODEL
-        ),
-    ] = "{}",
-    on_cut_reply: Annotated[
-        Literal["end", "play"] | None,
-        typer.Option(
-            help="What is done with a reply cut by length: by default it ends the episode.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    keep_reasoning: Annotated[
-        bool,
-        typer.Option("--keep-reasoning", help="Send back what the model thought.", rich_help_panel=_MODEL),
-    ] = False,
-    model_timeout: Annotated[
-        float | None, typer.Option(help="Seconds allowed for a reply.", rich_help_panel=_MODEL)
-    ] = None,
-    retry_seconds: Annotated[
-        float | None,
-        typer.Option(help="Seconds in which the model's faults are tried again.", rich_help_panel=_MODEL),
-    ] = None,
-) -> None:
+    ] = None
+    settings: Annotated[Mapping[str, Any], GivenOptions(AgentPlan, without=("agent",))]
+
+
+@command(EvalOptions)
+def evaluate(options: EvalOptions) -> None:
     """Let an agent or a model play tasks, and keep its score.
 
     An episode that a failure of the environment or of the model's server ended is counted and not scored.
     Exits with 1 if that happened to every episode.
     """
-    of_run: dict[str, Any] = {
-        "out": None if out_ is None else str(out_),
-        "samples": samples,
-        "concurrency": concurrency,
-        "seed": seed,
-        "prices": None if prices is None else str(prices),
-        "ray": ray,
-    }
-    of_environment: dict[str, Any] = {
-        "tasks": tasks,
-        "split": split,
-        "server": server,
-        "action_format": action_format,
-        "parser": parser,
-        "on_unknown": on_unknown,
-        "max_turns": max_turns,
-        "timeout": timeout,
-        "isolate": isolate,
-        "success_at": success_at,
-        "env_timeout": env_timeout,
-        "env_kwargs": json_object(env_kwargs) or None,
-        "system_prompt": None if system_prompt is None else str(system_prompt),
-    }
-    of_model: dict[str, Any] = {
-        "base_url": base_url,
-        "api_key_variable": api_key_variable,
-        "launch": launch,
-        "engine_arguments": shlex.split(engine_arguments) or None,
-        "engine_python": engine_python,
-        "tools": tools,
-        "prompt": None if prompt is None else str(prompt),
-        "history": history,
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "top_p": top_p,
-        "stop": stop or None,
-        "sampling": json_object(sampling, "--sampling", '{"top_k": 20}') or None,
-        "on_cut_reply": on_cut_reply,
-        "keep_reasoning": keep_reasoning or None,
-        "model_timeout": model_timeout,
-        "retry_seconds": retry_seconds,
-    }
-    of_run, of_environment, of_model = map(_given, (of_run, of_environment, of_model))
-    agents = _agents(agent, model or [], model_path or [], of_model)
-    if name.endswith(".toml"):
-        if agents or of_environment or of_model:
-            named = ", ".join(map(_option, [*of_environment, *of_model, *(["agent"] if agents else [])]))
+    play(
+        _plan(options),
+        headers=headers_of(options.header),
+        resume=options.resume,
+        retry_faulted=options.retry_faulted,
+    )
+
+
+def _plan(options: EvalOptions) -> RunPlan:
+    """Return what the options, or the run file that they name, ask for.
+
+    Raises:
+        BadOption: They do not go together, or the file cannot be read.
+    """
+    agents = _agents(options.agent, options.model or [], options.model_path or [], options.settings)
+    if options.name.endswith(".toml"):
+        if agents or options.environment or options.settings:
+            given = [*options.environment, *options.settings, *(["agent"] if agents else [])]
+            named = ", ".join(map(_option, given))
             raise BadOption(f"{named}: what a run file says cannot be given as an option too")
-        plan = replace(read_plan(Path(name)), **of_run)
-    else:
-        if not agents:
-            raise BadOption("who plays? Give --agent, --model, or --launch with --model-path")
-        if agent is not None and system_prompt is not None:
-            raise BadOption("--system-prompt is for models: it needs --model, or --launch")
-        plan = RunPlan(environments=[EnvironmentPlan(id=name, **of_environment)], agents=agents, **of_run)
-    play(plan, headers=headers_of(header), resume=resume, retry_faulted=retry_faulted)
+        return replace(read_plan(Path(options.name)), **options.run)
+    if not agents:
+        raise BadOption("who plays? Give --agent, --model, or --launch with --model-path")
+    if options.agent is not None and "system_prompt" in options.environment:
+        raise BadOption("--system-prompt is for models: it needs --model, or --launch")
+    environment = EnvironmentPlan(id=options.name, **options.environment)
+    return RunPlan(environments=[environment], agents=agents, **options.run)
 
 
 def _agents(
@@ -314,10 +125,6 @@ def _agents(
     if of_model and not models:
         raise BadOption(f"{', '.join(map(_option, of_model))}: these need --model, or --launch")
     return [AgentPlan(model=model, **of_model) for model in models]
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _option(name: str) -> str:

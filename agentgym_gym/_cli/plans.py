@@ -2,89 +2,277 @@
 
 from __future__ import annotations
 
+import shlex
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+import typer
+
+from agentgym_gym._cli.declared import CliValue
+from agentgym_gym._cli.options import (  # noqa: TC001 - read at run time
+    ActionFormat,
+    EnvTimeout,
+    Isolate,
+    MaxTurns,
+    OnUnknown,
+    Parser,
+    Server,
+    SuccessAt,
+    Timeout,
+)
+from agentgym_gym._cli.resolve_env import TASKS_HELP, json_object
 from agentgym_gym._text import shown
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
 
-__all__ = ["AgentPlan", "EnvironmentPlan", "RunPlan", "read_plan"]
+__all__ = [
+    "AgentName",
+    "AgentPlan",
+    "ChatArgument",
+    "EnvArgument",
+    "EnvironmentPlan",
+    "RunPlan",
+    "read_plan",
+]
+
+_MODEL, _RUN = "Options of a model", "Options of the run"
 
 
-def _key(kind: type | tuple[type, ...], doc: str, default: Any = None) -> Any:
-    """Return a field that a TOML file may set.
+@dataclass(frozen=True)
+class EnvArgument:
+    """Marks a field that is an argument of AgentGym's environments.
 
-    Args:
-        kind: The types of its value.
-        doc: What it means.
-        default: Its value where it is not set; a new list or dict for those.
+    Attributes:
+        recorded: Whether a run records it: it is then resumed with the same value only.
     """
-    made = {"default_factory": type(default)} if isinstance(default, (list, dict)) else {"default": default}
-    return field(metadata={"kind": kind, "doc": doc}, **made)
+
+    recorded: bool = True
+
+
+@dataclass(frozen=True)
+class ChatArgument:
+    """Marks a field that is an argument of the agent that plays as a model.
+
+    Attributes:
+        name: The name of the argument, where it is not that of the field.
+    """
+
+    name: str = ""
+
+
+_FILE = CliValue(Path, str)
+_SAMPLING = CliValue(str, partial(json_object, option="--sampling", example='{"top_k": 20}'))
 
 
 @dataclass(frozen=True)
 class EnvironmentPlan:
-    """An environment, as a table ``[[environments]]`` names it."""
+    """An environment: each field is a key of a table ``[[environments]]``, and an option where it has one."""
 
-    id: str = _key(str, "its id or name; MODULE:ID for another library's", "")
-    tasks: str = _key(str, "which tasks, as --tasks has them", "all")
-    split: str | None = _key(str, "which split they are of")
-    server: str | None = _key(str, "URL of its server, or several with commas")
-    action_format: str | None = _key(str, "how a reply wraps its action")
-    parser: str | None = _key(str, "who reads a reply: default or agentgym")
-    on_unknown: str | None = _key(str, "what is done with an unknown action: forward or refuse")
-    max_turns: int | None = _key(int, "turn limit, 0 for none")
-    timeout: float | None = _key((int, float), "seconds allowed for each reply of the server")
-    isolate: str | None = _key(str, "where each environment runs: loop, thread or process")
-    success_at: float | None = _key((int, float), "return that solves a task where no success is stated")
-    env_timeout: float | None = _key((int, float), "seconds for each call of another library's environment")
-    env_kwargs: Mapping[str, Any] = _key(dict, "more arguments of the environment", {})
-    system_prompt: str | None = _key(str, "file with a system prompt for models")
+    id: str = ""
+    tasks: Annotated[str, typer.Option(help=TASKS_HELP + " By default all.")] = "all"
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Which split the tasks are of. By default `all` tasks are those of test, if there is one, "
+            "else of dev or the first; ids and files are of any."
+        ),
+        EnvArgument(),
+    ] = None
+    server: Annotated[Server, EnvArgument(recorded=False)] = None
+    action_format: Annotated[ActionFormat, EnvArgument()] = None
+    parser: Annotated[Parser, EnvArgument()] = None
+    on_unknown: Annotated[OnUnknown, EnvArgument()] = None
+    max_turns: MaxTurns = None
+    timeout: Annotated[Timeout, EnvArgument(recorded=False)] = None
+    isolate: Isolate = None
+    success_at: SuccessAt = None
+    env_timeout: EnvTimeout = None
+    env_kwargs: Annotated[
+        Mapping[str, Any],
+        typer.Option(metavar="JSON", help="More arguments of the environment, as a JSON object."),
+        CliValue(str, json_object),
+    ] = field(default_factory=dict)
+    system_prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="System prompt in place of the environment's own.",
+            rich_help_panel=_MODEL,
+        ),
+        _FILE,
+    ] = None
+
+
+AgentName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Who plays: oracle, random, replay:PATH, an earlier run, or MODULE:NAME of your "
+        "own; --model for a model."
+    ),
+]
 
 
 @dataclass(frozen=True)
 class AgentPlan:
-    """An agent, as a table ``[[agents]]`` names it: by ``agent``, by ``model``, or by ``launch``."""
+    """An agent: each field is a key of a table ``[[agents]]``, and an option where it has one.
 
-    agent: str | None = _key(str, "oracle, random, replay:PATH, or MODULE:NAME of your own")
-    name: str | None = _key(str, "what to call it, in place of its usual name")
-    model: str | None = _key(str, "name of a model behind OpenAI's chat protocol")
-    base_url: str | None = _key(str, "where that is served, such as http://127.0.0.1:8000/v1")
-    api_key_variable: str | None = _key(str, "the environment variable that holds the key")
-    launch: str | None = _key(str, "an engine to start: sglang, vllm or transformers")
-    model_path: str | None = _key(str, "the model it serves, or several by a pattern such as 'ckpts/*'")
-    engine_arguments: Sequence[str] = _key(list, "more arguments of the engine", [])
-    engine_python: str | None = _key(str, "the Python that the engine is installed for")
-    tools: str | None = _key(str, "native: actions are tool calls; none: they are text")
-    prompt: str | None = _key(str, "a file with a prompt of your own")
-    history: str | None = _key(str, "what is sent of the conversation: all, turns:K, or tokens:N")
-    max_tokens: int | None = _key(int, "most tokens of a reply")
-    temperature: float | None = _key((int, float), "temperature of the sampling")
-    top_p: float | None = _key((int, float), "share of the probability that is sampled from")
-    stop: Sequence[str] = _key(list, "texts at which a reply ends", [])
-    sampling: Mapping[str, Any] = _key(dict, "more parameters of the request, as the server takes them", {})
-    on_cut_reply: str | None = _key(str, "end: a reply cut by length ends the episode; play: it is played")
-    keep_reasoning: bool | None = _key(bool, "whether what the model thought is sent back to it")
-    model_timeout: float | None = _key((int, float), "seconds allowed for a reply of the model")
-    retry_seconds: float | None = _key((int, float), "seconds in which faults of the model are tried again")
+    It is named by ``agent``, by ``model``, or by ``launch``. ``name`` replaces its usual name. On the command
+    line `agent`, `model` and `model_path` may name several agents.
+    """
+
+    agent: AgentName = None
+    name: str | None = None
+    model: str | None = None
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where it is served, such as http://127.0.0.1:8000/v1; by default OpenAI's.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    api_key_variable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The environment variable that holds the key; by default OPENAI_API_KEY.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    launch: Annotated[
+        Literal["sglang", "vllm", "transformers"] | None,
+        typer.Option(help="Start this engine's server for --model-path.", rich_help_panel=_MODEL),
+    ] = None
+    model_path: str | None = None
+    engine_arguments: Annotated[
+        Sequence[str],
+        typer.Option(metavar="'WORDS'", help="More arguments of the engine.", rich_help_panel=_MODEL),
+        CliValue(str, shlex.split),
+    ] = field(default_factory=list)
+    engine_python: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="The Python that the engine is installed for; by default this one.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    tools: Annotated[
+        Literal["none", "native"] | None,
+        typer.Option(help="native: actions are tool calls; by default text.", rich_help_panel=_MODEL),
+        ChatArgument(),
+    ] = None
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Prompt file: text around the system prompt, or messages with examples.",
+            rich_help_panel=_MODEL,
+        ),
+        _FILE,
+    ] = None
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help="What is sent of the conversation: all, turns:K, or tokens:N; by default all.",
+            rich_help_panel=_MODEL,
+        ),
+        ChatArgument(),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most tokens of a reply.", rich_help_panel=_MODEL),
+        ChatArgument(),
+    ] = None
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="0 always takes the likeliest.", rich_help_panel=_MODEL)
+    ] = None
+    top_p: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the probability drawn from.", rich_help_panel=_MODEL),
+    ] = None
+    stop: Annotated[
+        Sequence[str],
+        typer.Option(help="A text at which a reply ends; repeat it for several.", rich_help_panel=_MODEL),
+        CliValue(list[str], list),
+        ChatArgument(),
+    ] = field(default_factory=list)
+    sampling: Annotated[
+        Mapping[str, Any],
+        typer.Option(
+            metavar="JSON",
+            help="More parameters of the request, as a JSON object.",
+            rich_help_panel=_MODEL,
+        ),
+        _SAMPLING,
+    ] = field(default_factory=dict)
+    on_cut_reply: Annotated[
+        Literal["end", "play"] | None,
+        typer.Option(
+            help="What is done with a reply cut by length: by default it ends the episode.",
+            rich_help_panel=_MODEL,
+        ),
+        ChatArgument(),
+    ] = None
+    keep_reasoning: Annotated[
+        bool | None,
+        typer.Option("--keep-reasoning", help="Send back what the model thought.", rich_help_panel=_MODEL),
+        ChatArgument(),
+    ] = None
+    model_timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds allowed for a reply.", rich_help_panel=_MODEL),
+        ChatArgument("timeout"),
+    ] = None
+    retry_seconds: Annotated[
+        float | None,
+        typer.Option(help="Seconds in which the model's faults are tried again.", rich_help_panel=_MODEL),
+        ChatArgument(),
+    ] = None
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is to be played: each agent in each environment."""
+    """What is to be played: each agent in each environment. A field is a top key of a run file."""
 
-    out: str = _key(str, "the folder of the run", "")
-    environments: Sequence[EnvironmentPlan] = _key(list, "the environments", [])
-    agents: Sequence[AgentPlan] = _key(list, "the agents", [])
-    samples: int = _key(int, "episodes of each task", 1)
-    concurrency: int = _key(int, "episodes at once", 16)
-    seed: int | None = _key(int, "seed of what is drawn")
-    prices: str | None = _key(str, "a file with prices of tokens")
-    ray: str | None = _key(str, "address of a Ray cluster that plays the episodes, such as auto")
+    out: Annotated[
+        str,
+        typer.Option(help="Folder for episodes.jsonl and summary.json; by default below runs/."),
+        _FILE,
+    ] = ""
+    environments: Sequence[EnvironmentPlan] = field(default_factory=list)
+    agents: Sequence[AgentPlan] = field(default_factory=list)
+    samples: Annotated[
+        int, typer.Option(min=1, help="Episodes of each task; by default 1.", rich_help_panel=_RUN)
+    ] = 1
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Episodes at once; by default 16.", rich_help_panel=_RUN)
+    ] = 16
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Seed of an agent that draws; a model is sent one only where this is given.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None
+    prices: Annotated[
+        str | None,
+        typer.Option(help="A TOML or JSON file with prices per million tokens.", rich_help_panel=_RUN),
+        _FILE,
+    ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Spread the episodes over a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None
 
 
 def read_plan(path: Path) -> RunPlan:
@@ -135,16 +323,26 @@ def _checked(kind: type, values: dict[str, Any], where: str) -> dict[str, Any]:
     Raises:
         BadOption: A key is not known, or its value is of another type.
     """
-    known = {each.name: each.metadata["kind"] for each in fields(kind)}
+    known = {name: _toml_kinds(hint) for name, hint in get_type_hints(kind).items()}
     for key, value in values.items():
         if key not in known:
             raise BadOption(f"{where}: there is no key {key!r}; the keys are {', '.join(known)}")
-        kinds = known[key] if isinstance(known[key], tuple) else (known[key],)
+        kinds = known[key]
         fits = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         if not fits or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
             wanted = " or ".join(_IN_TOML[each] for each in kinds)
             raise BadOption(f"{where}: {key} should be {wanted}, not {shown(value)}")
     return values
+
+
+def _toml_kinds(hint: Any) -> tuple[type, ...]:
+    """Return the types that a field's value may have in TOML; a list is one of texts."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return tuple(kind for each in get_args(hint) if each is not type(None) for kind in _toml_kinds(each))
+    if origin is not None:
+        return ({Sequence: list, Mapping: dict, Literal: str}[origin],)
+    return (int, float) if hint is float else (hint,)
 
 
 _IN_TOML = {

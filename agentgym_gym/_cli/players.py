@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._cli.console import err
+from agentgym_gym._cli.declared import marked
+from agentgym_gym._cli.plans import AgentPlan, ChatArgument
 from agentgym_gym._cli.resolve_env import find_modules_here
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import Agent, maker_from
 
 if TYPE_CHECKING:
-    from agentgym_gym._cli.plans import AgentPlan
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.evaluate._chat.agent import ChatAgent
     from agentgym_gym.evaluate._engines import Engine
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Player", "players_of"]
 
 
+_CHAT_ARGUMENTS = marked(AgentPlan, ChatArgument)
 _NO_KEY = "AGENTGYM_ENGINE_API_KEY"  # a variable that nobody sets
 
 
@@ -99,17 +101,10 @@ class Player:
         given: dict[str, Any] = {
             # An engine that was started here asks for no key, and is not told the user's.
             "api_key_variable": plan.api_key_variable or (None if self.engine is None else _NO_KEY),
-            "tools": plan.tools,
             "system_prompt": system_prompt,
             "prompt": None if plan.prompt is None else ChatPrompt.read(plan.prompt),
-            "history": plan.history,
             "seed": self.seed,
-            "max_tokens": plan.max_tokens,
-            "stop": list(plan.stop) or None,
-            "on_cut_reply": plan.on_cut_reply,
-            "keep_reasoning": plan.keep_reasoning,
-            "timeout": plan.model_timeout,
-            "retry_seconds": plan.retry_seconds,
+            **{mark.name or name: getattr(plan, name) for name, mark in _CHAT_ARGUMENTS.items()},
         }
         drawn = {"temperature": plan.temperature, "top_p": plan.top_p}
         twice = sorted(name for name, value in drawn.items() if value is not None and name in plan.sampling)
@@ -119,7 +114,7 @@ class Player:
             self.engine.model if self.engine is not None else str(plan.model),
             base_url=base_url,
             sampling={**{name: value for name, value in drawn.items() if value is not None}, **plan.sampling},
-            **{name: value for name, value in given.items() if value is not None},
+            **{name: value for name, value in given.items() if value not in (None, [])},
         )
         agent.name = self.name
         return agent

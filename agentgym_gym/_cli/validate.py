@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym._cli.console import clean, out, print_json, print_table
+from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.environments import PlannedEnvironment
 from agentgym_gym._cli.interrupts import interruptible
-from agentgym_gym._cli.options import (
-    ActionFormat,
-    EnvTimeout,
-    Header,
-    Isolate,
-    MaxTurns,
-    OnUnknown,
-    Parser,
-    Server,
-    Split,
-    SuccessAt,
-    Timeout,
-    headers_of,
-)
+from agentgym_gym._cli.options import Header, Split, headers_of
 from agentgym_gym._cli.plans import EnvironmentPlan
 from agentgym_gym._cli.progress import Progress
-from agentgym_gym._cli.resolve_env import TASKS_HELP, EnvKwargs, Name, find_modules_here, json_object
+from agentgym_gym._cli.resolve_env import Name, find_modules_here
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import maker_from
@@ -39,16 +28,17 @@ if TYPE_CHECKING:
     from agentgym_gym._cli.resolve_env import Chosen
     from agentgym_gym.evaluate import Agent, EpisodeRecord, Validation
 
-__all__ = ["validate"]
+__all__ = ["ValidateOptions", "validate"]
 
 _LINES = 10
 """What this project's own server says of itself, where its world is the one that the catalogue knows."""
 
 
-def validate(
-    name: Name,
-    *,
-    tasks: Annotated[str, typer.Option(help=TASKS_HELP)] = "all",
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions:
+    """The options of ``agentgym validate``."""
+
+    name: Name
     gold: Annotated[
         str | None,
         typer.Option(
@@ -56,26 +46,22 @@ def validate(
             help="Who plays the known solutions: oracle; replay:PATH, a kept run that won or task files of "
             "WebArena; or MODULE:NAME of your own. By default the oracle, where there is one.",
         ),
-    ] = None,
-    server: Server = None,
-    split: Split = None,
-    action_format: ActionFormat = None,
-    parser: Parser = None,
-    on_unknown: OnUnknown = None,
-    max_turns: MaxTurns = None,
-    timeout: Timeout = None,
-    isolate: Isolate = None,
-    success_at: SuccessAt = None,
-    env_timeout: EnvTimeout = None,
-    env_kwargs: EnvKwargs = "{}",
-    header: Header = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Episodes at once.")] = 16,
-    out_: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the episodes; by default they are not kept.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in that folder.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    ] = None
+    split: Split = None
+    environment: Annotated[
+        Mapping[str, Any], GivenOptions(EnvironmentPlan, without=("split", "system_prompt"))
+    ]
+    header: Header = None
+    concurrency: Annotated[int, typer.Option(min=1, help="Episodes at once.")] = 16
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the episodes; by default they are not kept.")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in that folder.")] = False
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+
+
+@command(ValidateOptions)
+def validate(options: ValidateOptions) -> None:
     """Find tasks that cannot be won, or are won by doing nothing.
 
     No model is needed. Each task is played by its known solution and by an agent that replies with nothing.
@@ -83,46 +69,32 @@ def validate(
     Tasks that the environment's page names as impossible are counted apart; there it exits with 1 if one of
     them is won.
     """
-    if resume and out_ is None:
+    if options.resume and options.out is None:
         raise BadOption("--resume goes on with a folder: name it by --out")
-    plan = EnvironmentPlan(
-        id=name,
-        tasks=tasks,
-        split=split,
-        server=server,
-        action_format=action_format,
-        parser=parser,
-        on_unknown=on_unknown,
-        max_turns=max_turns,
-        timeout=timeout,
-        isolate=isolate,
-        success_at=success_at,
-        env_timeout=env_timeout,
-        env_kwargs=json_object(env_kwargs),
-    )
-    environment = PlannedEnvironment(plan, headers_of(header), any_split=True)
-    make_gold = _gold(environment.chosen, gold)
-    facts = {**environment.facts(tools=False), "seed": 0, "samples": 1, "concurrency": concurrency}
+    plan = EnvironmentPlan(id=options.name, split=options.split, **options.environment)
+    environment = PlannedEnvironment(plan, headers_of(options.header), any_split=True)
+    make_gold = _gold(environment.chosen, options.gold)
+    facts = {**environment.facts(tools=False), "seed": 0, "samples": 1, "concurrency": options.concurrency}
     with Progress((), None, success=False) as progress:
         work = evaluation.validate(
             environment.maker(tools=False),
             make_gold,
             environment.tasks,
             unwinnable=_unwinnable(environment),
-            concurrency=concurrency,
-            folder=out_,
+            concurrency=options.concurrency,
+            folder=options.out,
             facts=facts,
-            resume=resume,
+            resume=options.resume,
             on_episode=progress.note,
             isolate=environment.isolate,
             timeout=environment.deadline,
             success_at=environment.success_at,
         )
         found = asyncio.run(interruptible(work))
-    if json:
+    if options.json:
         print_json(found.to_json())
     else:
-        _print(found, environment.chosen, out_)
+        _print(found, environment.chosen, options.out)
     raise typer.Exit(0 if found.passed else 1)
 
 
