@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections.abc import Iterable
 from typing import NoReturn
 
-__all__ = ["no_constant", "reason", "redact", "scrub", "shown"]
+__all__ = ["no_constant", "reason", "redact", "redact_within", "scrub", "shown"]
 
 _USER = re.compile(r"^(\s*[a-z]*://)?[^/?#]*@", re.IGNORECASE)
+
+_USER_WITHIN = re.compile(r"(?<=://)[^/\s]*@")
+_SHORTEST_SECRET = 6
 
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = 80
@@ -47,3 +51,17 @@ def scrub(value: str) -> str:
 def redact(url: str) -> str:
     """Return a URL, or several with commas between them, without user names and passwords."""
     return ",".join(_USER.sub(r"\1***@", part) for part in url.split(","))
+
+
+def redact_within(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return text without the user names and passwords of its URLs, and without secrets.
+
+    Args:
+        text: Any text.
+        secrets: What else to remove, such as keys. Those of fewer than six characters stay, for they would
+            match ordinary words.
+    """
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return _USER_WITHIN.sub("***@", text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import gymnasium
 
+from agentgym_gym._imports import import_object
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -213,8 +213,7 @@ class LazyEnvironment:
 
     def environment(self) -> Environment:
         """Import and return the environment."""
-        module, _, constant = self.where.partition(":")
-        found: Environment = getattr(importlib.import_module(module), constant)
+        found: Environment = import_object(self.where)
         return found
 
 

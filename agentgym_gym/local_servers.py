@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agentgym_gym import catalogue
+from agentgym_gym._imports import import_object
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
 from agentgym_gym.errors import BadOption, MissingExtra, NoServer, SetupError, UnknownEnvironment
 
@@ -224,8 +225,7 @@ def server_kind(name: str) -> ServerKind:
 
 
 def _object_at(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return import_object(path)
 
 
 def serve(name: str, **options: Any) -> None:

@@ -10,8 +10,6 @@ tells of them in httpx's extension ``trace``.
 from __future__ import annotations
 
 import asyncio
-import functools
-import importlib
 import sys
 import time
 import weakref
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym._http import connection_ids
 from agentgym_gym._http.http11 import Headers, joined, redirected
 from agentgym_gym._http.limits import check_size
+from agentgym_gym._imports import import_object
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.calls import MaybeRestarted, Reply
@@ -50,9 +49,8 @@ def client_source(given: HttpClient) -> HttpClient:
         BadOption: The path leads nowhere, or it is neither a client nor callable.
     """
     if isinstance(given, str):
-        module, _, name = given.partition(":")
         try:
-            found: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+            found: Any = import_object(given)
         except (ImportError, AttributeError, ValueError) as error:
             raise BadOption(f"http_client={given!r} should be 'module:function': {reason(error)}") from error
     else:

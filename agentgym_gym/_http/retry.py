@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 import time
 from collections.abc import Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from agentgym_gym._backoff import backoff, retry_after_seconds
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, InThread, MaybeRestarted, Reply, Wait, WaitingFlow
@@ -36,7 +35,6 @@ __all__ = [
     "IOFlow",
     "Pause",
     "Send",
-    "backoff",
     "may_repeat",
     "retry_after",
     "with_retries",
@@ -46,6 +44,7 @@ T = TypeVar("T")
 
 _RETRIES = 2
 _BACKOFF = 0.1  # seconds before the first retry, doubled for each further one
+_JITTER = (0.5, 1.5)
 _LONGEST = 1e6  # seconds; what asks for more is not waited for, whatever the limits
 
 # Nothing was done: too many requests, or no room for another.
@@ -194,7 +193,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                     _reconnected(call, stats, before)
             call = replace(call, witness=call.repeatable and isinstance(failed, ConnectionLost))
             stats.retries += 1
-            wait = max(asked_for or 0.0, backoff(min(attempt, _RETRIES)))
+            wait = max(asked_for or 0.0, backoff(min(attempt, _RETRIES), _BACKOFF, math.inf, _JITTER))
             wait = min(wait, max(0.0, deadline - time.monotonic()))
             attempt += 1
             told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 1}
@@ -249,16 +248,10 @@ def retry_after(reply: Reply) -> float | None:
     Args:
         reply: The reply; its ``Retry-After`` is a number of seconds or a date.
     """
-    value = reply.headers.get("retry-after", "").strip()
-    if reply.status not in _NOT_PROCESSED or not value:
+    if reply.status not in _NOT_PROCESSED:
         return None
-    if value.isascii() and value.isdecimal():
-        return min(float(value[:9]), _LONGEST)
-    try:
-        when = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return min(max(0.0, when.timestamp() - time.time()), _LONGEST)
+    seconds = retry_after_seconds(reply.headers.get("retry-after", ""))
+    return None if seconds is None else min(seconds, _LONGEST)
 
 
 def may_repeat(call: Call, fault: Fault) -> bool:
@@ -274,8 +267,3 @@ def may_repeat(call: Call, fault: Fault) -> bool:
     if not fault.was_sent:
         return True
     return call.repeatable and isinstance(fault, ConnectionLost)
-
-
-def backoff(attempt: int) -> float:
-    """Return the seconds to wait before the next attempt: exponential, with jitter to keep many apart."""
-    return float(_BACKOFF * 2**attempt * (0.5 + random.random()))  # noqa: S311 - no secret

@@ -6,14 +6,13 @@ where ``from`` is ``human``, ``gpt`` or ``system``. Its trainer adds ``reward``,
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentgym_gym._files import replaces
 from agentgym_gym._text import shown
 from agentgym_gym.catalogue import find
 from agentgym_gym.data._items import entries, is_unicode, item_id_of, item_of
@@ -93,16 +92,12 @@ def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bo
     lines = [json.dumps(agenttraj_entry(each), ensure_ascii=False) for each in trajectories]
     if not lines:
         raise BadOption(f"there is no trajectory to write to {path}")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
-        part.replace(path)
+        with replaces(path) as part:
+            part.write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
     except OSError as error:
         raise BadOption(f"cannot write to {path}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
     return len(lines)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentgym_gym._files import hidden_part, sync_to_disk
 from agentgym_gym.errors import BadOption, MissingExtra
 
 __all__ = ["need_pyarrow", "write"]
@@ -43,7 +43,7 @@ def write(
     if unknown:
         raise BadOption(f"files may be {' and '.join(_NAMES)}, not {unknown}")
     targets = _paths(folder, force=force)
-    parts = {name: folder / f".{name}.parquet.{os.getpid()}.part" for name in files}
+    parts = {name: hidden_part(targets[name]) for name in files}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, part in parts.items():
@@ -74,12 +74,10 @@ def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]], schema: Any) -> None:
     pyarrow = need_pyarrow()
-    with path.open("wb") as file:
-        with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-            for batch in _batches(rows):
-                writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
-        file.flush()
-        os.fsync(file.fileno())
+    with path.open("wb") as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        for batch in _batches(rows):
+            writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
+    sync_to_disk(path)
 
 
 def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

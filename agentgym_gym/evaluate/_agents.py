@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from agentgym_gym._imports import import_object
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._reference_agent import ReferenceAgent, holds_references
@@ -251,8 +251,7 @@ def load_oracle(environment: Environment) -> Agent:
     """
     if environment.oracle is None:
         raise BadOption(f"there is no oracle that plays {environment.name}")
-    module, _, name = environment.oracle.partition(":")
-    agent: Agent = getattr(importlib.import_module(module), name)()
+    agent: Agent = import_object(environment.oracle)()
     return agent
 
 
@@ -297,7 +296,7 @@ def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Cal
         first = agent_from(spec, environment, seed)  # a file is read once
         return lambda: copy.copy(first) if module == "replay" else agent_from(spec, environment, seed)
     try:
-        made_by = getattr(importlib.import_module(module), name)
+        made_by = import_object(spec)
     except Exception as error:  # a module may raise anything
         raise BadOption(f"cannot import the agent {spec!r:.80}: {type(error).__name__}: {error}") from error
     if not callable(made_by):

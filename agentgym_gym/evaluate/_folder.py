@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from agentgym_gym._files import replaces
 from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate._run_metadata import git_state, versions
@@ -178,18 +179,13 @@ class RunFolder:
             "git": self._git,
             "process": os.getpid(),
         }
-        _write_atomically(self.path / SUMMARY, {**self.summary.to_json(), "run": run})
+        _write_json(self.path / SUMMARY, {**self.summary.to_json(), "run": run})
 
 
-def _write_atomically(path: Path, value: Any) -> None:
-    """Write JSON so that a reader finds the whole old file or the whole new one."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
+def _write_json(path: Path, value: Any) -> None:
+    with replaces(path) as part, part.open("w", encoding="utf-8") as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def _without_headers(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._files import replaces
 from agentgym_gym._text import redact, scrub
 from agentgym_gym.errors import BadOption, MissingExtra, SetupError
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
@@ -113,12 +114,8 @@ class _Log:
         """Write the log under another name, and give it its own when it is whole."""
         from inspect_ai.log import write_eval_log  # noqa: PLC0415 - an extra
 
-        half = self.path.with_name(f".{self.path.name}.part")
-        try:
-            write_eval_log(self._log(), half, format="eval")
-            half.replace(self.path)
-        finally:
-            half.unlink(missing_ok=True)
+        with replaces(self.path) as part:
+            write_eval_log(self._log(), part, format="eval")
 
     def _log(self) -> Any:
         from inspect_ai.log import EvalLog, EvalPlan, EvalStats  # noqa: PLC0415 - an extra

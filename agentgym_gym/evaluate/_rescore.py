@@ -8,13 +8,13 @@ what the server would have answered: such an episode has no score then, neither 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from agentgym_gym._imports import import_object
 from agentgym_gym.catalogue import find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import ActionError, BadOption, UnknownEnvironment
@@ -171,11 +171,8 @@ def load_rule(path: str) -> ScoreRule:
     Raises:
         BadOption: It leads to no function.
     """
-    module, _, name = path.partition(":")
-    if not module or not name:
-        raise BadOption(f"score={path!r:.200} should be MODULE:NAME, as in my_rules:strict")
     try:
-        found: Any = getattr(importlib.import_module(module), name)
+        found: Any = import_object(path)
     except (Exception, SystemExit) as error:  # a module may raise anything
         raise BadOption(f"score={path!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(found):

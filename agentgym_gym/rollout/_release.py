@@ -14,7 +14,6 @@ that process ends too.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import logging
 import os
@@ -25,6 +24,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from agentgym_gym._imports import import_object
 from agentgym_gym._logging import logger
 
 __all__ = ["ENTRY_POINT", "release_at_end", "wait_and_release"]
@@ -102,8 +102,7 @@ def wait_and_release() -> None:
     for line in lines:
         pid, named, arguments = json.loads(line)
         try:
-            module, _, function = named.partition(":")
-            getattr(importlib.import_module(module), function)(pid, **arguments)
+            import_object(named)(pid, **arguments)
         except Exception as error:  # noqa: BLE001 - the next may have more luck
             logger.warning("%s failed for process %d: %s: %s", named, pid, type(error).__name__, error)
 

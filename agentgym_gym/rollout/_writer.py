@@ -23,6 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._files import replaces
 from agentgym_gym._logging import logger
 from agentgym_gym.rollout._records import EpisodeRecord
 
@@ -152,10 +153,9 @@ class EpisodeWriter:
             return
         path = self.path / f"run-{_slug(env_id)}.json"
         if not path.exists():
-            part = path.with_name(f".{path.name}.{_slug(socket.gethostname())}-{os.getpid()}.part")
             shared = {"env_id": env_id, "agent": episode.agent} if facts is None else dict(facts)
-            part.write_bytes(_encoded({"run": shared}) + b"\n")
-            part.replace(path)
+            with replaces(path) as part:
+                part.write_bytes(_encoded({"run": shared}) + b"\n")
         self._described.add(env_id)
 
     def _warn(self, error: BaseException) -> None:

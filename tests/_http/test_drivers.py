@@ -20,10 +20,11 @@ import pytest
 import trustme
 
 from agentgym_gym import errors
+from agentgym_gym._backoff import backoff
 from agentgym_gym._http import limits, retry, sockets
 from agentgym_gym._http.async_driver import AsyncDriver
 from agentgym_gym._http.limits import Limits
-from agentgym_gym._http.retry import backoff, may_repeat, retry_after
+from agentgym_gym._http.retry import may_repeat, retry_after
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym.calls import Call, Reply, at
 from agentgym_gym.wire import Wire
@@ -92,7 +93,7 @@ everywhere = pytest.mark.parametrize("driver_of", [*ENGINE, *CLIENTS], indirect=
 
 @pytest.fixture
 def serve(monkeypatch, driver_of):
-    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
+    monkeypatch.setattr(retry, "backoff", lambda *_: 0.0)
     servers, drivers = [], []
 
     def start(*script, timeout=1.0, **options):
@@ -578,8 +579,8 @@ def test_a_reply_that_does_not_ask_for_a_wait(said, status):
 
 
 def test_waits_grow():
-    assert 0.05 <= backoff(0) <= 0.15
-    assert 0.2 <= backoff(2) <= 0.6
+    assert 0.05 <= backoff(0, 0.1, jitter=(0.5, 1.5)) <= 0.15
+    assert 0.2 <= backoff(2, 0.1, jitter=(0.5, 1.5)) <= 0.6
 
 
 @pytest.mark.parametrize(

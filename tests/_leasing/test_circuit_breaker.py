@@ -199,7 +199,7 @@ def resets(env, number):
 )
 def test_a_name_that_is_not_found_opens_no_circuit(monkeypatch, kind, answer, reason):
     looked_up(monkeypatch, answer)
-    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
+    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda *_: 0.0)
     env = kind("TextCraft", server="http://name.test:9", timeout={"connect": 0.02, "create": 0.05})
     assert all(reason in each for each in resets(env, 5))
 
@@ -222,7 +222,7 @@ def test_what_fails_on_this_machine_opens_no_circuit_and_is_named(monkeypatch, k
     def refuse(*_args):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda attempt: 0.0)
+    monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda *_: 0.0)
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_args: code)
     monkeypatch.setattr(asyncio.selector_events.BaseSelectorEventLoop, "sock_connect", refuse)
     said = resets(kind("TextCraft", server="http://127.0.0.1:9"), 5)

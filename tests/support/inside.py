@@ -64,7 +64,7 @@ def directly(driver: SyncDriver, transport: httpx.BaseTransport) -> None:
 
 def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have calls repeated without a wait."""
-    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.0)
+    monkeypatch.setattr(retry, "backoff", lambda *_: 0.0)
 
 
 def never_open_circuits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import email.utils
 import json
 import logging
-import math
-import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from agentgym_gym._backoff import backoff, retry_after_seconds
 from agentgym_gym._logging import log
 from agentgym_gym._text import reason
 from agentgym_gym.errors import (
@@ -152,7 +150,11 @@ class ChatClient:
             except _Failed as failed:
                 now = time.monotonic()
                 began = now if began is None else began
-                pause = _pause(retries) if failed.wait is None else failed.wait
+                pause = (
+                    backoff(retries, FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
+                    if failed.wait is None
+                    else failed.wait
+                )
                 if now + pause > began + self.retry_seconds:
                     raise self._given_up(failed, retries, now - began) from None
             else:
@@ -356,25 +358,12 @@ def _is_success(status: int) -> bool:
     return 200 <= status < 300  # noqa: PLR2004 - as the RFC has it
 
 
-def _pause(retries: int) -> float:
-    longest = min(FIRST_PAUSE_SECONDS * 2.0 ** min(retries, 10), MAX_PAUSE_SECONDS)
-    return longest * random.uniform(0.5, 1)  # noqa: S311 - so that many do not come back at once
-
-
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server wants to be waited (RFC 9110, 10.2.3), None where it does not say."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        try:
-            seconds = float(text) * unit
-        except ValueError:
-            try:
-                seconds = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
-            except (ValueError, TypeError, OverflowError):
-                continue
-        if not math.isnan(seconds):
-            return float(max(seconds, 0.0))
-    return None
+    """Return the seconds to wait that a server requests, None if it does not."""
+    milliseconds = retry_after_seconds(headers.get("retry-after-ms", ""), fractions=True)
+    if milliseconds is not None:
+        return milliseconds / 1000
+    return retry_after_seconds(headers.get("retry-after", ""), fractions=True)
 
 
 def _shortened(body: bytes) -> str:

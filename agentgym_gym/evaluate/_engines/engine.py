@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
+from agentgym_gym._text import redact_within
 from agentgym_gym.errors import BadOption, SetupError
 from agentgym_gym.evaluate._engines import guard
 from agentgym_gym.evaluate._engines.checkpoints import checkpoints, model_folder
@@ -344,9 +345,7 @@ def _open_log(path: Path | None) -> IO[bytes]:
 _CONTROL = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[^\n\t\x20-\x7e\xa0-\U0010ffff]"
 )
-_PASSWORD = re.compile(r"(\w://)[^/\s@]+@")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-_SHORTEST_SECRET = 6
 
 
 def _tail(output: IO[bytes], begins: int) -> str:
@@ -355,10 +354,8 @@ def _tail(output: IO[bytes], begins: int) -> str:
     # More than is shown, so that no secret is cut in two. Not by `seek`: the engine shares the position.
     start = max(begins, size - 4 * TAIL_BYTES)
     text = os.pread(output.fileno(), size - start, start).decode(errors="replace").replace("\r", "\n")
-    for name, value in os.environ.items():
-        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, "***")
-    text = _PASSWORD.sub(r"\1***@", _CONTROL.sub("", text))[-TAIL_BYTES:]
+    secrets = (value for name, value in os.environ.items() if _SECRET_NAME.search(name))
+    text = redact_within(_CONTROL.sub("", text), secrets)[-TAIL_BYTES:]
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 

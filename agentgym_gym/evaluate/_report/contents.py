@@ -6,13 +6,13 @@ import base64
 import gzip
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import commonpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._text import redact_within
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._figures.by_step import by_step
 from agentgym_gym.evaluate._figures.metrics import summarise
@@ -34,7 +34,6 @@ _IN_INDEX = frozenset(
     {"env_id", "agent", "task_id", "sample", "counters", "step", "validation", "session", "ended"}
 )
 _NOT_SHOWN = frozenset({"headers", "system_prompt"})
-_USER = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,7 @@ def _facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _public(value: Any) -> Any:
     if isinstance(value, str):
-        return _USER.sub("***@", value)
+        return redact_within(value)
     if isinstance(value, Mapping):
         return {key: _public(each) for key, each in value.items() if key not in _NOT_SHOWN}
     return [_public(each) for each in value] if isinstance(value, (list, tuple)) else value
