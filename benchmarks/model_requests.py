@@ -5,13 +5,13 @@ five turns at once, each in a task of its own. The ideal is 50 s, in which nothi
 making the agents, connecting them and closing them counts as ours.
 
 Then it answers at once, and what limits is this process, on one core. Agents, each with a connection of its
-own, are compared with agents that have an httpx client each, with tasks that share one client of ``openai``, and
-with tasks on one session of aiohttp. All send the same bodies and read the same JSON: 64 at once, and 1,000 at once. An agent keeps a
-conversation besides, of which only the last turn is sent, so that all requests are of one size. Each way is
+own, are compared with agents that have an httpx client each, with tasks that share one client of ``openai``,
+and with tasks on one session of aiohttp. All send the same bodies and read the same JSON: 64 at once, and
+1,000 at once. An agent keeps a conversation besides, of which only the last turn is sent, so that all requests are of one size. Each way is
 measured three times, in turns, and the ratio is taken within a turn.
 
-The Python calls of a request are counted too, by `sys.setprofile` over 64 tasks: those of functions written in
-Python, the event loop's share included.
+The Python calls of a request are counted too, by `sys.setprofile` over 64 tasks: those of functions written
+in Python, the event loop's share included.
 
 Prints JSON: requests a second, calls, and the ratios. Run it by ``python benchmarks/model_requests.py``.
 """
@@ -147,7 +147,7 @@ def rates(url: str, at_once: int) -> dict[str, list[float]]:
 
 
 def calls(url: str, way: Way) -> int:
-    """Return the Python calls of each request; connecting is left out by taking the difference of two runs."""
+    """Return the Python calls of each request, by the difference of two runs, which leaves out connecting."""
     counted = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
