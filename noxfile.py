@@ -77,13 +77,6 @@ def libraries(session: nox.Session) -> None:
     session.run("pytest", "-n2", "--durations=15", "tests/libraries", *session.posargs)
 
 
-@nox.session(name="openai-oldest")
-def openai_oldest(session: nox.Session) -> None:
-    """Run the tests of models as agents with the oldest openai that is supported, which is built on httpx."""
-    session.install("--editable", ".[servers]", "openai==2.0.0", *TESTING)
-    session.run("pytest", "-n0", "tests/evaluate", "-k", "chat", *session.posargs)
-
-
 @nox.session(name="train-demo")
 def train_demo(session: nox.Session) -> None:
     """Let a tiny model learn Maze: ``nox -s train-demo -- --seed 0``."""

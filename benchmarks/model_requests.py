@@ -1,27 +1,32 @@
-"""How many requests `ChatAgent` makes, beside the ideal, the bare ``openai`` client and bare aiohttp.
+"""Requests of `ChatAgent` beside the ideal, httpx, the bare ``openai`` client and bare aiohttp.
 
 A model's server runs in a process of its own. First it takes 10 s for each completion, and 1,000 agents play
 five turns at once, each in a task of its own. The ideal is 50 s, in which nothing but the server takes time;
 making the agents, connecting them and closing them counts as ours.
 
 Then it answers at once, and what limits is this process, on one core. Agents, each with a connection of its
-own, are held against tasks that share one client of ``openai``, and against tasks on one session of
-aiohttp, which send the same bodies and read the same JSON: 64 at once, and 1,000 at once. An agent keeps a
-conversation besides, of which only the last turn is sent, so that all requests are of one size. Each way is
+own, are compared with agents that have an httpx client each, with tasks that share one client of ``openai``,
+and with tasks on one session of aiohttp. All send the same bodies and read the same JSON: 64 at once, and
+1,000 at once. An agent keeps a conversation besides, of which only the last turn is sent, so that all requests are of one size. Each way is
 measured three times, in turns, and the ratio is taken within a turn.
 
-Prints JSON: requests a second, and the ratios. Run it by ``python benchmarks/model_requests.py``.
+The Python calls of a request are counted too, by `sys.setprofile` over 64 tasks: those of functions written
+in Python, the event loop's share included.
+
+Prints JSON: requests a second, calls, and the ratios. Run it by ``python benchmarks/model_requests.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import statistics
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
+import httpx
 import openai
 from _common import allow_open_files, at_least, in_turns, ratios, report, seconds, slow_server, usually
 
@@ -54,12 +59,27 @@ async def play(agent: ChatAgent, turns: int) -> None:
             raise RuntimeError(f"the model's server failed: {reply}")
 
 
-async def many(url: str, at_once: int, turns: int) -> None:
+async def many(
+    url: str, at_once: int, turns: int, http_client: Callable[[], httpx.AsyncClient] | None = None
+) -> None:
     """Let so many agents play at once."""
-    first = ChatAgent("m", base_url=f"{url}/v1", history="turns:1", seed=0, sampling={"temperature": 0.0})
+    first = ChatAgent(
+        "m",
+        base_url=f"{url}/v1",
+        history="turns:1",
+        seed=0,
+        sampling={"temperature": 0.0},
+        http_client=http_client,
+    )
     agents = [first.clone() for _ in range(at_once)]
     await asyncio.gather(*(play(agent, turns) for agent in agents))
     await asyncio.gather(*(agent.close() for agent in agents))
+
+
+async def by_httpx(url: str, at_once: int, turns: int) -> None:
+    """Let them play over plain httpx, each with a client of its own."""
+    context = httpx.create_ssl_context()
+    await many(url, at_once, turns, lambda: httpx.AsyncClient(verify=context, trust_env=False))
 
 
 def body() -> dict[str, Any]:
@@ -111,7 +131,7 @@ async def by_aiohttp(url: str, at_once: int, turns: int) -> None:
 
 
 Way = Callable[[str, int, int], Awaitable[None]]
-WAYS: dict[str, Way] = {"agents": many, "openai": by_openai, "aiohttp": by_aiohttp}
+WAYS: dict[str, Way] = {"agents": many, "httpx": by_httpx, "openai": by_openai, "aiohttp": by_aiohttp}
 
 
 def rates(url: str, at_once: int) -> dict[str, list[float]]:
@@ -126,6 +146,26 @@ def rates(url: str, at_once: int) -> dict[str, list[float]]:
     return in_turns({name: lambda way=way: rate(way) for name, way in WAYS.items()}, MEASUREMENTS)  # type: ignore[misc]
 
 
+def calls(url: str, way: Way) -> int:
+    """Return the Python calls of each request, by the difference of two runs, which leaves out connecting."""
+    counted = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal counted
+        counted += event == "call"
+
+    tasks_at_once, numbers = 64, list[int]()
+    for turns in (2, 12):
+        counted = 0
+        sys.setprofile(count)
+        try:
+            asyncio.run(_whole(way(url, tasks_at_once, turns)))
+        finally:
+            sys.setprofile(None)
+        numbers.append(counted)
+    return round((numbers[1] - numbers[0]) / (10 * tasks_at_once))
+
+
 async def _whole(awaited: Awaitable[None]) -> None:
     await awaited
 
@@ -137,6 +177,7 @@ def main() -> None:
         taken = seconds(lambda: asyncio.run(many(url, AT_ONCE, TURNS)))
     with slow_server(0.0) as url:
         few, all_at_once = rates(url, min(64, AT_ONCE)), rates(url, AT_ONCE)
+        counted = {name: calls(url, way) for name, way in WAYS.items()}
     report(
         benchmark="model_requests",
         at_once=AT_ONCE,
@@ -144,9 +185,12 @@ def main() -> None:
         requests_per_second_all_at_once={
             name: round(statistics.median(found)) for name, found in all_at_once.items()
         },
+        python_calls=counted,
         share_of_the_ideal=at_least([TURNS * SECONDS / taken], 0.9),
         beside_openai=at_least(ratios(few["agents"], few["openai"]), 1.0),
         beside_openai_all_at_once=at_least(ratios(all_at_once["agents"], all_at_once["openai"]), 1.0),
+        beside_httpx=at_least(ratios(few["agents"], few["httpx"]), 1.0),
+        beside_httpx_all_at_once=at_least(ratios(all_at_once["agents"], all_at_once["httpx"]), 1.0),
         beside_aiohttp=round(statistics.median(ratios(few["agents"], few["aiohttp"])), 3),
     )
 

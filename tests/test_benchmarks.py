@@ -18,7 +18,13 @@ BARS = {
     "isolation": ["thread_ms", "process_ms"],
     "local_servers": ["WebShop_step", "BabyAI_step"],
     "memory": ["theirs_beside_ours"],
-    "model_requests": ["share_of_the_ideal", "beside_openai", "beside_openai_all_at_once"],
+    "model_requests": [
+        "share_of_the_ideal",
+        "beside_openai",
+        "beside_openai_all_at_once",
+        "beside_httpx",
+        "beside_httpx_all_at_once",
+    ],
     "parsing": ["median_of_all", "worst_environment", "worst_hostile"],
     "side_by_side": [
         "share_of_the_limit_64",

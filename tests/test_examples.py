@@ -52,7 +52,7 @@ def test_a_script_runs(name, tmp_path):
 
 @pytest.mark.slow
 def test_a_model_plays(tmp_path, textcraft_url):
-    pytest.importorskip("openai", reason="the extra eval has it")
+    pytest.importorskip("openai", reason="the example uses it")
     with AgentGymEnv("TextCraft", server=textcraft_url) as env:
         (won,) = evaluate(env, load_oracle(find("TextCraft")), [0])
     with FakeServer(in_turn(*(completion(f"Action: {action}") for action in won.replies))) as model:

@@ -52,9 +52,11 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         number: See `connection_ids`.
+        status: The HTTP status of the last reply; 0 if its head did not come.
     """
 
     number = 0
+    status = 0
 
     def __init__(self, headers: Headers) -> None:
         self._headers = headers
@@ -226,6 +228,7 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
         """Tell whoever asked, once there is nothing left to be done here."""
+        self.status = 0 if self._parser is None else self._parser.status
         answer, self._answer, self._parser = self._answer, None, None
         if isinstance(how, ConnectionLost) or (isinstance(how, Reply) and how.closing):
             self.close()

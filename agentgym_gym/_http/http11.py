@@ -148,6 +148,11 @@ class ResponseParser:
         self._body: list[bytes] = []
         self._size = 0
 
+    @property
+    def status(self) -> int:
+        """The HTTP status; 0 before the whole head is there."""
+        return self._status
+
     def feed(self, data: bytes) -> None:
         """Read what has come.
 

@@ -220,11 +220,15 @@ class AwaitedClient(_Client):
         given: The client, or what makes it.
         headers: Sent with every request.
 
+    Attributes:
+        status: The HTTP status of the last reply; 0 if its head did not come.
+
     Raises:
         BadOption: See `client_source`.
     """
 
     kind = "AsyncClient"
+    status = 0
 
     def __init__(self, given: HttpClient, headers: Headers) -> None:
         super().__init__(given, headers)
@@ -244,6 +248,7 @@ class AwaitedClient(_Client):
             self._loop = loop
             if self._ours:
                 self._client = None  # its connections went with the event loop that they were made in
+        self.status = 0
         self._asking = loop.create_task(self._ask(asked, answer))
 
     async def _ask(self, asked: Send, answer: Callable[[Reply | Exception], None]) -> None:
@@ -261,6 +266,7 @@ class AwaitedClient(_Client):
         with _faults(client, call):
             request = self._request(client, asked, trace.awaited)
             response = await client.send(request, stream=True, follow_redirects=False)
+            self.status = response.status_code
             try:
                 body = bytearray()
                 async for chunk in response.aiter_bytes():

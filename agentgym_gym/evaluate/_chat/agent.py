@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.metadata
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from agentgym_gym.rollout._messages import Conversation, History, Message, estim
 from agentgym_gym.rollout._records import StepRecord
 
 if TYPE_CHECKING:
+    from agentgym_gym._http import HttpClient
     from agentgym_gym.evaluate._chat.reply import Call, Completion
 
 __all__ = ["ChatAgent", "request_seed"]
@@ -68,6 +68,9 @@ class ChatAgent:
         timeout: Seconds allowed for each attempt at a request, to the last byte of the reply.
         retry_seconds: Seconds after the first fault of the server in a turn in which it may be asked again;
             0 to ask once.
+        headers: Sent with every request, such as a gateway's token. Their values are shown nowhere.
+        http_client: Sends the requests in place of this library's HTTP engine: a callable that makes an
+            ``httpx.AsyncClient``, its import path ``"module:function"``, or such a client.
 
     Attributes:
         name: The model's name.
@@ -75,7 +78,6 @@ class ChatAgent:
 
     Raises:
         BadOption: An argument has a value it cannot have.
-        MissingExtra: The package ``openai`` is missing.
     """
 
     def __init__(
@@ -96,6 +98,8 @@ class ChatAgent:
         keep_reasoning: bool = False,
         timeout: float = 600.0,
         retry_seconds: float = 300.0,
+        headers: Mapping[str, str] | None = None,
+        http_client: HttpClient | None = None,
     ) -> None:
         for option, value, allowed in (("tools", tools, Tools), ("on_cut_reply", on_cut_reply, OnCutReply)):
             if value not in get_args(allowed):
@@ -110,7 +114,7 @@ class ChatAgent:
         if not all(isinstance(each, str) and each for each in stops):
             raise BadOption(f"stop={stop!r:.80} should be a text or several, none of them empty")
         self.name = self.model = model
-        self._server = ModelServer(base_url, api_key_variable)
+        self._server = ModelServer(base_url, api_key_variable, headers=headers, http_client=http_client)
         self._client = ChatClient(self._server, timeout=timeout, retry_seconds=retry_seconds)
         self._native = tools == "native"
         self._system_prompt = None if system_prompt is None else scrub(system_prompt)
@@ -161,7 +165,6 @@ class ChatAgent:
             "keep_reasoning": self._keep_reasoning,
             "timeout": self._client.timeout,
             "retry_seconds": self._client.retry_seconds,
-            "openai": importlib.metadata.version("openai"),
         }
 
     def served(self) -> dict[str, list[str]]:

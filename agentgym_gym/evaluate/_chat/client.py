@@ -1,4 +1,4 @@
-"""One request to a model's server by the ``openai`` client, tried again while the server is at fault."""
+"""One request to a model's server, retried while the server is at fault."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ import copy
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._backoff import backoff, retry_after_seconds
+from agentgym_gym._http.asyncio_connection import Connection
+from agentgym_gym._http.retry import Send
 from agentgym_gym._logging import log
 from agentgym_gym._text import reason
+from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import (
     AccessDenied,
     AgentFault,
     BadCompletion,
     BadOption,
+    BadReply,
+    Fault,
     ModelBusy,
     ModelError,
     ModelTimeout,
     ModelUnreachable,
+    ServerTimeout,
+    ServerUnreachable,
+    SetupError,
 )
-from agentgym_gym.evaluate._chat.gate import SENT, enter, nothing
 from agentgym_gym.evaluate._chat.reply import (
     Completion,
     is_filtered,
@@ -33,11 +40,13 @@ from agentgym_gym.evaluate._chat.reply import (
     said,
     window,
 )
-from agentgym_gym.evaluate._chat.server import ModelServer, http_library, openai_package
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate._chat.server import ModelConnection, ModelServer
 
 __all__ = ["ChatClient", "Outcome"]
 
-MAX_BODY_BYTES = 64 * 2**20
+CONNECT_SECONDS = 30.0
 FIRST_PAUSE_SECONDS = 0.5
 MAX_PAUSE_SECONDS = 30.0
 _MODELS_SECONDS = 10.0
@@ -83,10 +92,10 @@ class _Failed(Exception):
 
 
 class ChatClient:
-    """Asks a model's server, one request at a time.
+    """Sends requests to a model's server, one at a time.
 
     Each client has a connection of its own: looking for a free one in a pool that many share takes the longer
-    the more there are. All share one TLS context, which takes long to make.
+    the more there are.
 
     Args:
         server: The server.
@@ -95,11 +104,9 @@ class ChatClient:
 
     Raises:
         BadOption: A number has a value it cannot have.
-        MissingExtra: The package ``openai`` is missing.
     """
 
     def __init__(self, server: ModelServer, *, timeout: float, retry_seconds: float) -> None:
-        openai_package()
         for name, value in (("timeout", timeout), ("retry_seconds", retry_seconds)):
             if not 0 <= value < float("inf") or (name == "timeout" and not value):
                 raise BadOption(
@@ -108,9 +115,7 @@ class ChatClient:
         self.server = server
         self.timeout = timeout
         self.retry_seconds = retry_seconds
-        self._client: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._leave: Callable[[], None] = nothing
+        self._connection: ModelConnection | None = None
 
     def clone(self) -> ChatClient:
         """Return a client of the same server with a connection of its own."""
@@ -118,13 +123,16 @@ class ChatClient:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the connection, which belongs to one client, loop and process, and holds the key."""
-        return {**self.__dict__, "_client": None, "_loop": None, "_leave": nothing}
+        return {**self.__dict__, "_connection": None}
 
     async def close(self) -> None:
         """Close the connection. May be called again, as may `complete`."""
-        client, self._client, loop, self._loop = self._client, None, self._loop, None
-        if client is not None and loop is asyncio.get_running_loop():
-            await client.close()
+        connection, self._connection = self._connection, None
+        if isinstance(connection, Connection):
+            connection.abandon()
+            await asyncio.sleep(0)  # asyncio closes sockets in its next round
+        elif connection is not None:
+            await connection.aclose()
 
     async def complete(
         self, request: Mapping[str, Any], optional: Mapping[str, Any] | None = None
@@ -176,20 +184,18 @@ class ChatClient:
             _Failed: The server was at fault.
             SetupError: It refuses the request.
         """
-        status, headers, body = await self._send(request, optional)
+        reply = await self._send(request, optional)
         try:
-            if _is_success(status):
-                return read_completion(body), ""
+            if _is_success(reply.status):
+                return read_completion(reply.content), ""
         except AgentFault as fault:
-            found = parsed(body)
+            found = parsed(reply.content)
             if isinstance(found, Mapping) and found.get("error") and is_overflow(found):
                 return None, self._overflow(request, found)
             raise _Failed(type(fault)(self.server.hidden(str(fault)))) from None
-        return None, await self._refused(request, status, headers, body)
+        return None, await self._refused(request, reply)
 
-    async def _send(
-        self, request: Mapping[str, Any], optional: Mapping[str, Any]
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    async def _send(self, request: Mapping[str, Any], optional: Mapping[str, Any]) -> Reply:
         """Send a request with the optional fields, and again without those that the server refuses.
 
         An error that names a field refuses it. Any other HTTP 400 does if the server has not accepted the
@@ -200,8 +206,8 @@ class ChatClient:
         """
         server = self.server
         fields = {name: value for name, value in optional.items() if name not in server.refused_fields}
-        reply = await self._post_in_time({**request, **fields})
-        status, _, body = reply
+        reply = await self._post({**request, **fields})
+        status, body = reply.status, reply.content
         if _is_success(status):
             server.accepted_fields.update(fields)
         if not fields or status not in _MAYBE_FIELD or is_overflow(parsed(body)) or is_filtered(parsed(body)):
@@ -210,98 +216,86 @@ class ChatClient:
         if not named and (status != 400 or server.accepted_fields.issuperset(fields)):  # noqa: PLR2004
             return reply
         refused = named or fields.keys()
-        reply = await self._post_in_time(
+        reply = await self._post(
             {**request, **{name: value for name, value in fields.items() if name not in refused}}
         )
-        if named or _is_success(reply[0]):
+        if named or _is_success(reply.status):
             for name in sorted(refused - server.refused_fields):
                 server.refused_fields.add(name)
                 log(logging.WARNING, "request field refused", server=server.url, field=name, status=status)
         return reply
 
-    async def _post_in_time(self, request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        import anyio  # noqa: PLC0415 - it comes with openai
-
-        self._leave = await enter()
-        try:
-            with anyio.fail_after(self.timeout):
-                return await self._post(request)
-        except TimeoutError:
-            raise _Failed(ModelTimeout(f"no whole reply came within {self.timeout:g} s")) from None
-        finally:
-            self._leave()
-
-    async def _post(self, request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """Send a request; return status, headers and body of the reply.
+    async def _post(self, request: Mapping[str, Any]) -> Reply:
+        """Send a request for a completion.
 
         Raises:
-            _Failed: There was none.
+            _Failed: There was no reply.
+            BadOption: The server redirects it.
         """
-        openai, client = openai_package(), self._connected()
+        call = Call("step", "POST", "/chat/completions", request, server=self.server.base_url)
         try:
-            response = await client.post(
-                "/chat/completions",
-                cast_to=http_library().Response,
-                body=dict(request),
-                stream=True,
-                stream_cls=openai.AsyncStream[Any],
-            )
-        except openai.APIStatusError as error:
-            return error.status_code, error.response.headers, error.response.content
-        except openai.APIConnectionError as error:
-            raise _Failed(self._unreachable(error)) from None
+            return await self._exchange(call, self.timeout)
+        except Fault as fault:
+            raise _Failed(self._agent_fault(fault, call)) from None
+
+    async def _exchange(self, call: Call, seconds: float) -> Reply:
+        """Send a call, over a new connection if the last one cannot be used, and return the reply.
+
+        A connection without a whole reply is closed, so that the server stops generating.
+
+        Raises:
+            Fault: There was no reply in time.
+            BadOption: The request cannot be sent, or the server redirects it.
+        """
+        send = Send(call, time.monotonic() + seconds, CONNECT_SECONDS)
+        connection = self._connection
+        if connection is None or (isinstance(connection, Connection) and not connection.usable):
+            await self.close()
+            connection = self._connection = await self.server.connect(send)
+        answered: asyncio.Future[Reply | Exception] = asyncio.get_running_loop().create_future()
         try:
-            body = bytearray()
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > MAX_BODY_BYTES:
-                    raise _Failed(BadCompletion(f"the reply is larger than {MAX_BODY_BYTES >> 20} MiB"))
-        except _Failed:
+            connection.ask(send, lambda outcome: None if answered.done() else answered.set_result(outcome))
+            outcome = await answered
+        except BaseException:
+            connection.close()
             raise
-        except Exception as error:  # noqa: BLE001 - of the HTTP library, of TLS, of a decoder: it broke off
-            raise _Failed(
-                BadCompletion(f"the reply broke off: {self.server.hidden(reason(error))}")
-            ) from None
-        finally:
-            await response.aclose()
-        return response.status_code, response.headers, bytes(body)
+        if isinstance(outcome, Reply):
+            return outcome
+        connection.close()
+        if isinstance(outcome, BadReply) and 300 <= connection.status < 400:  # noqa: PLR2004 - as the RFC has it
+            raise BadOption(f"base_url={self.server.url!r}: {self.server.hidden(str(outcome))}")
+        raise outcome
 
-    async def _trace(self, event: str, _: Any) -> None:
-        if event in SENT:
-            self._leave()
-
-    def _unreachable(self, error: Exception) -> AgentFault:
-        openai = openai_package()
-        cause = error.__cause__ or error
-        what, kind = (
-            self.server.hidden(reason(cause) if isinstance(cause, Exception) else ""),
-            type(cause).__name__,
-        )
-        if kind in {"ConnectError", "ConnectTimeout", "ProxyError"}:
-            return ModelUnreachable(f"no connection could be made: {what}")
-        if isinstance(error, openai.APITimeoutError):
+    def _agent_fault(self, fault: Fault, call: Call) -> AgentFault:
+        """Return the fault of a model's server that an engine's fault stands for."""
+        if isinstance(fault, ServerTimeout):
             return ModelTimeout(f"no whole reply came within {self.timeout:g} s")
-        return ModelError(f"the connection broke before a reply came: {what}")
+        cause = fault.__cause__
+        text = str(fault).removeprefix(f"{call} ").removeprefix("lost its connection: ")
+        why = self.server.hidden(reason(cause) if isinstance(cause, Exception) else text)
+        if isinstance(fault, ServerUnreachable):
+            return ModelUnreachable(f"no connection could be made: {why}")
+        if self._connection is not None and self._connection.status:
+            return BadCompletion(f"the reply broke off: {why}")
+        return ModelError(f"the connection broke before a reply came: {why}")
 
-    async def _refused(
-        self, request: Mapping[str, Any], status: int, headers: Mapping[str, str], body: bytes
-    ) -> str:
+    async def _refused(self, request: Mapping[str, Any], reply: Reply) -> str:
         """Return the ending that an error means for the episode.
 
         Raises:
             _Failed: The server was at fault.
             SetupError: It refuses the request.
         """
-        found = parsed(body)
+        status, found = reply.status, parsed(reply.content)
         if (status in _MAYBE_OVERFLOW or status >= 500) and is_overflow(found):  # noqa: PLR2004 - as the RFC has it
             return self._overflow(request, found)
         if status in {400, 403, 422} and is_filtered(found):
             return "content_filter"
-        told = self.server.hidden(said(found) or _shortened(body))
+        told = self.server.hidden(said(found) or _shortened(reply.content))
         what = f"HTTP {status}" + (f": {told}" if told else "")
         if status in _TRANSIENT or status >= 500:  # noqa: PLR2004
             kind = _TRANSIENT.get(status, ModelError)
-            raise _Failed(kind(what), _retry_after(headers))
+            raise _Failed(kind(what), _retry_after(reply.headers))
         if status in _DENIED:
             raise AccessDenied(
                 f"{self.server.url} refuses the request ({what}); the key is what the variable "
@@ -331,27 +325,20 @@ class ChatClient:
 
     async def _served(self) -> str:
         """Return a sentence on the models that the server has."""
-        import anyio  # noqa: PLC0415 - it comes with openai
-
         try:
-            with anyio.fail_after(_MODELS_SECONDS):
-                response = await self._connected().get("/models", cast_to=http_library().Response)
-        except (openai_package().OpenAIError, TimeoutError):
+            reply = await self._exchange(
+                Call("identify", "GET", "/models", server=self.server.base_url), _MODELS_SECONDS
+            )
+        except (Fault, SetupError):
             found = None
         else:
-            found = parsed(response.content)
+            found = parsed(reply.content)
         listed = found.get("data") if isinstance(found, dict) else None
         if not isinstance(listed, list):
             return "does the base URL end in /v1, or whatever stands before /chat/completions?"
         names = [str(each.get("id"))[:200] for each in listed if isinstance(each, dict)]
         more = f" and {len(names) - _MODELS_SHOWN} more" if len(names) > _MODELS_SHOWN else ""
         return f"it serves {', '.join(map(repr, names[:_MODELS_SHOWN])) or 'no model'}{more}"
-
-    def _connected(self) -> Any:
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:  # that of another loop cannot be closed here
-            self._client, self._loop = self.server.connect(self.timeout, self._trace), loop
-        return self._client
 
 
 def _is_success(status: int) -> bool:

@@ -1,30 +1,39 @@
-"""A model's server: its address, the key for it, and clients of ``openai`` that are connected to it."""
+"""A model's server: its address, the key and headers for it, and connections to it."""
 
 from __future__ import annotations
 
 import base64
-import functools
-import importlib
 import ipaddress
 import os
-import ssl
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
+from agentgym_gym._headers import HiddenHeaders, parse_headers
+from agentgym_gym._http.asyncio_connection import Connection
+from agentgym_gym._http.httpx_client import AwaitedClient, client_source
 from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._text import redact
-from agentgym_gym.errors import AccessDenied, BadOption, MissingExtra, SetupError
+from agentgym_gym._version import __version__
+from agentgym_gym.errors import AccessDenied, BadOption
 
-__all__ = ["ModelServer", "http_library", "openai_package"]
+if TYPE_CHECKING:
+    import httpx
+
+    from agentgym_gym._http import HttpClient
+    from agentgym_gym._http.retry import Send
+
+__all__ = ["ModelConnection", "ModelServer"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 PLACEHOLDER_KEY = "EMPTY"  # what local servers are sent; they look at no key unless they are given one
-CONNECT_SECONDS = 30.0
 _SHORTEST_SECRET = 4  # "x" and the like stand for a key where none is needed
+_VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+_MORE_HEADERS = "OPENAI_CUSTOM_HEADERS"  # one "Name: value" on each line, as the client of OpenAI reads it
 
-
-Trace: TypeAlias = Callable[[str, Any], Awaitable[None]]
+ModelConnection: TypeAlias = Connection | AwaitedClient
+"""What sends one request at a time: a connection of this library's HTTP engine, or a client of httpx."""
 
 
 class ModelServer:
@@ -35,24 +44,38 @@ class ModelServer:
             else OpenAI's own. A user name and password in it are sent as basic authentication, in the place
             of the key, and shown nowhere.
         api_key_variable: The environment variable that holds the key.
+        headers: Sent with every request.
+        http_client: Sends the requests in place of the library's HTTP engine.
 
     Attributes:
+        base_url: The base URL that requests are sent to, without user name and password.
         url: The base URL as it may be shown.
         official: Whether it is OpenAI's own.
         accepted_fields: Optional fields of a request that it has accepted.
         refused_fields: Optional fields that it refused. They are not sent again.
 
     Raises:
-        BadOption: It is no base URL.
+        BadOption: The base URL, a header or the client cannot be used.
     """
 
-    def __init__(self, base_url: str | None, api_key_variable: str) -> None:
+    def __init__(
+        self,
+        base_url: str | None,
+        api_key_variable: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        http_client: HttpClient | None = None,
+    ) -> None:
         given = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        self._base_url, self._authorization = _without_user(given)
-        self.url = redact(self._base_url) if not self._authorization else redact(given.strip())
-        host = urlsplit(self._base_url).hostname or ""
+        self.base_url, self._authorization = _without_user(given)
+        self.url = redact(self.base_url) if not self._authorization else redact(given.strip())
+        host = urlsplit(self.base_url).hostname or ""
         self.official = host == "openai.com" or host.endswith(".openai.com")
         self.api_key_variable = api_key_variable
+        self._headers = parse_headers(headers or {}, "headers")
+        self._http_client = http_client
+        if http_client is not None:
+            client_source(http_client)  # a typing mistake is reported here, not at the first request
         self.accepted_fields: set[str] = set()
         self.refused_fields: set[str] = set()
 
@@ -60,46 +83,52 @@ class ModelServer:
         """Return what may be shown."""
         return f"ModelServer({self.url!r})"
 
-    def connect(self, timeout: float, trace: Trace) -> Any:
-        """Return a new ``AsyncOpenAI`` with a connection of its own, which repeats nothing by itself.
+    async def connect(self, send: Send) -> ModelConnection:
+        """Return a new connection.
 
         Args:
-            timeout: Seconds that each wait for the server may take.
-            trace: Is told the progress of each request, as httpx's extension of that name.
+            send: The request that it is opened for.
 
         Raises:
+            ServerUnreachable: No connection could be made in time.
             AccessDenied: OpenAI's own server needs a key, and there is none.
-            BadOption: The key cannot be sent.
+            BadOption: The key or a header cannot be sent.
         """
-        openai = openai_package()
-
-        async def traced(request: Any) -> None:
-            request.extensions["trace"] = trace
-
-        limit = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
-        return openai.AsyncOpenAI(
-            api_key=self._key() or PLACEHOLDER_KEY,
-            base_url=self._base_url,
-            default_headers=self._authorization,
-            max_retries=0,
-            timeout=limit,
-            http_client=openai.DefaultAsyncHttpxClient(
-                verify=_tls(),
-                trust_env=not _is_loopback(self._base_url),  # no proxy leads to this machine
-                event_hooks={"request": [traced]},
-            ),
-        )
+        headers = tuple(self._all_headers().items())
+        if self._http_client is not None:
+            return AwaitedClient(self._http_client, headers)
+        if _has_proxy(self.base_url):
+            return AwaitedClient(_proxied_client, headers)
+        return await Connection.open(send, headers)
 
     def hidden(self, text: str) -> str:
-        """Return what a server or a library said, without the key and the password in it."""
-        secrets = [os.environ.get(self.api_key_variable, "").strip()]
+        """Return a text of a server or a library without the key, the password and values of headers."""
+        secrets = [os.environ.get(self.api_key_variable, "").strip(), *self._own_headers().values()]
         if self._authorization:
-            encoded = self._authorization["Authorization"].removeprefix("Basic ")
+            encoded = self._authorization.removeprefix("Basic ")
             secrets += [encoded, base64.b64decode(encoded).decode("utf-8", "replace").partition(":")[2]]
         for secret in secrets:
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, "***")
         return text
+
+    def _own_headers(self) -> HiddenHeaders:
+        """Return the user's headers: those of the argument, and those of variables that it does not name.
+
+        Raises:
+            BadOption: A variable holds no headers.
+        """
+        lines = filter(None, map(str.strip, os.environ.get(_MORE_HEADERS, "").splitlines()))
+        pairs = [line.partition(":") for line in lines]
+        more = parse_headers({name.strip(): value.strip() for name, _, value in pairs}, _MORE_HEADERS)
+        named = {header: os.environ.get(variable, "").strip() for header, variable in _VARIABLES.items()}
+        named = {header: value for header, value in named.items() if value}
+        return self._headers.over(more).over(parse_headers(named, " and ".join(_VARIABLES.values())))
+
+    def _all_headers(self) -> HiddenHeaders:
+        authorization = self._authorization or f"Bearer {self._key() or PLACEHOLDER_KEY}"
+        ours = {"Authorization": authorization, "User-Agent": f"agentgym-gym/{__version__}"}
+        return self._own_headers().over(ours)
 
     def _key(self) -> str:
         """Return the key, "" where none is needed.
@@ -121,42 +150,8 @@ class ModelServer:
         return key
 
 
-def openai_package() -> Any:
-    """Return the package ``openai``.
-
-    Raises:
-        MissingExtra: It is not installed.
-    """
-    try:
-        return importlib.import_module("openai")
-    except ImportError:
-        raise MissingExtra("a model behind OpenAI's protocol", extra="eval", module="openai") from None
-
-
-@functools.lru_cache(maxsize=1)
-def http_library() -> Any:
-    """Return the HTTP library on which the ``openai`` client is built: httpx2, or httpx in earlier versions.
-
-    Raises:
-        SetupError: It is another one.
-    """
-    openai = openai_package()
-    for base in openai.DefaultAsyncHttpxClient.__mro__:
-        library = base.__module__.partition(".")[0]
-        if library in {"httpx", "httpx2"}:
-            return importlib.import_module(library)
-    raise SetupError(
-        f"openai {openai.__version__} is built on neither httpx nor httpx2; install another version"
-    )
-
-
-@functools.lru_cache(maxsize=1)
-def _tls() -> ssl.SSLContext:
-    return tls_context()
-
-
-def _without_user(url: str) -> tuple[str, dict[str, str]]:
-    """Return a URL without user name and password, and the header that says them.
+def _without_user(url: str) -> tuple[str, str]:
+    """Return a URL without user name and password, and the ``Authorization`` that stands for these.
 
     Raises:
         BadOption: It is no base URL.
@@ -176,13 +171,27 @@ def _without_user(url: str) -> tuple[str, dict[str, str]]:
     user, at, host = parts.netloc.rpartition("@")
     bare = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
     if not at:
-        return bare, {}
-    encoded = base64.b64encode(unquote(user).encode()).decode("ascii")
-    return bare, {"Authorization": f"Basic {encoded}"}
+        return bare, ""
+    return bare, f"Basic {base64.b64encode(unquote(user).encode()).decode('ascii')}"
 
 
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
+def _has_proxy(url: str) -> bool:
+    """Return whether the environment's variables name a proxy for a URL; none leads to this machine."""
+    parts, proxies = urlsplit(url), getproxies()
+    host = parts.hostname or ""
+    if not (proxies.get(parts.scheme) or proxies.get("all")) or _is_loopback(host):
+        return False
+    return not proxy_bypass(host if parts.port is None else f"{host}:{parts.port}")
+
+
+def _proxied_client() -> httpx.AsyncClient:
+    """Return a client that reads the variables of proxies by itself."""
+    import httpx  # noqa: PLC0415 - few need a proxy
+
+    return httpx.AsyncClient(verify=tls_context())
+
+
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

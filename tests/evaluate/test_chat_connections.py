@@ -1,0 +1,200 @@
+"""How requests reach a model's server: headers, TLS, proxies, a client of the user's, connections that end."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import ssl
+import threading
+
+import httpx
+import pytest
+import trustme
+
+from agentgym_gym import errors
+from agentgym_gym._http import sockets
+from agentgym_gym.evaluate import ChatAgent
+from agentgym_gym.evaluate._chat.server import _has_proxy
+from fake_model import Lines, asked, completion, refused, replies
+from fake_server import FakeServer, http, in_turn
+
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch):
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def client():
+    return httpx.AsyncClient(trust_env=False)
+
+
+@pytest.fixture(params=[None, client], ids=["engine", "httpx"])
+def http_client(request):
+    return request.param
+
+
+@pytest.fixture
+def model(started, http_client):
+    """Makes a server that answers in turn, and an agent of it."""
+
+    def make(*answers, **options):
+        server = started(FakeServer(in_turn(*answers)))
+        return server, ChatAgent("m", base_url=f"{server.url}/v1", **{"http_client": http_client, **options})
+
+    return make
+
+
+def test_headers_are_sent_and_shown_nowhere(model, monkeypatch):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-More: from-variable\nX-Token: other\n")
+    headers = {"X-Token": "token-of-mine", "authorization": "Token mine-too"}
+    server, agent = model(completion(), headers=headers)
+    replies(pickle.loads(pickle.dumps(agent)) if agent._server._http_client is None else agent)  # noqa: S301
+    sent = server.requests[0].headers
+    assert (sent["x-token"], sent["authorization"], sent["x-more"]) == (
+        *("token-of-mine", "Token mine-too"),
+        "from-variable",
+    )
+    assert (sent["openai-organization"], sent["openai-project"]) == ("org-1", "project-1")
+    assert sent["user-agent"].startswith("agentgym-gym/")
+    assert (sent["content-type"], sent["accept"]) == ("application/json", "application/json")
+    assert "token-of-mine" not in f"{agent!r} {agent._server!r} {agent._server.__dict__} {agent.describe()}"
+
+
+def test_a_header_that_an_error_repeats_is_hidden(model):
+    _, agent = model((400, {"error": {"message": "bad token-of-mine"}}), headers={"X-Token": "token-of-mine"})
+    with pytest.raises(errors.BadOption, match=r"bad \*\*\*"):
+        replies(agent)
+
+
+@pytest.mark.parametrize("options", [{"headers": {"Host": "a"}}, {"http_client": "no_such:client"}])
+def test_options_that_cannot_be_used(options):
+    with pytest.raises(errors.BadOption, match=next(iter(options))):
+        ChatAgent("m", base_url="http://h/v1", **options)
+
+
+def test_a_private_authority(started, monkeypatch, tmp_path):
+    authority = trustme.CA()
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(served)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    server = started(FakeServer(in_turn(completion("Action: a")), tls=served))
+    agent = ChatAgent("m", base_url=f"{server.url}/v1", retry_seconds=0)
+    sockets.tls_context.cache_clear()
+    with pytest.raises(errors.ModelUnreachable, match="certificate"):
+        replies(agent)
+    sockets.tls_context.cache_clear()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    try:
+        assert [reply.action for reply in replies(agent, 2)] == ["Action: a"] * 2
+    finally:
+        sockets.tls_context.cache_clear()
+    assert len(asked(server)) == 2
+
+
+@pytest.mark.slow  # a client of httpx reads certificates
+def test_a_client_that_trusts_a_private_authority(started):
+    authority = trustme.CA()
+    served, context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(served)
+    authority.configure_trust(context)
+    server = started(FakeServer(in_turn(completion("Action: a")), tls=served))
+    agent = ChatAgent("m", base_url=server.url, http_client=lambda: httpx.AsyncClient(verify=context))
+    assert replies(agent)[0].action == "Action: a"
+
+
+@pytest.mark.parametrize("by", ["variable", "client"])
+def test_a_proxy(started, monkeypatch, by):
+    proxy = started(FakeServer(in_turn(completion("Action: a"))))
+    if by == "variable":
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        agent = ChatAgent("m", base_url="http://model.invalid/v1")
+    else:
+        agent = ChatAgent(
+            "m", base_url="http://model.invalid/v1", http_client=lambda: httpx.AsyncClient(proxy=proxy.url)
+        )
+    assert [reply.action for reply in replies(agent, 2)] == ["Action: a"] * 2
+    assert proxy.requests[0].raw.startswith(b"POST http://model.invalid/v1/chat/completions HTTP/1.1")
+    assert proxy.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "proxied"),
+    [
+        ("https://api.openai.com/v1", {}, False),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1"}, True),
+        ("https://api.openai.com/v1", {"ALL_PROXY": "http://p:1"}, True),
+        ("https://api.openai.com/v1", {"HTTP_PROXY": "http://p:1"}, False),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "openai.com"}, False),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, False),
+        ("http://gpu:8000/v1", {"HTTP_PROXY": "http://p:1", "NO_PROXY": "gpu:8000"}, False),
+        ("http://localhost:8000/v1", {"HTTP_PROXY": "http://p:1"}, False),
+        ("http://[::1]:8000/v1", {"HTTP_PROXY": "http://p:1"}, False),
+    ],
+)
+def test_variables_that_name_a_proxy(monkeypatch, url, variables, proxied):
+    for name, value in variables.items():
+        monkeypatch.setenv(name.lower(), value)
+    assert _has_proxy(url) == proxied
+
+
+def test_a_chunked_reply(model):
+    whole = http(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    body = b'{"choices": [{"message": {"content": "Action: a"}}]}'
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    server, agent = model(whole + chunks)
+    assert [reply.action for reply in replies(agent, 3)] == ["Action: a"] * 3
+    assert server.connections == 1
+
+
+def test_a_reply_that_ends_with_its_connection(model):
+    def answer(connection):
+        connection.send(b'HTTP/1.1 200 OK\r\n\r\n{"choices": [{"message": {"content": "Action: a"}}]}')
+        connection.hang_up()
+
+    server, agent = model(answer)
+    assert [reply.step["retries"] for reply in replies(agent, 2)] == [0, 0]
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "307 Temporary Redirect", "308 Permanent Redirect"])
+def test_a_redirect_ends_the_run(model, status):
+    server, agent = model(refused(status, None, "Location: https://elsewhere.example/v1"))
+    with pytest.raises(errors.BadOption, match=r"elsewhere\.example.*redirects are not followed"):
+        replies(agent)
+    assert len(asked(server)) == 1
+
+
+@pytest.mark.parametrize("how", ["cancelled", "timeout"])
+def test_a_request_that_is_abandoned_closes_its_connection(model, how):
+    """So that the server stops generating."""
+    waiting, closed = threading.Event(), threading.Event()
+
+    def wait_for_the_end(connection):
+        waiting.set()
+        connection.socket.settimeout(10)
+        if connection.socket.recv(1) == b"":
+            closed.set()
+        connection.hang_up()
+
+    _, agent = model(wait_for_the_end, timeout=0.3 if how == "timeout" else 60, retry_seconds=0)
+
+    async def play():
+        await agent.reset(Lines(), "o0", {})
+        asking = asyncio.ensure_future(agent.act("o0", {}))
+        await asyncio.to_thread(waiting.wait)
+        if how == "cancelled":
+            asking.cancel()
+        with pytest.raises(asyncio.CancelledError if how == "cancelled" else errors.ModelTimeout):
+            await asking
+        assert await asyncio.to_thread(closed.wait, 10)
+        await agent.close()
+
+    asyncio.run(play())
