@@ -252,3 +252,18 @@ def test_a_server_that_fails_inside():
         pytest.raises(ServerError, match="500"),
     ):
         env.reset()
+
+
+GUIDES = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_the_commands_of_a_guide_run(page, tmp_path):
+    """Blocks of `console` and `python`; those of `sh` need a GPU, a model or other machines."""
+    text = page.read_text("utf-8")
+    commands = re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert commands
+    pasted("".join(commands), tmp_path)
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True)
