@@ -59,7 +59,7 @@ def serve(
         kind = server_kind(name)
         app, title = kind.app(max_envs=max_envs, seed=seed, data=data), kind.title
     # Only now, because it imports uvicorn, which comes with the extra.
-    from agentgym_servers._frame.serving import listen, run_until_told  # noqa: PLC0415
+    from agentgym_servers._frame.listening import listen, run_until_told  # noqa: PLC0415
 
     with listen(host, port) as listener:
         run_until_told(app, listener, title=title, exit_with_parent=exit_with_parent)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_servers.searchqa._game import Question
+from agentgym_servers.searchqa._game import SearchQuestion
 
 __all__ = ["TEST_TASKS", "Data"]
 
@@ -45,7 +45,7 @@ class Data:
         self.documents: Sequence[str] = _documents(folder / "corpus.jsonl")
         self._questions = _questions(folder)
 
-    def question(self, task_id: int) -> Question:
+    def question(self, task_id: int) -> SearchQuestion:
         """Return the question of a task.
 
         Raises:
@@ -68,7 +68,7 @@ def _documents(file: Path) -> list[str]:
     return documents
 
 
-def _questions(folder: Path) -> dict[str, list[Question]]:
+def _questions(folder: Path) -> dict[str, list[SearchQuestion]]:
     """Read the questions of a folder by split."""
     whole, parts = folder / "questions.jsonl", [folder / f"{split}.jsonl" for split in _SPLITS]
     files = [file for file in (whole, *parts) if file.is_file()]
@@ -77,13 +77,13 @@ def _questions(folder: Path) -> dict[str, list[Question]]:
         raise BadOption(
             f"{folder} must hold questions.jsonl, or test.jsonl and train.jsonl; it holds {found}"
         )
-    questions: dict[str, list[Question]] = {split: [] for split in _SPLITS}
+    questions: dict[str, list[SearchQuestion]] = {split: [] for split in _SPLITS}
     for file in files:
         for where, row in _rows(file):
             split = row.get("split") if file == whole else file.stem
             if split not in _SPLITS:
                 raise BadOption(f"{where}: 'split' must be 'test' or 'train'")
-            questions[split].append(Question(_text(row, "question", where), _answers(row, where)))
+            questions[split].append(SearchQuestion(_text(row, "question", where), _answers(row, where)))
             if len(questions["test"]) > TEST_TASKS:
                 raise BadOption(
                     f"{where}: this is test question {TEST_TASKS + 1:,}; {TEST_TASKS:,} have an id"

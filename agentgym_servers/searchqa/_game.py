@@ -12,7 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-__all__ = ["Episode", "Library", "Outcome", "Question", "asked_for", "information", "normalized"]
+__all__ = [
+    "Outcome",
+    "SearchEpisode",
+    "SearchLibrary",
+    "SearchQuestion",
+    "asked_for",
+    "information",
+    "normalized",
+]
 
 MAX_ANSWER_CHARS = 10_000
 """Longest answer in characters that can be right."""
@@ -41,7 +49,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 @dataclass(frozen=True)
-class Question:
+class SearchQuestion:
     """A question.
 
     Attributes:
@@ -53,14 +61,14 @@ class Question:
     answers: tuple[str, ...]
 
 
-class Library(Protocol):
+class SearchLibrary(Protocol):
     """Documents, and questions that they answer."""
 
     @property
     def documents(self) -> Sequence[str]:
         """The documents, each with its title in the first line."""
 
-    def question(self, task_id: int) -> Question:
+    def question(self, task_id: int) -> SearchQuestion:
         """Return the question of a task.
 
         Raises:
@@ -83,7 +91,7 @@ class Outcome:
     done: bool
 
 
-class Episode:
+class SearchEpisode:
     """One question being answered.
 
     Args:
@@ -93,7 +101,7 @@ class Episode:
         prompt: What the agent is told at the start.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: SearchQuestion) -> None:
         self.prompt = _PROMPT.format(question=question.text.strip())
         self._right = frozenset(map(normalized, question.answers))
         self._answered = False

@@ -25,7 +25,7 @@ from agentgym_servers.searchqa._entities import Entity
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["Comparison", "Planned", "Solution", "Task", "comparisons", "planned"]
+__all__ = ["ComparisonForm", "Planned", "SearchPlan", "SearchTask", "comparisons", "planned"]
 
 _PHRASES = read_json("searchqa", "phrases.json")
 _CHOOSE: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
@@ -39,7 +39,7 @@ _REFERENCES: Mapping[tuple[str, str], tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Solution:
+class SearchPlan:
     """How a question can be answered.
 
     Attributes:
@@ -52,7 +52,7 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """A question with its solution.
 
     Attributes:
@@ -61,13 +61,13 @@ class Task:
     """
 
     question: str
-    solution: Solution
+    solution: SearchPlan
 
 
 class Planned(Protocol):
     """A task whose texts are not made yet."""
 
-    def task(self) -> Task:
+    def task(self) -> SearchTask:
         """Make it."""
 
 
@@ -99,10 +99,10 @@ class _ByWay:
     fact: str
     asked: str
 
-    def task(self) -> Task:
+    def task(self) -> SearchTask:
         y = self.x.other(self.fact)
         question = _PHRASES["questions"][y.kind][self.asked].format(y=_reference(self.x, self.fact))
-        return Task(question, Solution((self.x.title, y.title), y.said(self.asked)))
+        return SearchTask(question, SearchPlan((self.x.title, y.title), y.said(self.asked)))
 
 
 def _by_way(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
@@ -122,10 +122,10 @@ class _Other:
     fact: str
     second: Entity
 
-    def task(self) -> Task:
+    def task(self) -> SearchTask:
         question = _PHRASES["others"][self.x.kind][self.fact].format(y=_reference(self.x, self.fact))
         found = f"{self.x.kind} {self.x.said(self.fact)}"
-        return Task(question, Solution((self.x.title, found), self.second.title))
+        return SearchTask(question, SearchPlan((self.x.title, found), self.second.title))
 
 
 def _others(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
@@ -146,11 +146,13 @@ class _OfADecade:
     fact: str
     found: Entity
 
-    def task(self) -> Task:
+    def task(self) -> SearchTask:
         town = self.x.other(self.fact)
         decade = self.found.said("year")[:-1] + "0"
         question = _PHRASES["decades"][self.found.kind].format(y=_reference(self.x, self.fact), decade=decade)
-        return Task(question, Solution((self.x.title, f"{self.found.kind} {town.title}"), self.found.title))
+        return SearchTask(
+            question, SearchPlan((self.x.title, f"{self.found.kind} {town.title}"), self.found.title)
+        )
 
 
 def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
@@ -168,7 +170,7 @@ def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonForm:
     """A form of question: compares what two things of a kind name, and asks for a fact of one of the two.
 
     Attributes:
@@ -190,7 +192,7 @@ class Comparison:
     asked: str
     step: int
 
-    def task(self, index: int, partner: int) -> Task:
+    def task(self, index: int, partner: int) -> SearchTask:
         """Make a task.
 
         Args:
@@ -222,14 +224,14 @@ class Comparison:
         chosen = a if self.choose(numbers) == numbers[0] else b
         return None if chosen.said(self.asked) in _told(one) | _told(two) else chosen
 
-    def _made(self, one: Entity, two: Entity, chosen: Entity) -> Task:
+    def _made(self, one: Entity, two: Entity, chosen: Entity) -> SearchTask:
         pair = self.pair.format(a=_reference(one, self.fact), b=_reference(two, self.fact))
         searches = f"{one.title} {two.title}", f"{one.said(self.fact)} {two.said(self.fact)}"
         question = _PHRASES["questions"][chosen.kind][self.asked].format(y=pair)
-        return Task(question, Solution(searches, chosen.said(self.asked)))
+        return SearchTask(question, SearchPlan(searches, chosen.said(self.asked)))
 
 
-def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterator[Comparison]:
+def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterator[ComparisonForm]:
     """Return the forms of questions in which two are compared.
 
     Args:
@@ -247,4 +249,4 @@ def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterato
                 step = draw.between(1, half)
                 while math.gcd(step, half) > 1:
                     step += 1
-                yield Comparison(things, fact, comparison["number"], pair, _CHOOSE[choose], asked, step)
+                yield ComparisonForm(things, fact, comparison["number"], pair, _CHOOSE[choose], asked, step)

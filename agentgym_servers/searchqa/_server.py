@@ -14,7 +14,7 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.searchqa._data import Data
-from agentgym_servers.searchqa._game import Episode, Library, Outcome, asked_for, information
+from agentgym_servers.searchqa._game import Outcome, SearchEpisode, SearchLibrary, asked_for, information
 from agentgym_servers.searchqa._search import Index
 from agentgym_servers.searchqa._world import world_of
 
@@ -51,15 +51,15 @@ class _CloseBody(BaseModel):
 class _Table:
     """One environment: the question that is being answered."""
 
-    def __init__(self, library: Library, task_id: int) -> None:
+    def __init__(self, library: SearchLibrary, task_id: int) -> None:
         self.deal(library, task_id)
 
-    def deal(self, library: Library, task_id: int | None) -> None:
+    def deal(self, library: SearchLibrary, task_id: int | None) -> None:
         """Start a task."""
         if task_id is None:
             raise Failed("id must be a task, not null")
         try:
-            self.episode = Episode(library.question(task_id))
+            self.episode = SearchEpisode(library.question(task_id))
         except LookupError as error:
             raise Failed(str(error)) from error
 
@@ -70,7 +70,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     Raises:
         BadOption: The user's folder does not hold what it should; see `data`.
     """
-    library: Library = world_of(options.seed) if options.data is None else Data(options.data)
+    library: SearchLibrary = world_of(options.seed) if options.data is None else Data(options.data)
     tables = HeldEnvs[_Table](options)
     app = new_app("SearchQA", options, plain_errors=True)
     _add_play(app, tables, library)
@@ -78,7 +78,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], library: Library) -> None:
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], library: SearchLibrary) -> None:
     index = Index(library.documents)
 
     async def found(query: str) -> str:

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.searchqa._entities import made
-from agentgym_servers.searchqa._game import Question
-from agentgym_servers.searchqa._questions import Solution, Task, comparisons, planned
+from agentgym_servers.searchqa._game import SearchQuestion
+from agentgym_servers.searchqa._questions import SearchPlan, SearchTask, comparisons, planned
 
 __all__ = ["TASKS", "World", "world_of"]
 
@@ -53,16 +53,16 @@ class World:
         while math.gcd(self._step, self._count) > 1:
             self._step += 1
 
-    def question(self, task_id: int) -> Question:
+    def question(self, task_id: int) -> SearchQuestion:
         """Return the question of a task.
 
         Raises:
             LookupError: There is no such task.
         """
         task = self._task(task_id)
-        return Question(task.question, (task.solution.answer,))
+        return SearchQuestion(task.question, (task.solution.answer,))
 
-    def solution(self, task_id: int) -> Solution:
+    def solution(self, task_id: int) -> SearchPlan:
         """Return what answers the question of a task.
 
         Raises:
@@ -70,7 +70,7 @@ class World:
         """
         return self._task(task_id).solution
 
-    def _task(self, task_id: int) -> Task:
+    def _task(self, task_id: int) -> SearchTask:
         if task_id not in range(TASKS):
             raise LookupError(f"there is no task {task_id}: they go from 0 to {TASKS - 1}")
         number = (self._first + task_id * self._step) % self._count

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from agentgym_servers.sheet._cells import (
     EMPTY,
-    Cell,
     Refused,
+    SheetCell,
     calculated,
     checked,
     matcher,
@@ -21,7 +21,7 @@ from agentgym_servers.sheet._cells import (
 
 __all__ = ["Book", "NotOpen", "Rows", "Sheet", "values_of"]
 
-Rows: TypeAlias = "Sequence[Sequence[Cell]]"
+Rows: TypeAlias = "Sequence[Sequence[SheetCell]]"
 
 _TEXT = 20_000  # most characters in the cells and notes of a sheet, so that a reply stays small
 
@@ -77,29 +77,29 @@ class Sheet:
 
     def write(self, cells: Mapping[tuple[int, int], Any]) -> None:
         """Write values into cells; their notes stay."""
-        written = {place: Cell(value_of(each), self._cell(place).note) for place, each in cells.items()}
+        written = {place: SheetCell(value_of(each), self._cell(place).note) for place, each in cells.items()}
         self._put(written)
 
     def put_note(self, position: Any, content: Any) -> None:
         """Set the note of a cell."""
         place = place_of(position)
-        self._put({place: Cell(self._cell(place).value, str(content))})
+        self._put({place: SheetCell(self._cell(place).value, str(content))})
 
     def merge(self, start: Any, end: Any) -> None:
         """Show the value of the first cell in all cells of a range."""
         (top, left), (bottom, right) = _ends(start, end)
         first = self._cell((top, left))
         places = [(row, column) for row in range(top, bottom + 1) for column in range(left, right + 1)]
-        self._put({place: Cell(first.value, self._cell(place).note) for place in places})
+        self._put({place: SheetCell(first.value, self._cell(place).note) for place in places})
 
     def insert_rows(self, values: Sequence[Sequence[Any]], before: int) -> None:
         """Insert rows before one that is counted from 0."""
-        new = [[Cell(value_of(each)) for each in row] for row in values]
+        new = [[SheetCell(value_of(each)) for each in row] for row in values]
         self._commit([*self._padded(rows=before)[:before], *new, *self._rows[before:]])
 
     def insert_columns(self, values: Sequence[Sequence[Any]], before: int) -> None:
         """Insert columns before one that is counted from 0."""
-        new = [[Cell(value_of(each)) for each in column] for column in values]
+        new = [[SheetCell(value_of(each)) for each in column] for column in values]
         height = max(len(self._rows), *map(len, new)) if new else len(self._rows)
         self._commit(
             [
@@ -124,17 +124,17 @@ class Sheet:
         filled.sort(key=lambda row: order_of(row[column].value), reverse=descending)
         self._commit([*head, *filled, *(row for row in body if row[column].value == "")])
 
-    def _cell(self, place: tuple[int, int]) -> Cell:
+    def _cell(self, place: tuple[int, int]) -> SheetCell:
         row, column = place
         return self._rows[row][column] if row < len(self._rows) and column < len(self._rows[row]) else EMPTY
 
-    def _padded(self, *, rows: int = 0, columns: int = 0) -> list[list[Cell]]:
+    def _padded(self, *, rows: int = 0, columns: int = 0) -> list[list[SheetCell]]:
         """Return copies of the rows, so many at least and so wide at least."""
         width = max(columns, *map(len, self._rows)) if self._rows else columns
         padded = [[*row, *[EMPTY] * (width - len(row))] for row in self._rows]
         return padded + [[EMPTY] * width for _ in range(rows - len(padded))]
 
-    def _put(self, cells: Mapping[tuple[int, int], Cell]) -> None:
+    def _put(self, cells: Mapping[tuple[int, int], SheetCell]) -> None:
         rows = self._padded(
             rows=1 + max((row for row, _ in cells), default=0),
             columns=1 + max((column for _, column in cells), default=0),
@@ -143,7 +143,7 @@ class Sheet:
             rows[row][column] = cell
         self._commit(rows)
 
-    def _commit(self, rows: list[list[Cell]]) -> None:
+    def _commit(self, rows: list[list[SheetCell]]) -> None:
         """Take over rows.
 
         Raises:

@@ -12,8 +12,8 @@ __all__ = [
     "EMPTY",
     "OPERATORS",
     "ROWS",
-    "Cell",
     "Refused",
+    "SheetCell",
     "Value",
     "calculated",
     "checked",
@@ -51,7 +51,7 @@ class Refused(Exception):
         super().__init__(f"{kind}({text!r})")
 
 
-class Cell(NamedTuple):
+class SheetCell(NamedTuple):
     """A cell.
 
     Attributes:
@@ -63,7 +63,7 @@ class Cell(NamedTuple):
     note: str = ""
 
 
-EMPTY = Cell()
+EMPTY = SheetCell()
 """A cell with nothing in it."""
 
 

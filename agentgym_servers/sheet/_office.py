@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import Call
 from agentgym_servers.sheet._cells import EMPTY, name_of
-from agentgym_servers.sheet._tables import WORDS, Draft, delete_rows, duties, fill, listed, sort, write
+from agentgym_servers.sheet._tables import WORDS, SheetDraft, delete_rows, duties, fill, listed, sort, write
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["OFFICE"]
 
 
-def _completed(draw: Draw) -> Draft:
+def _completed(draw: Draw) -> SheetDraft:
     """Delete what is completed."""
     table = duties(draw, 11)
     cells = table.cells
@@ -25,10 +25,10 @@ def _completed(draw: Draw) -> Draft:
         'Delete the tasks with the status "Completed" from "{sheet}". Then sort the others by "Hours" in '
         "descending order."
     )
-    return Draft(goal, cells, (find, *calls, *sort(table, "Hours", "des")))
+    return SheetDraft(goal, cells, (find, *calls, *sort(table, "Hours", "des")))
 
 
-def _progress(draw: Draw) -> Draft:
+def _progress(draw: Draw) -> SheetDraft:
     """Enter new statuses and hours."""
     table = duties(draw)
     cells = table.cells
@@ -48,10 +48,10 @@ def _progress(draw: Draw) -> Draft:
         "it, and "
         'then sort the tasks by "Hours" in ascending order.'
     )
-    return Draft(goal, cells, (*changes, *sort(table, "Hours", "asc")))
+    return SheetDraft(goal, cells, (*changes, *sort(table, "Hours", "asc")))
 
 
-def _missing(draw: Draw) -> Draft:
+def _missing(draw: Draw) -> SheetDraft:
     """Fill in who is missing."""
     table = duties(draw)
     rows = sorted(draw.some(range(len(table.rows)), 4))
@@ -67,10 +67,10 @@ def _missing(draw: Draw) -> Draft:
         "to the "
         f'last: {names}. Then sort the tasks by "Task" in ascending order.'
     )
-    return Draft(goal, cells, (*changes, *sort(table, "Task", "asc")))
+    return SheetDraft(goal, cells, (*changes, *sort(table, "Task", "asc")))
 
 
-def _team_hours(draw: Draw) -> Draft | None:
+def _team_hours(draw: Draw) -> SheetDraft | None:
     """Calculate the hours of each team, and merge them."""
     table = duties(draw, 8)
     table.heading.append("Team Hours")
@@ -100,10 +100,10 @@ def _team_hours(draw: Draw) -> Draft | None:
         "the hours "
         "of all tasks of the same team, and merge the cells of each team into one."
     )
-    return Draft(goal, cells, (*calls, filled, *merges))
+    return SheetDraft(goal, cells, (*calls, filled, *merges))
 
 
-def _gaps(draw: Draw) -> Draft:
+def _gaps(draw: Draw) -> SheetDraft:
     """Delete empty rows and columns."""
     table = duties(draw, 8)
     rows = [list(row) for row in table.cells]
@@ -124,8 +124,14 @@ def _gaps(draw: Draw) -> Draft:
         "and "
         "second column into one cell."
     )
-    return Draft(goal, rows, calls)
+    return SheetDraft(goal, rows, calls)
 
 
-OFFICE: tuple[Callable[[Draw], Draft | None], ...] = (_completed, _progress, _missing, _team_hours, _gaps)
+OFFICE: tuple[Callable[[Draw], SheetDraft | None], ...] = (
+    _completed,
+    _progress,
+    _missing,
+    _team_hours,
+    _gaps,
+)
 """All kinds of task about work."""

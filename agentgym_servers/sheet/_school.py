@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import Call
-from agentgym_servers.sheet._tables import WORDS, Draft, delete_rows, fill, grades, listed, sort, write
+from agentgym_servers.sheet._tables import WORDS, SheetDraft, delete_rows, fill, grades, listed, sort, write
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHOOL"]
 
 
-def _sums(draw: Draw) -> Draft | None:
+def _sums(draw: Draw) -> SheetDraft | None:
     """Calculate sums and averages."""
     table = grades(draw, 8)
     table.heading += ["Sum", "Average"]
@@ -34,10 +34,10 @@ def _sums(draw: Draw) -> Draft | None:
         "each "
         'pupil. Then sort the pupils by "Sum" in descending order.'
     )
-    return Draft(goal, cells, (*calls, *sort(table, "Sum", "des")))
+    return SheetDraft(goal, cells, (*calls, *sort(table, "Sum", "des")))
 
 
-def _ranks(draw: Draw) -> Draft:
+def _ranks(draw: Draw) -> SheetDraft:
     """Insert a column of ranks."""
     table = grades(draw)
     subject = draw.one(WORDS["subjects"])
@@ -48,10 +48,10 @@ def _ranks(draw: Draw) -> Draft:
         "right of "
         f'"{subject}" with the rank of each pupil in that subject; the best one has 1.'
     )
-    return Draft(goal, table.cells, (*sort(table, subject, "des"), insert))
+    return SheetDraft(goal, table.cells, (*sort(table, subject, "des"), insert))
 
 
-def _impossible(draw: Draw) -> Draft:
+def _impossible(draw: Draw) -> SheetDraft:
     """Delete pupils with points that cannot be."""
     table = grades(draw, 11)
     for row, wrong in zip(draw.some(range(len(table.rows)), 3), (-7.0, 104.0, 240.0), strict=True):
@@ -63,10 +63,10 @@ def _impossible(draw: Draw) -> Draft:
         "points in "
         "any subject. Leave the order of the others as it is."
     )
-    return Draft(goal, cells, calls)
+    return SheetDraft(goal, cells, calls)
 
 
-def _newcomers(draw: Draw) -> Draft:
+def _newcomers(draw: Draw) -> SheetDraft:
     """Insert two pupils."""
     table = grades(draw, 9)
     names = draw.some([each for each in WORDS["people"] if each not in table.column("Name")], 2)
@@ -80,10 +80,10 @@ def _newcomers(draw: Draw) -> Draft:
         f'Two pupils are new in "{{sheet}}": {told}. Enter them, and then sort all by "Name" in ascending '
         "order."
     )
-    return Draft(goal, table.cells, (insert, *sort(table, "Name", "asc")))
+    return SheetDraft(goal, table.cells, (insert, *sort(table, "Name", "asc")))
 
 
-def _largest_class(draw: Draw) -> Draft | None:
+def _largest_class(draw: Draw) -> SheetDraft | None:
     """Keep the largest class."""
     table = grades(draw, 12)
     cells = table.cells
@@ -97,10 +97,10 @@ def _largest_class(draw: Draw) -> Draft | None:
         "sort "
         'the pupils by "Chemistry" in descending order.'
     )
-    return Draft(goal, cells, (*calls, *sort(table, "Chemistry", "des")))
+    return SheetDraft(goal, cells, (*calls, *sort(table, "Chemistry", "des")))
 
 
-def _without_the_best(draw: Draw) -> Draft:
+def _without_the_best(draw: Draw) -> SheetDraft:
     """Delete who is best in a subject."""
     table = grades(draw, 12)
     cells = table.cells
@@ -111,10 +111,10 @@ def _without_the_best(draw: Draw) -> Draft:
         "others by "
         '"Biology" in ascending order.'
     )
-    return Draft(goal, cells, (*calls, *sort(table, "Biology", "asc")))
+    return SheetDraft(goal, cells, (*calls, *sort(table, "Biology", "asc")))
 
 
-def _noted(draw: Draw) -> Draft:
+def _noted(draw: Draw) -> SheetDraft:
     """Correct points by notes."""
     table = grades(draw)
     rows = draw.some(range(len(table.rows)), 3)
@@ -130,10 +130,10 @@ def _noted(draw: Draw) -> Draft:
         "names "
         'say what is right. Correct them, and then sort the pupils by "English" in descending order.'
     )
-    return Draft(goal, cells, (*look, *calls, *sort(table, "English", "des")))
+    return SheetDraft(goal, cells, (*look, *calls, *sort(table, "English", "des")))
 
 
-SCHOOL: tuple[Callable[[Draw], Draft | None], ...] = (
+SCHOOL: tuple[Callable[[Draw], SheetDraft | None], ...] = (
     _sums,
     _ranks,
     _impossible,

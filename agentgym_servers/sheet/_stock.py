@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import Call
-from agentgym_servers.sheet._tables import Draft, delete_rows, fill, inventory, listed, sort, write
+from agentgym_servers.sheet._tables import SheetDraft, delete_rows, fill, inventory, listed, sort, write
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["STOCK"]
 
 
-def _sales(draw: Draw) -> Draft:
+def _sales(draw: Draw) -> SheetDraft:
     """Take what was sold off the stock."""
     table = inventory(draw)
     cells = table.cells
@@ -26,10 +26,10 @@ def _sales(draw: Draw) -> Draft:
         f'The stock of a shop is in "{{sheet}}". This was sold today: {told}. Take it off the column '
         '"Quantity", then sort the products by "Quantity" in descending order.'
     )
-    return Draft(goal, cells, calls)
+    return SheetDraft(goal, cells, calls)
 
 
-def _worst_rated(draw: Draw) -> Draft:
+def _worst_rated(draw: Draw) -> SheetDraft:
     """Raise the discount of the three worst rated."""
     table = inventory(draw)
     cells = table.cells
@@ -39,10 +39,10 @@ def _worst_rated(draw: Draw) -> Draft:
         'In "{sheet}", add 0.05 to the discount of the three products with the lowest rating. Then sort the '
         'products by "Rating" in descending order.'
     )
-    return Draft(goal, cells, (*changes, *sort(table, "Rating", "des")))
+    return SheetDraft(goal, cells, (*changes, *sort(table, "Rating", "des")))
 
 
-def _only_some(draw: Draw) -> Draft:
+def _only_some(draw: Draw) -> SheetDraft:
     """Delete a category and what is cheap."""
     table = inventory(draw, 12)
     cells = table.cells
@@ -52,10 +52,10 @@ def _only_some(draw: Draw) -> Draft:
         f'In "{{sheet}}", delete all products of the category "{category}" and all that cost less than '
         f'{price:g}. Then sort the others by "Price" in ascending order.'
     )
-    return Draft(goal, cells, (*calls, *sort(table, "Price", "asc")))
+    return SheetDraft(goal, cells, (*calls, *sort(table, "Price", "asc")))
 
 
-def _value(draw: Draw) -> Draft:
+def _value(draw: Draw) -> SheetDraft:
     """Calculate what the stock is worth."""
     table = inventory(draw, 8)
     table.heading.append("Value")
@@ -68,10 +68,10 @@ def _value(draw: Draw) -> Draft:
         "the "
         'products by "Value" in descending order.'
     )
-    return Draft(goal, cells, (fill(table, "Value", worth), *sort(table, "Value", "des")))
+    return SheetDraft(goal, cells, (fill(table, "Value", worth), *sort(table, "Value", "des")))
 
 
-def _close_store(draw: Draw) -> Draft | None:
+def _close_store(draw: Draw) -> SheetDraft | None:
     """Delete the store that has most."""
     table = inventory(draw, 12)
     cells = table.cells
@@ -87,10 +87,10 @@ def _close_store(draw: Draw) -> Draft | None:
         "products "
         'of that store. Then sort the others by "Quantity" in descending order.'
     )
-    return Draft(goal, cells, (*calls, *sort(table, "Quantity", "des")))
+    return SheetDraft(goal, cells, (*calls, *sort(table, "Quantity", "des")))
 
 
-def _fewer_columns(draw: Draw) -> Draft:
+def _fewer_columns(draw: Draw) -> SheetDraft:
     """Delete two columns."""
     table = inventory(draw)
     names = draw.some(["Price", "Quantity", "Discount", "Store", "Rating"], 2)
@@ -101,10 +101,10 @@ def _fewer_columns(draw: Draw) -> Draft:
         "ascending order."
     )
     deleted = Call("delete_batch_data", {"dimension": "col", "index_list": columns})
-    return Draft(goal, table.cells, (deleted, *sort(table, "Product", "asc")))
+    return SheetDraft(goal, table.cells, (deleted, *sort(table, "Product", "asc")))
 
 
-def _new_prices(draw: Draw) -> Draft | None:
+def _new_prices(draw: Draw) -> SheetDraft | None:
     """Raise the prices of a category."""
     table = inventory(draw, 9)
     cells = table.cells
@@ -118,10 +118,10 @@ def _new_prices(draw: Draw) -> Draft | None:
         "Change "
         'their prices, and then sort the products by "Rating" in ascending order.'
     )
-    return Draft(goal, cells, (*changes, *sort(table, "Rating", "asc")))
+    return SheetDraft(goal, cells, (*changes, *sort(table, "Rating", "asc")))
 
 
-def _new_discounts(draw: Draw) -> Draft:
+def _new_discounts(draw: Draw) -> SheetDraft:
     """Set discounts that are told."""
     table = inventory(draw)
     cells = table.cells
@@ -135,10 +135,10 @@ def _new_discounts(draw: Draw) -> Draft:
         f'Some products in "{{sheet}}" have new discounts: {told}. Enter them, and then sort the products by '
         '"Quantity" in ascending order.'
     )
-    return Draft(goal, cells, (*changes, *sort(table, "Quantity", "asc")))
+    return SheetDraft(goal, cells, (*changes, *sort(table, "Quantity", "asc")))
 
 
-STOCK: tuple[Callable[[Draw], Draft | None], ...] = (
+STOCK: tuple[Callable[[Draw], SheetDraft | None], ...] = (
     _sales,
     _worst_rated,
     _only_some,

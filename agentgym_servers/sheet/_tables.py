@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.tool_tasks import Call
-from agentgym_servers.sheet._cells import Cell, Value, name_of, shown
+from agentgym_servers.sheet._cells import SheetCell, Value, name_of, shown
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
 __all__ = [
     "WORDS",
-    "Draft",
-    "Table",
+    "SheetDraft",
+    "SheetTable",
     "delete_rows",
     "duties",
     "fill",
@@ -33,7 +33,7 @@ WORDS: Mapping[str, list[Any]] = read_json("sheet", "words.json")
 
 
 @dataclass
-class Table:
+class SheetTable:
     """A heading and rows below it.
 
     Attributes:
@@ -63,12 +63,12 @@ class Table:
         return [dict(zip(self.heading, row, strict=True)) for row in self.rows]
 
     @property
-    def cells(self) -> tuple[tuple[Cell, ...], ...]:
+    def cells(self) -> tuple[tuple[SheetCell, ...], ...]:
         """The table as a sheet has it."""
-        head = tuple(map(Cell, self.heading))
+        head = tuple(map(SheetCell, self.heading))
         body = (
             tuple(
-                Cell(value, self.notes.get((r, name), ""))
+                SheetCell(value, self.notes.get((r, name), ""))
                 for name, value in zip(self.heading, row, strict=True)
             )
             for r, row in enumerate(self.rows)
@@ -77,7 +77,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Draft:
+class SheetDraft:
     """A sheet and what is to be done in it.
 
     Attributes:
@@ -87,16 +87,16 @@ class Draft:
     """
 
     goal: str
-    cells: Sequence[Sequence[Cell]]
+    cells: Sequence[Sequence[SheetCell]]
     calls: tuple[Call, ...]
 
 
-def inventory(draw: Draw, rows: int = 10) -> Table:
+def inventory(draw: Draw, rows: int = 10) -> SheetTable:
     """Return products with their prices and so on; no two have the same quantity, price or rating."""
     products = draw.some(WORDS["products"], rows)
     prices, quantities = draw.some(range(8, 90), rows), draw.some(range(40, 200), rows)
     ratings = draw.some(range(20, 50), rows)
-    return Table(
+    return SheetTable(
         ["Product", "Category", "Price", "Quantity", "Discount", "Store", "Rating"],
         [
             [
@@ -113,11 +113,11 @@ def inventory(draw: Draw, rows: int = 10) -> Table:
     )
 
 
-def grades(draw: Draw, rows: int = 10) -> Table:
+def grades(draw: Draw, rows: int = 10) -> SheetTable:
     """Return pupils with their points; no two have the same in a subject."""
     people = draw.some(WORDS["people"], rows)
     points = [draw.some(range(45, 100), rows) for _ in WORDS["subjects"]]
-    return Table(
+    return SheetTable(
         ["Name", "Class", *WORDS["subjects"]],
         [
             [person, draw.one(WORDS["classes"]), *(float(each[row]) for each in points)]
@@ -126,14 +126,14 @@ def grades(draw: Draw, rows: int = 10) -> Table:
     )
 
 
-def duties(draw: Draw, rows: int = 9) -> Table:
+def duties(draw: Draw, rows: int = 9) -> SheetTable:
     """Return what is to be done in an office; no two take the same number of hours."""
     names, people, hours = (
         draw.some(WORDS["duties"], rows),
         draw.some(WORDS["people"], rows),
         draw.some(range(2, 40), rows),
     )
-    return Table(
+    return SheetTable(
         ["Task", "Responsible", "Team", "Status", "Hours"],
         [
             [
@@ -148,7 +148,7 @@ def duties(draw: Draw, rows: int = 9) -> Table:
     )
 
 
-def sort(table: Table, column: str, order: str) -> tuple[Call, ...]:
+def sort(table: SheetTable, column: str, order: str) -> tuple[Call, ...]:
     """Return the calls that sort the rows below the heading."""
     return (
         Call("freeze_data", {"dimension": "rows", "num": 1}),
@@ -156,13 +156,13 @@ def sort(table: Table, column: str, order: str) -> tuple[Call, ...]:
     )
 
 
-def write(table: Table, row: int, column: str, value: Value) -> Call:
+def write(table: SheetTable, row: int, column: str, value: Value) -> Call:
     """Return the call that writes a value into a cell, and write it into the table."""
     table.rows[row][table.at(column)] = value
     return Call("update_cell", {"position": table.cell(row, column), "value": value})
 
 
-def fill(table: Table, column: str, values: Sequence[Value]) -> Call:
+def fill(table: SheetTable, column: str, values: Sequence[Value]) -> Call:
     """Return the call that writes all values of a column, and write them into the table."""
     for row, value in zip(table.rows, values, strict=True):
         row[table.at(column)] = value
@@ -176,7 +176,7 @@ def fill(table: Table, column: str, values: Sequence[Value]) -> Call:
     )
 
 
-def delete_rows(table: Table, gone: Callable[[dict[str, Any]], bool]) -> tuple[Call, ...]:
+def delete_rows(table: SheetTable, gone: Callable[[dict[str, Any]], bool]) -> tuple[Call, ...]:
     """Return the call that deletes the rows of a rule, and take them out of the table."""
     found = [row for row, record in enumerate(table.records()) if gone(record)]
     table.rows = [row for number, row in enumerate(table.rows) if number not in found]

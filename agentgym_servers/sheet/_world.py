@@ -17,7 +17,7 @@ from agentgym_servers.sheet._stock import STOCK
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.sheet._tables import Draft
+    from agentgym_servers.sheet._tables import SheetDraft
 
 __all__ = ["TASKS", "SheetTask", "world_of"]
 
@@ -73,7 +73,7 @@ def world_of(seed: int) -> ToolWorld[Mapping[str, Rows], SheetTask]:
     return ToolWorld(sheets, tasks)
 
 
-def _made(draft: Draft, name: str) -> SheetTask | None:
+def _made(draft: SheetDraft, name: str) -> SheetTask | None:
     """Return the task of a draft; None where too little is left in the end."""
     solution = (Call("open_sheet", {"name": name}), Call("get_all_values", {}), *draft.calls)
     book = Book({name: draft.cells})

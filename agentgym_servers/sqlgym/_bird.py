@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, Source, Task
+from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, DatabaseSource, SqlTask
 
 __all__ = ["BirdWorld"]
 
@@ -63,7 +63,7 @@ class BirdWorld:
         question = self._questions.get(item_id)
         return question is None or question["database"] in self._descriptions
 
-    def task(self, item_id: int) -> Task:
+    def task(self, item_id: int) -> SqlTask:
         """Return a task.
 
         Raises:
@@ -74,11 +74,11 @@ class BirdWorld:
             raise LookupError(f"there is no task {item_id} in these files")
         database = question["database"]
         told = f"{self._described(database, question['db_id'])}\n\n{question['question']}"
-        return Task(database, told, question["SQL"])
+        return SqlTask(database, told, question["SQL"])
 
-    def source(self, database: str) -> Source:
+    def source(self, database: str) -> DatabaseSource:
         """Return the file of a database, to be opened for reading alone."""
-        return Source(path=_uri(self._files[database]))
+        return DatabaseSource(path=_uri(self._files[database]))
 
     def _described(self, database: str, name: str) -> str:
         with self._lock:

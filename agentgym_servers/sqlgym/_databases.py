@@ -6,30 +6,38 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym_servers._frame.data_files import read_json
-from agentgym_servers.sqlgym._schema import Column, Database, Label, Link, Number, Pick, Table
+from agentgym_servers.sqlgym._schema import (
+    Column,
+    Database,
+    LabelColumn,
+    LinkColumn,
+    NumberColumn,
+    PickColumn,
+    TableSchema,
+)
 
 __all__ = ["DEV", "TRAIN"]
 
 
 def _database(entry: Mapping[str, Any]) -> Database:
     """Return a database of the data file, where a table comes after those that it refers to."""
-    tables: dict[str, Table] = {}
+    tables: dict[str, TableSchema] = {}
     for table in entry["tables"]:
         columns = [_column(column, tables) for column in table["columns"]]
         one = table["one"]
-        tables[one] = Table(one, table["rows"], *columns, many=table.get("many", ""))
+        tables[one] = TableSchema(one, table["rows"], *columns, many=table.get("many", ""))
     return Database(entry["name"], tuple(tables.values()))
 
 
-def _column(entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Column:
+def _column(entry: Mapping[str, Any], tables: Mapping[str, TableSchema]) -> Column:
     if "link" in entry:
-        return Link(tables[entry["link"]])
+        return LinkColumn(tables[entry["link"]])
     if "label" in entry:
-        return Label(entry["label"], entry["kind"])
+        return LabelColumn(entry["label"], entry["kind"])
     if "pick" in entry:
-        return Pick(entry["pick"], tuple(entry["values"]))
+        return PickColumn(entry["pick"], tuple(entry["values"]))
     options = {name: entry[name] for name in ("step", "counts") if name in entry}
-    return Number(entry["number"], entry["least"], entry["most"], **options)
+    return NumberColumn(entry["number"], entry["least"], entry["most"], **options)
 
 
 _ENTRIES = read_json("sqlgym", "databases.json")

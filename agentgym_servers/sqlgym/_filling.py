@@ -6,11 +6,11 @@ import sqlite3
 from typing import TYPE_CHECKING, TypeAlias
 
 from agentgym_servers.sqlgym._names import name_of
-from agentgym_servers.sqlgym._schema import Label, Link, Number, Pick
+from agentgym_servers.sqlgym._schema import LabelColumn, LinkColumn, NumberColumn, PickColumn
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.sqlgym._schema import Column, Database, Table
+    from agentgym_servers.sqlgym._schema import Column, Database, TableSchema
 
 __all__ = ["Row", "opened", "rows_of", "script_of"]
 
@@ -22,7 +22,7 @@ def rows_of(database: Database, draw: Draw) -> dict[str, list[Row]]:
     return {table.name: _rows(table, draw) for table in database.tables}
 
 
-def _rows(table: Table, draw: Draw) -> list[Row]:
+def _rows(table: TableSchema, draw: Draw) -> list[Row]:
     used: set[str] = set()
     return [
         {table.key: number, **{column.name: _cell(column, draw, used) for column in table.columns}}
@@ -31,11 +31,11 @@ def _rows(table: Table, draw: Draw) -> list[Row]:
 
 
 def _cell(column: Column, draw: Draw, used: set[str]) -> str | int:
-    if isinstance(column, Link):
+    if isinstance(column, LinkColumn):
         return draw.between(1, column.table.rows)
-    if isinstance(column, Pick):
+    if isinstance(column, PickColumn):
         return draw.one(column.values)
-    if isinstance(column, Number):
+    if isinstance(column, NumberColumn):
         return column.least + column.step * draw.between(0, (column.most - column.least) // column.step)
     name = name_of(column.kind, draw)
     while name in used:
@@ -56,9 +56,9 @@ def script_of(database: Database, rows: dict[str, list[Row]]) -> str:
 
 
 def _declared(column: Column) -> str:
-    if isinstance(column, Link):
+    if isinstance(column, LinkColumn):
         return f"{column.name} INTEGER NOT NULL REFERENCES {column.table.name}"
-    return f"{column.name} {'TEXT' if isinstance(column, Label | Pick) else 'INTEGER'} NOT NULL"
+    return f"{column.name} {'TEXT' if isinstance(column, LabelColumn | PickColumn) else 'INTEGER'} NOT NULL"
 
 
 def _literal(value: str | int) -> str:

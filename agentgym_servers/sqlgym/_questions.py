@@ -11,7 +11,7 @@ from agentgym_servers.sqlgym._selections import Selection, Selector, words
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
     from agentgym_servers.sqlgym._filling import Row
-    from agentgym_servers.sqlgym._schema import Database, Link, Number, Pick, Table
+    from agentgym_servers.sqlgym._schema import Database, LinkColumn, NumberColumn, PickColumn, TableSchema
 
 __all__ = ["MOST_ROWS", "Asked", "questions"]
 
@@ -88,7 +88,7 @@ class _Author:
         """Return a question; None where what was drawn makes none."""
         return self._draw.one(self._kinds)()
 
-    def _number(self, table: Table) -> Number:
+    def _number(self, table: TableSchema) -> NumberColumn:
         return self._draw.one(table.numbers)
 
     def _count(self) -> Asked:
@@ -237,22 +237,22 @@ class _Author:
             f"GROUP BY T1.{link.name}"
         )
 
-    def _kind(self) -> tuple[Selection, Pick | None]:
+    def _kind(self) -> tuple[Selection, PickColumn | None]:
         """Return a selection, and a column with texts that it does not speak of already."""
         some = self._select.selection(self._draw.one(self._chosen))
         free = [pick for pick in some.table.picks if pick not in some.told]
         return some, self._draw.one(free) if free else None
 
-    def _child(self) -> tuple[Table, Link]:
+    def _child(self) -> tuple[TableSchema, LinkColumn]:
         child = self._draw.one(self._linked)
         return child, self._draw.one(child.links)
 
 
-def _named_links(table: Table) -> list[Link]:
+def _named_links(table: TableSchema) -> list[LinkColumn]:
     return [link for link in table.links if link.table.label]
 
 
-def _label(table: Table) -> str:
+def _label(table: TableSchema) -> str:
     if table.label is None:
         raise ValueError(f"the rows of {table.name} have no names")
     return table.label.name

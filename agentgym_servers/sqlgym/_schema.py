@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Column", "Database", "Label", "Link", "Number", "Pick", "Table"]
+__all__ = ["Column", "Database", "LabelColumn", "LinkColumn", "NumberColumn", "PickColumn", "TableSchema"]
 
 
 @dataclass(frozen=True)
-class Label:
+class LabelColumn:
     """A column with a name that no other row of the table has.
 
     Attributes:
@@ -22,7 +22,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Pick:
+class PickColumn:
     """A column with one of a few texts.
 
     Attributes:
@@ -40,7 +40,7 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberColumn:
     """A column with a whole number.
 
     Attributes:
@@ -69,14 +69,14 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkColumn:
     """A foreign key.
 
     Attributes:
         table: The table that it leads to, by its place among the tables before.
     """
 
-    table: Table
+    table: TableSchema
 
     @property
     def name(self) -> str:
@@ -84,10 +84,10 @@ class Link:
         return self.table.key
 
 
-Column: TypeAlias = Label | Pick | Number | Link
+Column: TypeAlias = LabelColumn | PickColumn | NumberColumn | LinkColumn
 
 
-class Table:
+class TableSchema:
     """A table, whose first column is its primary key.
 
     Args:
@@ -113,11 +113,11 @@ class Table:
         self.rows = rows
         self.key = f"{one}_id"
         self.columns = columns
-        self.label = next((column for column in columns if isinstance(column, Label)), None)
-        self.picks = [column for column in columns if isinstance(column, Pick)]
-        self.numbers = [column for column in columns if isinstance(column, Number)]
-        self.told: list[Pick | Number] = [*self.picks, *self.numbers]
-        self.links = [column for column in columns if isinstance(column, Link)]
+        self.label = next((column for column in columns if isinstance(column, LabelColumn)), None)
+        self.picks = [column for column in columns if isinstance(column, PickColumn)]
+        self.numbers = [column for column in columns if isinstance(column, NumberColumn)]
+        self.told: list[PickColumn | NumberColumn] = [*self.picks, *self.numbers]
+        self.links = [column for column in columns if isinstance(column, LinkColumn)]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Database:
     """
 
     name: str
-    tables: tuple[Table, ...]
+    tables: tuple[TableSchema, ...]
 
     def description(self) -> str:
         """Return what an agent is told of it, in the form of AgentGym's server."""

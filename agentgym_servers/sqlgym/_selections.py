@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_servers.sqlgym._schema import Pick
+from agentgym_servers.sqlgym._schema import PickColumn
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
     from agentgym_servers.sqlgym._filling import Row
-    from agentgym_servers.sqlgym._schema import Number, Table
+    from agentgym_servers.sqlgym._schema import NumberColumn, TableSchema
 
 __all__ = ["Selection", "Selector", "words"]
 
@@ -27,11 +27,11 @@ class Selection:
         told: The columns of ``T1`` that the condition is about.
     """
 
-    table: Table
+    table: TableSchema
     phrase: str
     tables: str
     where: str
-    told: tuple[Pick | Number, ...]
+    told: tuple[PickColumn | NumberColumn, ...]
 
     def sql(self, columns: str, rest: str = "") -> str:
         """Return a statement over the rows.
@@ -61,8 +61,8 @@ class Selector:
         self._draw = draw
 
     def condition(
-        self, table: Table, alias: str, *, most: int = 2
-    ) -> tuple[str, str, tuple[Pick | Number, ...]]:
+        self, table: TableSchema, alias: str, *, most: int = 2
+    ) -> tuple[str, str, tuple[PickColumn | NumberColumn, ...]]:
         """Return a condition on a row of a table, in words that begin with "whose", in SQL, and its columns.
 
         Args:
@@ -75,9 +75,11 @@ class Selector:
         phrases, conditions = zip(*told, strict=True)
         return " and ".join(phrases), " AND ".join(conditions), tuple(chosen)
 
-    def _comparison(self, table: Table, alias: str, column: Pick | Number) -> tuple[str, str]:
+    def _comparison(
+        self, table: TableSchema, alias: str, column: PickColumn | NumberColumn
+    ) -> tuple[str, str]:
         said, name = f"whose {column.said} is", f"{alias}.{column.name}"
-        if isinstance(column, Pick):
+        if isinstance(column, PickColumn):
             value = self._draw.one(column.values)
             return f"{said} '{value}'", f"{name} = '{value}'"
         values = [int(row[column.name]) for row in self._rows[table.name]]
@@ -90,12 +92,12 @@ class Selector:
         phrase, operator = ("below", "<") if least > min(values) and kind == 2 else either  # noqa: PLR2004
         return f"{said} {phrase} {least}", f"{name} {operator} {least}"
 
-    def selection(self, table: Table) -> Selection:
+    def selection(self, table: TableSchema) -> Selection:
         """Return some rows of a table: by its own columns, by those of tables it refers to, or by both."""
         draw = self._draw
         links = draw.some(table.links, draw.between(0, min(2, len(table.links))))
         phrase, tables, where, joined = table.many, f"{table.name} AS T1", [], 1
-        told: tuple[Pick | Number, ...] = ()
+        told: tuple[PickColumn | NumberColumn, ...] = ()
         if not links or draw.chance(0.4):
             said, sql, told = self.condition(table, "T1")
             phrase += f" {said}{',' if links else ''}"

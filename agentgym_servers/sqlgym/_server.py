@@ -15,8 +15,8 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.sqlgym._bird import BirdWorld
-from agentgym_servers.sqlgym._judges import DATA_BOUNDS, MADE_BOUNDS, Judges
-from agentgym_servers.sqlgym._world import Task, World, world_of
+from agentgym_servers.sqlgym._worker_pool import DATA_BOUNDS, MADE_BOUNDS, WorkerPool
+from agentgym_servers.sqlgym._world import SqlTask, World, world_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -42,15 +42,15 @@ class _Table:
     """
 
     def __init__(self) -> None:
-        self._task: Task | None = None
+        self._task: SqlTask | None = None
         self.tried = False
 
-    def deal(self, task: Task) -> None:
+    def deal(self, task: SqlTask) -> None:
         """Start a task."""
         self._task, self.tried = task, False
 
     @property
-    def task(self) -> Task:
+    def task(self) -> SqlTask:
         """Its task.
 
         Raises:
@@ -70,14 +70,14 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     world: World = world_of(options.seed) if options.data is None else BirdWorld(options.data)
     app = new_app("SQLGym", options, plain_errors=True)
     tables = HeldEnvs[_Table](options, new_ids=True)
-    judges = Judges(world, MADE_BOUNDS if options.data is None else DATA_BOUNDS)
-    app.state.judges = judges
-    _add_play(app, tables, world, judges)
+    workers = WorkerPool(world, MADE_BOUNDS if options.data is None else DATA_BOUNDS)
+    app.state.workers = workers
+    _add_play(app, tables, world, workers)
     _add_views(app, tables)
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, judges: Judges) -> None:
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, workers: WorkerPool) -> None:
     @app.post("/create", response_model=None)
     async def create() -> int:
         return tables.add(lambda _: _Table())
@@ -100,7 +100,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, judges: Judg
         table = tables.get(body.env_idx)
         task, first = table.task, not table.tried
         table.tried = True
-        judged = await judges.judge(task, body.action)
+        judged = await workers.judge(task, body.action)
         reward = 1.0 if judged.right and first else 0.0
         return {"state": judged.state, "reward": reward, "done": True, "info": {"ground_truth": ""}}
 

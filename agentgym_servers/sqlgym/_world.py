@@ -14,7 +14,7 @@ from agentgym_servers.sqlgym._databases import DEV, TRAIN
 from agentgym_servers.sqlgym._filling import opened, rows_of, script_of
 from agentgym_servers.sqlgym._questions import Asked, questions
 
-__all__ = ["DEV_IDS", "TRAIN_IDS", "MadeWorld", "Source", "Task", "World", "world_of"]
+__all__ = ["DEV_IDS", "TRAIN_IDS", "DatabaseSource", "MadeWorld", "SqlTask", "World", "world_of"]
 
 TRAIN_IDS = range(9_428)
 """The ids of the train split, as on AgentGym's server."""
@@ -24,7 +24,7 @@ DEV_IDS = range(9_428, 10_962)
 
 
 @dataclass(frozen=True)
-class Task:
+class SqlTask:
     """A question about a database.
 
     Attributes:
@@ -39,7 +39,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Source:
+class DatabaseSource:
     """Where a database comes from: one of the two is there.
 
     Attributes:
@@ -57,14 +57,14 @@ class World(Protocol):
     def ready(self, item_id: int) -> bool:
         """Return whether `task` answers at once."""
 
-    def task(self, item_id: int) -> Task:
+    def task(self, item_id: int) -> SqlTask:
         """Return a task.
 
         Raises:
             LookupError: There is no such task.
         """
 
-    def source(self, database: str) -> Source:
+    def source(self, database: str) -> DatabaseSource:
         """Return where a database of a task comes from."""
 
 
@@ -100,7 +100,7 @@ class MadeWorld:
         """Return whether the database of a task is made, or there is no such task."""
         return not 0 <= item_id < DEV_IDS.stop or _place(item_id)[0] in self._made
 
-    def task(self, item_id: int) -> Task:
+    def task(self, item_id: int) -> SqlTask:
         """Return a task.
 
         Raises:
@@ -111,12 +111,12 @@ class MadeWorld:
         place, number = _place(item_id)
         made = self._database(place)
         question, sql = made.questions[number]
-        return Task(made.name, f"{made.description}\n\n{question}", sql)
+        return SqlTask(made.name, f"{made.description}\n\n{question}", sql)
 
-    def source(self, database: str) -> Source:
+    def source(self, database: str) -> DatabaseSource:
         """Return the script of a database."""
         names = [each.name for each in (*TRAIN, *DEV)]
-        return Source(script=self._database(names.index(database)).script)
+        return DatabaseSource(script=self._database(names.index(database)).script)
 
     def _database(self, place: int) -> _Made:
         with self._lock:

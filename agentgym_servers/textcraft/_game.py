@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agentgym_servers.textcraft._recipes import NAMESPACE, Ingredient, Recipe, RecipeBook, spoken
+from agentgym_servers.textcraft._recipes import NAMESPACE, CraftIngredient, CraftRecipe, RecipeBook, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,12 +103,12 @@ class Game:
             self._spend(each)
         return self._gain(recipe.output, recipe.count, f"Crafted {recipe.count} {recipe.output}")
 
-    def _recipe_for(self, output: Ingredient, inputs: Sequence[Ingredient]) -> Recipe | None:
+    def _recipe_for(self, output: CraftIngredient, inputs: Sequence[CraftIngredient]) -> CraftRecipe | None:
         """Return the first recipe for an output that takes exactly the inputs, by item or by tag."""
         recipes = () if output.is_tag else self._book.by_item.get(output.name, ())
         return next((recipe for recipe in recipes if self._fits(recipe, inputs)), None)
 
-    def _fits(self, recipe: Recipe, inputs: Sequence[Ingredient]) -> bool:
+    def _fits(self, recipe: CraftRecipe, inputs: Sequence[CraftIngredient]) -> bool:
         left = list(inputs)
         for wanted in recipe.inputs:
             given = next((each for each in left if self._book.accepts(wanted, each.name)), None)
@@ -117,12 +117,12 @@ class Game:
             left.remove(given)
         return not left
 
-    def _holds(self, wanted: Ingredient) -> bool:
+    def _holds(self, wanted: CraftIngredient) -> bool:
         # Only items are ever held, so nothing is enough of a tag.
         held = None if wanted.is_tag else self._held.get(wanted.name)
         return held is not None and held >= wanted.count
 
-    def _spend(self, spent: Ingredient) -> None:
+    def _spend(self, spent: CraftIngredient) -> None:
         # No recipe takes one item under two names (a test holds the book to that), so what `_holds` has
         # checked one by one is there for all.
         self._held[spent.name] -= spent.count
@@ -134,20 +134,20 @@ class Game:
         won = item_id == self._goal
         return Outcome(observation, reward=int(won), done=won)
 
-    def _input(self, text: str) -> Ingredient:
+    def _input(self, text: str) -> CraftIngredient:
         ingredient = self._counted(text)
         if ingredient is None:
             raise _Refused(f"Wrong item format: {text}")
         return ingredient
 
-    def _counted(self, text: str) -> Ingredient | None:
+    def _counted(self, text: str) -> CraftIngredient | None:
         """Read ``2 oak logs``; None where no number leads."""
         match = _COUNTED.match(text)
         return match and replace(self._named(match[2]), count=_number(match[1]))
 
-    def _named(self, text: str) -> Ingredient:
+    def _named(self, text: str) -> CraftIngredient:
         name = NAMESPACE + text.replace(" ", "_")
-        return Ingredient(name, is_tag=name in self._book.tags)
+        return CraftIngredient(name, is_tag=name in self._book.tags)
 
 
 def _number(digits: str) -> int:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMESPACE",
     "TASKS",
-    "Ingredient",
-    "Recipe",
+    "CraftIngredient",
+    "CraftRecipe",
+    "CraftTask",
     "RecipeBook",
-    "Task",
     "recipe_book",
     "recipe_files",
     "spoken",
@@ -52,7 +52,7 @@ def spoken(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Ingredient:
+class CraftIngredient:
     """So many of one item, or of any one item that carries a tag.
 
     Attributes:
@@ -73,7 +73,7 @@ class Ingredient:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class CraftRecipe:
     """What goes in and what comes out.
 
     Attributes:
@@ -83,7 +83,7 @@ class Recipe:
         tag: The tag of all recipes of its group, such as ``minecraft:planks``; None without a group.
     """
 
-    inputs: tuple[Ingredient, ...]
+    inputs: tuple[CraftIngredient, ...]
     output: str
     count: int
     tag: str | None
@@ -96,7 +96,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Task:
+class CraftTask:
     """One thing to make and the recipes that are shown for it.
 
     Attributes:
@@ -127,9 +127,9 @@ class RecipeBook:
         goals: The item of each task, easiest first: by the least number of crafting levels it takes.
     """
 
-    by_item: Mapping[str, tuple[Recipe, ...]]
-    by_tag: Mapping[str, tuple[Recipe, ...]]
-    uses: Mapping[str, tuple[Recipe, ...]]
+    by_item: Mapping[str, tuple[CraftRecipe, ...]]
+    by_tag: Mapping[str, tuple[CraftRecipe, ...]]
+    uses: Mapping[str, tuple[CraftRecipe, ...]]
     items: frozenset[str]
     tags: frozenset[str]
     tag_of: Mapping[str, str]
@@ -147,7 +147,7 @@ class RecipeBook:
             reader.take(json.loads(file.read_text(encoding="utf-8")))
         return reader.book()
 
-    def makers(self, name: str) -> tuple[Recipe, ...]:
+    def makers(self, name: str) -> tuple[CraftRecipe, ...]:
         """Return the recipes that make an item, or any item of a tag; none for what can only be got."""
         return self.by_item.get(name) or self.by_tag.get(name, ())
 
@@ -155,11 +155,11 @@ class RecipeBook:
         """Return whether the name is of an item that is simply there to be taken."""
         return name in self.items and name not in self.tags and not self.makers(name)
 
-    def accepts(self, wanted: Ingredient, item_id: str) -> bool:
+    def accepts(self, wanted: CraftIngredient, item_id: str) -> bool:
         """Return whether an item serves as an ingredient."""
         return (self.tag_of.get(item_id) if wanted.is_tag else item_id) == wanted.name
 
-    def task(self, index: int) -> Task:
+    def task(self, index: int) -> CraftTask:
         """Return a task.
 
         Args:
@@ -172,11 +172,11 @@ class RecipeBook:
         shown = {recipe.text for recipe in needed}
         others = {use.text for recipe in needed for each in recipe.inputs for use in self.uses[each.name]}
         distractors = _shuffled(others - shown, generator)[:MAX_DISTRACTORS]
-        return Task(goal, "\n".join(_shuffled(shown.union(distractors), generator)))
+        return CraftTask(goal, "\n".join(_shuffled(shown.union(distractors), generator)))
 
-    def _recipes_towards(self, goal: str) -> list[Recipe]:
+    def _recipes_towards(self, goal: str) -> list[CraftRecipe]:
         """Return every recipe that can be of use on the way to the goal."""
-        found: list[Recipe] = []
+        found: list[CraftRecipe] = []
         names = [goal]
         seen = {goal}
         for name in names:  # grows as it goes: a walk in breadth
@@ -198,7 +198,7 @@ class _Reader:
     """Takes recipes one by one and keeps those that close no cycle with the ones before them."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[Recipe]] = defaultdict(list)
+        self._kept: dict[str, list[CraftRecipe]] = defaultdict(list)
         self._made_from: dict[str, set[str]] = {}  # all that goes into an item, at any remove
         self._items: set[str] = set()
         self._tags: set[str] = set()
@@ -220,9 +220,9 @@ class _Reader:
             self._tags.add(tag)
             self._tag_of[output] = tag
         if self._add_ancestry(output, inputs):
-            self._kept[output].append(Recipe(inputs, output, count, tag))
+            self._kept[output].append(CraftRecipe(inputs, output, count, tag))
 
-    def _add_ancestry(self, output: str, inputs: tuple[Ingredient, ...]) -> bool:
+    def _add_ancestry(self, output: str, inputs: tuple[CraftIngredient, ...]) -> bool:
         """Note what goes into an item; return False, noting nothing, where the item goes into itself."""
         origins = self._made_from.setdefault(output, set())
         if any(output in self._made_from.get(each.name, ()) for each in inputs):
@@ -255,7 +255,7 @@ class _Reader:
         return {each.name for each in taken if each.is_tag} - makeable
 
 
-def _inputs(details: Mapping[str, Any]) -> tuple[Ingredient, ...]:
+def _inputs(details: Mapping[str, Any]) -> tuple[CraftIngredient, ...]:
     """Return what a recipe takes, with counts; nothing for a recipe that is not one of crafting."""
     if details["type"] == "minecraft:crafting_shaped":
         drawn = "".join(details["pattern"])
@@ -263,23 +263,23 @@ def _inputs(details: Mapping[str, Any]) -> tuple[Ingredient, ...]:
             replace(_ingredient(what), count=drawn.count(key)) for key, what in details["key"].items()
         )
     if details["type"] == "minecraft:crafting_shapeless":
-        counts: dict[Ingredient, int] = defaultdict(int)
+        counts: dict[CraftIngredient, int] = defaultdict(int)
         for what in details["ingredients"]:
             counts[_ingredient(what)] += 1
         return tuple(replace(each, count=count) for each, count in counts.items())
     return ()
 
 
-def _ingredient(what: Any) -> Ingredient:
+def _ingredient(what: Any) -> CraftIngredient:
     first = what[0] if isinstance(what, list) else what  # of alternatives, the game knows the first
-    return Ingredient(first["item"]) if "item" in first else Ingredient(first["tag"], is_tag=True)
+    return CraftIngredient(first["item"]) if "item" in first else CraftIngredient(first["tag"], is_tag=True)
 
 
 def _result(result: Any) -> tuple[str, int]:
     return (result, 1) if isinstance(result, str) else (result["item"], result.get("count") or 1)
 
 
-def _without_tags(recipe: Recipe, tags: set[str]) -> Recipe:
+def _without_tags(recipe: CraftRecipe, tags: set[str]) -> CraftRecipe:
     """Return the recipe with the given tags turned into items of the same name."""
     return replace(
         recipe,
@@ -287,15 +287,15 @@ def _without_tags(recipe: Recipe, tags: set[str]) -> Recipe:
     )
 
 
-def _grouped(pairs: Iterable[tuple[str, Recipe]]) -> Mapping[str, tuple[Recipe, ...]]:
-    groups: dict[str, list[Recipe]] = defaultdict(list)
+def _grouped(pairs: Iterable[tuple[str, CraftRecipe]]) -> Mapping[str, tuple[CraftRecipe, ...]]:
+    groups: dict[str, list[CraftRecipe]] = defaultdict(list)
     for name, recipe in pairs:
         groups[name].append(recipe)
     return MappingProxyType({name: tuple(recipes) for name, recipes in groups.items()})
 
 
 def _by_depth(
-    by_item: Mapping[str, tuple[Recipe, ...]], by_tag: Mapping[str, tuple[Recipe, ...]]
+    by_item: Mapping[str, tuple[CraftRecipe, ...]], by_tag: Mapping[str, tuple[CraftRecipe, ...]]
 ) -> list[str]:
     """Return the items that can be made, those that take the fewest crafting levels first.
 

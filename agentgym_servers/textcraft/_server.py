@@ -16,7 +16,7 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.textcraft._game import Game, Outcome
-from agentgym_servers.textcraft._recipes import RecipeBook, Task, recipe_book
+from agentgym_servers.textcraft._recipes import CraftTask, RecipeBook, recipe_book
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -51,7 +51,7 @@ class _Table:
 
     def deal(self, book: RecipeBook, index: int) -> None:
         """Start a task."""
-        self.task: Task = book.task(index)
+        self.task: CraftTask = book.task(index)
         self.game = Game(book, self.task.goal)
         self.last = Outcome(self.task.text)
 

@@ -28,7 +28,7 @@ from agentgym_gym.local_servers import (
 )
 from agentgym_servers import serve
 from agentgym_servers.__main__ import main
-from agentgym_servers._frame.serving import listen, url_of
+from agentgym_servers._frame.listening import listen, url_of
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from agentgym_servers.searchqa._game import Episode, Question, asked_for, information
+from agentgym_servers.searchqa._game import SearchEpisode, SearchQuestion, asked_for, information
 from agentgym_servers.searchqa._search import Index
 from clock import cpu_seconds
 
-QUESTION = Question(" Which town is it? ", ("The Old Bridge", "Bridgetown, U.K."))
+QUESTION = SearchQuestion(" Which town is it? ", ("The Old Bridge", "Bridgetown, U.K."))
 
 TEXTS = [
     "",
@@ -42,7 +42,7 @@ def test_the_first_pair_of_tags_is_what_is_asked_for(text):
 def test_the_last_answer_is_scored(text):
     answers = re.findall(r"<answer>(.*?)</answer>", text, re.DOTALL)
     for right in "abc":
-        scored = Episode(Question("?", (right,))).answer(text).reward
+        scored = SearchEpisode(SearchQuestion("?", (right,))).answer(text).reward
         assert scored == float(bool(answers) and right in answers[-1:])
 
 
@@ -65,18 +65,18 @@ def test_the_last_answer_is_scored(text):
     ],
 )
 def test_what_is_right(answer, right):
-    outcome = Episode(QUESTION).answer(f"<answer>{answer}</answer>")
+    outcome = SearchEpisode(QUESTION).answer(f"<answer>{answer}</answer>")
     assert (outcome.reward, outcome.done) == (float(right), right)
 
 
 def test_an_answer_of_nothing_but_an_article_is_right_where_it_is_expected():
-    blood = Question("Which blood group?", ("A",))
-    assert Episode(blood).answer("<answer>A</answer>").reward == 1.0
-    assert Episode(blood).answer("<answer></answer>").reward == 0.0
+    blood = SearchQuestion("Which blood group?", ("A",))
+    assert SearchEpisode(blood).answer("<answer>A</answer>").reward == 1.0
+    assert SearchEpisode(blood).answer("<answer></answer>").reward == 0.0
 
 
 def test_a_wrong_answer_ends_nothing_and_a_right_one_is_paid_for_once():
-    episode = Episode(QUESTION)
+    episode = SearchEpisode(QUESTION)
     wrong, right = "<answer>no</answer>", "<answer>old bridge</answer>"
     outcomes = [episode.answer(action) for action in (wrong, right, right, wrong)]
     assert [(each.reward, each.done) for each in outcomes] == [(0, False), (1, True), (0, True), (0, True)]
@@ -85,8 +85,8 @@ def test_a_wrong_answer_ends_nothing_and_a_right_one_is_paid_for_once():
 
 
 def test_the_question_is_at_the_end_of_what_is_told_first():
-    assert Episode(QUESTION).prompt.endswith("\n\n Question: Which town is it?")
-    assert Episode(Question("{x} {0}", ("y",))).prompt.endswith("Question: {x} {0}")
+    assert SearchEpisode(QUESTION).prompt.endswith("\n\n Question: Which town is it?")
+    assert SearchEpisode(SearchQuestion("{x} {0}", ("y",))).prompt.endswith("Question: {x} {0}")
 
 
 def test_what_was_found_is_told_as_by_agentgyms_server():
@@ -130,4 +130,4 @@ def test_a_text_of_a_megabyte_takes_milliseconds(unit):
     text = unit * (1_000_000 // len(unit))
     for action in (text, f"<answer>{text}</answer>", f"<search>{text}</search>"):
         assert cpu_seconds(lambda action=action: asked_for(action), enough=0.2) <= 0.2
-        assert cpu_seconds(lambda action=action: Episode(QUESTION).answer(action), enough=0.2) <= 0.2
+        assert cpu_seconds(lambda action=action: SearchEpisode(QUESTION).answer(action), enough=0.2) <= 0.2

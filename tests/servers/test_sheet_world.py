@@ -13,7 +13,7 @@ import pytest
 from agentgym_gym.envs.sheet import SHEET
 from agentgym_servers._frame.tools import Trial
 from agentgym_servers.sheet._book import Book
-from agentgym_servers.sheet._cells import Cell, Refused, matcher, shown, value_of
+from agentgym_servers.sheet._cells import Refused, SheetCell, matcher, shown, value_of
 from agentgym_servers.sheet._server import SheetTools
 from agentgym_servers.sheet._world import TASKS, world_of
 from clock import cpu_seconds
@@ -37,7 +37,9 @@ class Bench:
     """A sheet of three rows, and what its functions say."""
 
     def __init__(self) -> None:
-        book = Book({"Sheet1": [[Cell(value) for value in row] for row in ROWS], "Other": [[Cell("x")]]})
+        book = Book(
+            {"Sheet1": [[SheetCell(value) for value in row] for row in ROWS], "Other": [[SheetCell("x")]]}
+        )
         self._trial = Trial(0, lambda _: SheetTools(world_of(0).tasks[0], book))
         self("open_sheet", name="Sheet1")
 

@@ -126,4 +126,4 @@ def test_a_folder_of_bird_is_played_and_not_changed(tmp_path):
     assert told[3].status_code == 500
     assert told[0].headers["agentgym-server"].endswith("(SQLGym, data)")
     assert (folder / "zoo.sqlite").read_bytes() == before
-    app.state.judges.close()
+    app.state.workers.close()

@@ -20,7 +20,7 @@ from agentgym_servers.textcraft._game import MAX_DIGITS, Game, Outcome
 from agentgym_servers.textcraft._recipes import (
     MAX_DISTRACTORS,
     TASKS,
-    Recipe,
+    CraftRecipe,
     RecipeBook,
     recipe_book,
     recipe_files,
@@ -141,7 +141,7 @@ def test_a_package_with_other_recipes_is_refused(monkeypatch):
 # --- the game ---
 
 
-def solve(name: str, count: int, shown: dict[str, Recipe]) -> Iterator[str]:
+def solve(name: str, count: int, shown: dict[str, CraftRecipe]) -> Iterator[str]:
     """Actions that bring so many of an item, by recipes that are shown and nothing else."""
     recipe = shown.get(name)
     if recipe is None:

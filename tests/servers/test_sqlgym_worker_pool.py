@@ -14,10 +14,10 @@ import sys
 import pytest
 
 from agentgym_servers.sqlgym import _worker as worker
-from agentgym_servers.sqlgym._judges import CUT, MADE_BOUNDS, Bounds, Judges
-from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, Task, world_of
+from agentgym_servers.sqlgym._worker_pool import CUT, MADE_BOUNDS, Bounds, WorkerPool
+from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, SqlTask, world_of
 
-COUNT = Task("university", "", "SELECT count(*) FROM students")
+COUNT = SqlTask("university", "", "SELECT count(*) FROM students")
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 STUCK = "SELECT printf('%.*c', 2000000000, 'x') || printf('%.*c', 2000000000, 'x')"
 """Spends its time within one function, in which SQLite asks nobody whether to go on."""
@@ -25,7 +25,7 @@ STUCK = "SELECT printf('%.*c', 2000000000, 'x') || printf('%.*c', 2000000000, 'x
 
 @pytest.fixture(scope="module")
 def judges():
-    judges = Judges(world_of(0), MADE_BOUNDS, count=2)
+    judges = WorkerPool(world_of(0), MADE_BOUNDS, count=2)
     yield judges
     judges.close()
 
@@ -35,7 +35,7 @@ def judge(judges, sql, task=COUNT):
 
 
 def test_a_result_is_compared_as_a_set_of_rows(judges):
-    names = Task("university", "", "SELECT name FROM students WHERE student_id < 4")
+    names = SqlTask("university", "", "SELECT name FROM students WHERE student_id < 4")
     assert judge(judges, "SELECT name FROM students WHERE student_id <= 3 ORDER BY 1 DESC", names).right
     assert judge(judges, f"{names.sql} UNION ALL {names.sql}", names).right
     assert not judge(judges, "SELECT name FROM students WHERE student_id < 3", names).right
@@ -53,14 +53,14 @@ def test_a_result_is_shown_cut(judges):
 
 @pytest.mark.parametrize("sql", ["", " ", ";", "-- nothing", "/* nothing"])
 def test_a_statement_that_says_nothing_is_never_right(judges, sql):
-    nothing = Task("university", "", "SELECT 1 WHERE 0")
+    nothing = SqlTask("university", "", "SELECT 1 WHERE 0")
     said = judge(judges, sql, nothing)
     assert (said.state, said.right) == ("[]", False)
     assert judge(judges, "SELECT 2 WHERE 0", nothing).right
 
 
 def test_where_the_right_statement_fails_no_answer_is_right(judges):
-    assert not judge(judges, "SELECT 1", Task("university", "", "SELECT * FROM nothing")).right
+    assert not judge(judges, "SELECT 1", SqlTask("university", "", "SELECT * FROM nothing")).right
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_what_never_ends_or_eats_memory_is_cut_and_the_process_goes_on(judges, s
 
 
 def test_others_are_judged_while_a_statement_is_not_cut_yet():
-    slow = Judges(world_of(0), Bounds(10**12, 0.5, 64_000_000, 512_000_000), count=2)
+    slow = WorkerPool(world_of(0), Bounds(10**12, 0.5, 64_000_000, 512_000_000), count=2)
 
     async def play():
         hog = asyncio.ensure_future(slow.judge(COUNT, ENDLESS))
@@ -146,7 +146,7 @@ def test_others_are_judged_while_a_statement_is_not_cut_yet():
 
 
 def test_a_process_that_dies_fails_its_own_statement_alone():
-    judges = Judges(world_of(0), Bounds(10**12, 60.0, 64_000_000, 512_000_000), count=2)
+    judges = WorkerPool(world_of(0), Bounds(10**12, 60.0, 64_000_000, 512_000_000), count=2)
 
     async def play():
         for _ in range(4):
@@ -166,7 +166,7 @@ def test_a_process_that_dies_fails_its_own_statement_alone():
 @pytest.mark.slow
 def test_what_sqlite_cannot_end_is_ended_with_its_process():
     """By the system's limit of processor time, or by the parent."""
-    judges = Judges(world_of(0), MADE_BOUNDS, count=1)
+    judges = WorkerPool(world_of(0), MADE_BOUNDS, count=1)
     try:
         assert judge(judges, COUNT.sql).right
         before = judges.process_ids
@@ -178,7 +178,7 @@ def test_what_sqlite_cannot_end_is_ended_with_its_process():
 
 
 def test_closing_ends_the_processes():
-    judges = Judges(world_of(0), MADE_BOUNDS, count=1)
+    judges = WorkerPool(world_of(0), MADE_BOUNDS, count=1)
     judge(judges, COUNT.sql)
     (pid,) = judges.process_ids
     judges.close()

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from agentgym_servers.sqlgym._worker import BEGUN
 
 if TYPE_CHECKING:
-    from agentgym_servers.sqlgym._world import Task, World
+    from agentgym_servers.sqlgym._world import SqlTask, World
 
-__all__ = ["CUT", "DATA_BOUNDS", "MADE_BOUNDS", "Bounds", "Judgement", "Judges"]
+__all__ = ["CUT", "DATA_BOUNDS", "MADE_BOUNDS", "Bounds", "Judgement", "WorkerPool"]
 
 logger = logging.getLogger("agentgym_servers")
 
@@ -83,7 +83,7 @@ class _Child:
         self._opened: set[str] = set()
         self._used = False  # whether the process was asked before
 
-    def judge(self, task: Task, sql: str, world: World) -> Judgement:
+    def judge(self, task: SqlTask, sql: str, world: World) -> Judgement:
         """Execute a statement and compare its result with that of the task's own.
 
         Raises:
@@ -174,7 +174,7 @@ def _stdout(process: subprocess.Popen[bytes]) -> Any:
     return process.stdout
 
 
-class Judges:
+class WorkerPool:
     """Some child processes that execute statements; a statement waits until one of them is free.
 
     Args:
@@ -201,7 +201,7 @@ class Judges:
         """The ids of the processes that were started and not ended."""
         return {child.process.pid for child in self._children if child.process is not None}
 
-    async def judge(self, task: Task, sql: str) -> Judgement:
+    async def judge(self, task: SqlTask, sql: str) -> Judgement:
         """Execute a statement and compare its result with that of the task's own."""
         for thread in self._threads:
             if thread.ident is None:
@@ -216,7 +216,7 @@ class Judges:
 class _Asked:
     """A statement that waits to be executed, and who waits for what comes of it."""
 
-    task: Task
+    task: SqlTask
     sql: str
     loop: asyncio.AbstractEventLoop
     judged: asyncio.Future[Judgement]
