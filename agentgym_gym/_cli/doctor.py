@@ -13,7 +13,7 @@ from agentgym_gym._addresses import parse_urls
 from agentgym_gym._cli.console import clean, print_json, print_pairs, print_table
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import Own, know
-from agentgym_gym._cli.sources import Probe, Source, probe, source_of
+from agentgym_gym._cli.sources import Probe, ServerSource, probe, source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._run_metadata import versions
@@ -119,7 +119,7 @@ class _Finding:
     """One environment, where its server comes from, and what answers at each URL that is configured."""
 
     environment: Environment
-    source: Source
+    source: ServerSource
     probes: tuple[Probe, ...]
 
     @classmethod

@@ -23,7 +23,7 @@ from agentgym_gym.wire import SERVER_HEADER, greeting_of
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Probe", "Source", "headers_for", "probe", "require_server", "source_of"]
+__all__ = ["Probe", "ServerSource", "headers_for", "probe", "require_server", "source_of"]
 
 PING_SECONDS = 10.0
 """Seconds allowed for each reply."""
@@ -33,7 +33,7 @@ PINGS = 5
 
 
 @dataclass(frozen=True)
-class Source:
+class ServerSource:
     """Where an environment's server comes from.
 
     Attributes:
@@ -48,21 +48,21 @@ class Source:
     note: str
 
 
-def source_of(environment: Environment) -> Source:
+def source_of(environment: Environment) -> ServerSource:
     """Return where an environment's server comes from when no argument says it."""
     try:
         urls = configured(environment)
         configured_headers(environment)
     except BadOption as error:
-        return Source("invalid", (), str(error))
+        return ServerSource("invalid", (), str(error))
     if urls:
-        return Source("variable", urls, ", ".join(map(redact, urls)))
+        return ServerSource("variable", urls, ", ".join(map(redact, urls)))
     if environment.local_server is None:
-        return Source("none", (), f"none; set {environment.variable}")
+        return ServerSource("none", (), f"none; set {environment.variable}")
     missing = local_servers.available(environment.local_server)
     if missing is not None:
-        return Source("none", (), f"none; set {environment.variable}. {missing}")
-    return Source("local", (), "local, started when needed")
+        return ServerSource("none", (), f"none; set {environment.variable}. {missing}")
+    return ServerSource("local", (), "local, started when needed")
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def run(options, *arguments, **settings):
 
     @app.command()
     @command(options)
-    def show(options):
+    def print_options(options):
         """Show the options."""
         assert type(options).__name__ in {"PlayFields", "Grouped", "GivenFields"}
         typer.echo(json.dumps(asdict(options), default=str))

@@ -393,6 +393,22 @@ def test_tasks_with_other_goals_are_not_compared(view, tmp_path):
 
 
 @slow
+def test_runs_on_different_worlds_are_apart(view, tmp_path):
+    worlds = [f"agentgym-servers/1 (WebShop, seed {seed})" for seed in (0, 7)]
+    runs = [
+        write_run(tmp_path / name, [episode(0)], served_by=[served_by])
+        for name, served_by in zip("abcd", [*worlds, worlds[0], None], strict=True)
+    ]
+    page = view(*runs)
+    tables = page.locator(".summary")
+    assert [table.locator("tbody tr").count() for table in tables.all()] == [2, 1, 1]
+    captions = [table.locator("caption").inner_text() for table in tables.all()]
+    assert all(world in caption for world, caption in zip(worlds, captions, strict=False))
+    assert "agentgym-servers" not in captions[2]
+    assert all(world in shown(page, "h3")[at] for at, world in enumerate(worlds))
+
+
+@slow
 def test_an_empty_run(view, tmp_path):
     page = view(write_run(tmp_path / "a", [], env_id="agentgym/Maze-v0", agent="m"))
     assert "–" in page.locator(".summary tbody tr").inner_text()

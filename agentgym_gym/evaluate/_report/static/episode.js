@@ -110,7 +110,7 @@ function headOf(cell, episode) {
   const head = el(
     "header",
     { class: "episode-head" },
-    el("p", { class: "eyebrow" }, badge(cell.run), said(cell.run.agent), el("span", { class: "muted" }, said(shortEnv(cell.run.env))), phaseOf(cell.run)),
+    el("p", { class: "eyebrow" }, badge(cell.run), said(cell.run.agent), el("span", { class: "muted" }, said(playedOn(cell.run))), phaseOf(cell.run)),
     title,
   );
   if (episode.goal) head.append(el("p", { class: "episode-goal" }, search.add(new LongText(episode.goal))));

@@ -28,7 +28,7 @@ function gridOf(group) {
     el("div", { class: "column", role: "columnheader", "data-run": run.place }, badge(run), el("span", { class: "column-name" }, said(run.agent))),
   );
   const head = el("div", { class: "row head", role: "row" }, el("div", { class: "goal", role: "columnheader" }, "Task"), ...heads);
-  const table = el("div", { class: "cells-table", role: "grid", "aria-label": plain(`Episodes in ${shortEnv(group.env)}`) });
+  const table = el("div", { class: "cells-table", role: "grid", "aria-label": plain(`Episodes in ${playedOn(group)}`) });
   table.style.setProperty("--widths", widths.map((width) => `${width}px`).join(" "));
   table.style.setProperty("--total", `${total}px`);
   table.append(el("div", { role: "rowgroup", class: "heads" }, head));
@@ -51,7 +51,7 @@ function gridOf(group) {
   if (total > NARROW) classes.push("wide");
   if (group.runs.length > NAMED_COLUMNS) classes.push("narrow-columns");
   if (group.tasks.every(({ goal }) => goal === null)) classes.push("without-goals");
-  return el("div", { class: classes.join(" ") }, el("h3", {}, said(shortEnv(group.env))), table);
+  return el("div", { class: classes.join(" ") }, el("h3", {}, said(playedOn(group))), table);
 }
 
 function rowElement(group, row) {

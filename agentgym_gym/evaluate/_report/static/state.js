@@ -84,14 +84,20 @@ function shortEnv(id) {
   return id.slice(id.lastIndexOf("/") + 1);
 }
 
-/** Make the runs, and the groups of runs in one environment with their tasks, of the index. */
+/** The environment of a run or a group, with the world of this project's servers that it was played on. */
+function playedOn({ env, worlds }) {
+  return worlds.length ? `${shortEnv(env)} on ${worlds.join(", ")}` : shortEnv(env);
+}
+
+/** Make the runs, and the groups of runs in one environment and world with their tasks, of the index. */
 function build(index) {
   state.index = index;
   state.runs = index.runs.map((run, place) => ({ ...run, place, letter: letterOf(place), hidden: false }));
   const groups = new Map();
   for (const run of state.runs) {
-    if (!groups.has(run.env)) groups.set(run.env, { env: run.env, runs: [] });
-    groups.get(run.env).runs.push(run);
+    const key = JSON.stringify([run.env, run.worlds]); // scores on different worlds are not compared
+    if (!groups.has(key)) groups.set(key, { env: run.env, worlds: run.worlds, runs: [] });
+    groups.get(key).runs.push(run);
     makeCells(run);
   }
   state.groups = [...groups.values()];

@@ -116,7 +116,7 @@ function drawSummary() {
     const table = el(
       "table",
       { class: "summary" },
-      el("caption", {}, said(shortEnv(group.env)), el("span", { class: "muted" }, `  ${sizeOf(group)}`)),
+      el("caption", {}, said(playedOn(group)), el("span", { class: "muted" }, `  ${sizeOf(group)}`)),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Run"), ...heads)),
       body,
     );
