@@ -28,7 +28,7 @@ logger = logging.getLogger("agentgym_servers")
 CUT = "interrupted"
 """What is said of a statement that was cut: SQLite's own word for it."""
 
-_WORKER = Path(__file__).with_name("worker.py")
+_WORKER = Path(__file__).with_name("_worker.py")
 _START_SECONDS = 30.0  # how long a process may take to start on a busy machine, and to open a database
 
 

@@ -15,8 +15,7 @@ from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym._cli import app as command_line
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.maze import MAZE
-from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.evaluate import evaluate
+from agentgym_gym.evaluate import evaluate, load_oracle
 from in_process import replayed
 
 JSON = {"content-type": "application/json"}
