@@ -120,7 +120,7 @@ def goals(name):
 def _goals(name):
     if name in _OWN_GOALS:
         return _OWN_GOALS[name]()
-    world = import_module(f"agentgym_servers.{name.lower()}.world").world_of(0)
+    world = import_module(f"agentgym_servers.{name.lower()}._world").world_of(0)
     return (task.goal for task in world.tasks)
 
 
