@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import gymnasium
 
-from agentgym_gym._imports import import_object
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -213,6 +212,8 @@ class LazyEnvironment:
 
     def environment(self) -> Environment:
         """Import and return the environment."""
+        from agentgym_gym._imports import import_object  # noqa: PLC0415 - a light import
+
         found: Environment = import_object(self.where)
         return found
 

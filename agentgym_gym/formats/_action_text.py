@@ -17,7 +17,7 @@ from agentgym_gym.formats._markup import is_empty, read_peeled
 from agentgym_gym.formats._native import call_at, calls_behind
 
 if TYPE_CHECKING:
-    from agentgym_gym.formats._answer import Answer
+    from agentgym_gym.formats._answer import AnswerText
 
 __all__ = ["FENCES", "Found", "different", "line_end", "read_all", "read_from"]
 
@@ -56,7 +56,7 @@ class Found(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-def read_from(reply: Answer, start: int, limit: int) -> Found | None:
+def read_from(reply: AnswerText, start: int, limit: int) -> Found | None:
     """Read the action that begins behind a mark; None where the mark is empty.
 
     It is the rest of the line, or the next line that is not empty. Where a fence or a call begins there, it
@@ -106,7 +106,7 @@ def _next_line(text: str, start: int, limit: int) -> tuple[int, int]:
     return limit, limit
 
 
-def _of_section(reply: Answer, start: int, end: int, limit: int, *, below: bool) -> Found | None:
+def _of_section(reply: AnswerText, start: int, end: int, limit: int, *, below: bool) -> Found | None:
     """Read the action that begins at a place, by the style of the environment's actions.
 
     Args:
@@ -138,13 +138,13 @@ def _next_text(text: str, start: int, limit: int) -> int:
     return start
 
 
-def _is_label(reply: Answer, start: int) -> bool:
+def _is_label(reply: AnswerText, start: int) -> bool:
     """Return whether the line in which a place lies has a label of any kind."""
     line = reply.text.rfind("\n", 0, start)
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
-def read_all(reply: Answer, start: int, end: int, *, marked: bool = True) -> Found | None:
+def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> Found | None:
     """Read the action that is all of the text between two places; None where they hold nothing.
 
     Args:
@@ -170,7 +170,7 @@ def read_all(reply: Answer, start: int, end: int, *, marked: bool = True) -> Fou
     return _of_lines(reply, start, end) if marked else None
 
 
-def _of_lines(reply: Answer, start: int, end: int) -> Found | None:
+def _of_lines(reply: AnswerText, start: int, end: int) -> Found | None:
     """Read the one action in marked text of several lines; other lines are ignored."""
     text, style = reply.text, reply.style
     call = _as_call(reply, start, end) or _with_input(reply, start, line_end(text, start))
@@ -207,7 +207,7 @@ def different(actions: list[Action | ActionError], where: str) -> ManyActions | 
     return None
 
 
-def _of_text(reply: Answer, start: int, end: int, *, marked: bool = True) -> Found | None:
+def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> Found | None:
     """Read the action that is the text between two places; None where the text says nothing.
 
     Args:
@@ -231,7 +231,7 @@ def _of_text(reply: Answer, start: int, end: int, *, marked: bool = True) -> Fou
     )
 
 
-def _shortened(reply: Answer, start: int, end: int) -> Found | None:
+def _shortened(reply: AnswerText, start: int, end: int) -> Found | None:
     """Return the longest beginning of a line that is an action and ends at a sign; None without one."""
     if not reply.style.lines:
         return None
@@ -243,7 +243,7 @@ def _shortened(reply: Answer, start: int, end: int) -> Found | None:
     return None
 
 
-def _of_own_mark(reply: Answer, start: int, end: int) -> Found | None:
+def _of_own_mark(reply: AnswerText, start: int, end: int) -> Found | None:
     """Return the action in the only mark of the environment's own in a marked text; None without one."""
     if reply.style.mark is None:
         return None
@@ -254,7 +254,7 @@ def _of_own_mark(reply: Answer, start: int, end: int) -> Found | None:
     return found if found and isinstance(found.read, Action) else None
 
 
-def _fenced(reply: Answer, start: int, limit: int, *, marked: bool = True) -> Found | None:
+def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -> Found | None:
     """Read the content of the fence that opens at a place; one that is never closed ends at the limit."""
     text = reply.text
     opening = _FENCE.match(text, start)
@@ -272,7 +272,7 @@ def _fenced(reply: Answer, start: int, limit: int, *, marked: bool = True) -> Fo
     return inside._replace(end=end if closing < 0 else closing + 3)
 
 
-def _with_input(reply: Answer, start: int, end: int) -> Found | None:
+def _with_input(reply: AnswerText, start: int, end: int) -> Found | None:
     """Return the call that a name and ``Action Input:`` on the next line make; None without one.
 
     Args:
@@ -305,7 +305,7 @@ def _with_input(reply: Answer, start: int, end: int) -> Found | None:
         return Found(error, start, end)
 
 
-def _as_call(reply: Answer, start: int, end: int) -> Found | None:
+def _as_call(reply: AnswerText, start: int, end: int) -> Found | None:
     """Return the call in JSON, in a native notation or in Python that begins at a place; None without one."""
     if (call := call_at(reply.text, start, end, reply.grammar)) is not None:
         others = calls_behind(call, reply.text, reply.grammar, invented_turn(reply.shape, call.end))

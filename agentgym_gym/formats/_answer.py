@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from agentgym_gym.actions import Grammar
 
-__all__ = ["Answer"]
+__all__ = ["AnswerText"]
 
 _QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
 _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
 
 
-class Answer:
+class AnswerText:
     """The answer in a reply of a model.
 
     Args:

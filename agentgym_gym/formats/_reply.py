@@ -11,7 +11,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._action_text import FENCES, Found, different, read_all, read_from
-from agentgym_gym.formats._answer import Answer
+from agentgym_gym.formats._answer import AnswerText
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
@@ -20,7 +20,7 @@ from agentgym_gym.formats._native import calls_in
 if TYPE_CHECKING:
     from agentgym_gym.formats._json_calls import WrittenCall
 
-__all__ = ["Marked", "Reply", "action_in", "other_mark"]
+__all__ = ["Marked", "MarkedReply", "action_in", "other_mark"]
 
 _MOST_MARKS = 64  # of one kind that are read
 _CALL = re.compile(r"[A-Za-z_][\w.]*[ \t]*[(（]")
@@ -47,7 +47,7 @@ class Marked(NamedTuple):
     closed: bool = False
 
 
-class Reply(Answer):
+class MarkedReply(AnswerText):
     """The marks in a reply, and the action that they mark."""
 
     empty = False  # whether the last kind of mark that was looked for has no text
@@ -257,16 +257,16 @@ def _result(found: Found, kind: str) -> ParseResult:
     return ParseResult(action, kind, start, end, ignored)
 
 
-_KINDS: tuple[tuple[str, Callable[[Reply], ParseResult | None]], ...] = (
-    ("call", Reply.called),
-    ("code", Reply.coded),
-    ("tags", Reply.tagged),
-    ("label", Reply.labelled),
-    ("environment", Reply.of_environment),
+_KINDS: tuple[tuple[str, Callable[[MarkedReply], ParseResult | None]], ...] = (
+    ("call", MarkedReply.called),
+    ("code", MarkedReply.coded),
+    ("tags", MarkedReply.tagged),
+    ("label", MarkedReply.labelled),
+    ("environment", MarkedReply.of_environment),
 )
 
 
-def other_mark(reply: Reply, own: str) -> ParseResult | None:
+def other_mark(reply: MarkedReply, own: str) -> ParseResult | None:
     """Return the action of the first kind of mark that is present, but for the format's own kind.
 
     Raises:
@@ -278,7 +278,7 @@ def other_mark(reply: Reply, own: str) -> ParseResult | None:
     return None
 
 
-def action_in(reply: Reply, own: str, looked_for: str) -> ParseResult:
+def action_in(reply: MarkedReply, own: str, looked_for: str) -> ParseResult:
     """Return the action of a reply without a mark of its format.
 
     Args:

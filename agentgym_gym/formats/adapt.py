@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 from agentgym_gym.actions import Action, Grammar, Thought
 from agentgym_gym.formats._action_text import line_end, read_from
-from agentgym_gym.formats._answer import Answer
+from agentgym_gym.formats._answer import AnswerText
 from agentgym_gym.formats._base import Format, ParseResult
 from agentgym_gym.formats._labels import labels
-from agentgym_gym.formats._reply import Marked, Reply, action_in, other_mark
+from agentgym_gym.formats._reply import Marked, MarkedReply, action_in, other_mark
 
 __all__ = ["ADaPT"]
 
@@ -44,7 +44,7 @@ class ADaPT(Format):
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the line that is marked as an action, or the thoughts."""
-        whole = Reply(reply, grammar)
+        whole = MarkedReply(reply, grammar)
         thoughts: list[tuple[int, int]] = []
         found = whole.one_of(_commands(whole, thoughts), "command")
         if found is None and thoughts:
@@ -60,7 +60,7 @@ class ADaPT(Format):
         return "\n".join(line.strip() for line in _THINK_LINE.findall(reply))
 
 
-def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]:
+def _commands(reply: MarkedReply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]:
     """Yield the lines of a reply that are marked as an action, and note the thoughts."""
     text, shape, behind = reply.text, reply.shape, 0
     several = 0
@@ -86,14 +86,14 @@ def _commands(reply: Reply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]
             break
         part = text[start : _end_of_paragraph(reply, start, end)]
         part, places = _unquoted(part) if _LINE.match(text, end + 1) else (part, int)
-        found = read_from(Answer(part, reply.grammar), 0, len(part))
+        found = read_from(AnswerText(part, reply.grammar), 0, len(part))
         if found is not None:
             found = found._replace(start=start + places(found.start), end=start + places(found.end))
             behind = found.end
             yield Marked(line.start(), start, found.end, found)
 
 
-def _is_line(reply: Reply, start: int, end: int) -> bool:
+def _is_line(reply: MarkedReply, start: int, end: int) -> bool:
     """Return whether the action that begins on a marked line ends with it."""
     line = reply.shape[start:end]
     if line[:1] in _OPENINGS or reply.shape.find("nput", end) >= 0:
@@ -102,7 +102,7 @@ def _is_line(reply: Reply, start: int, end: int) -> bool:
     return reply.style.lines or (tagged and "<" not in line)
 
 
-def _end_of_paragraph(reply: Reply, start: int, end: int) -> int:
+def _end_of_paragraph(reply: MarkedReply, start: int, end: int) -> int:
     """Return where the text that begins on a marked line ends at the latest.
 
     A statement without a fence goes on up to a marked line that is a thought or begins another action.

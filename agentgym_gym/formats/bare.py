@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._base import Format, ParseResult
-from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats._reply import MarkedReply, action_in
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -24,5 +24,5 @@ class Bare(Format):
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the whole reply."""
-        whole = Reply(reply, grammar)
+        whole = MarkedReply(reply, grammar)
         return whole.whole() or action_in(whole, "whole reply", "single action as the whole of it")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._base import Format, ParseResult
 from agentgym_gym.formats._labels import without_thought_label
-from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats._reply import MarkedReply, action_in
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -39,7 +39,7 @@ class CodeAsAction(Format):
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the call in a code block, or as the whole reply."""
-        whole = Reply(reply, grammar)
+        whole = MarkedReply(reply, grammar)
         return whole.coded(own=True) or action_in(whole, "code", "code block with one call")
 
     def _thought_in(self, reply: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym.formats._base import Format, ParseResult
 from agentgym_gym.formats._labels import without_thought_label
-from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats._reply import MarkedReply, action_in
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -38,7 +38,7 @@ class FunctionCalling(Format):
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the call in JSON or in a native notation."""
-        whole = Reply(reply, grammar)
+        whole = MarkedReply(reply, grammar)
         return whole.called(own=True) or action_in(
             whole, "call", "JSON object with `function_name` and `arguments`"
         )

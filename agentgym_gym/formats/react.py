@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._base import Format, ParseResult
 from agentgym_gym.formats._labels import folded, labels, without_thought_label
-from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats._reply import MarkedReply, action_in
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -28,7 +28,7 @@ class ReAct(Format):
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the action behind a label."""
-        whole = Reply(reply, grammar)
+        whole = MarkedReply(reply, grammar)
         return whole.labelled() or action_in(whole, "label", "line that begins with `Action:`")
 
     def _thought_in(self, reply: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.formats._base import Format, ParseResult
 from agentgym_gym.formats._labels import without_thought_label
-from agentgym_gym.formats._reply import Reply, action_in
+from agentgym_gym.formats._reply import MarkedReply, action_in
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
@@ -31,7 +31,7 @@ class Tags(Format):
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Read the action between tags."""
-        whole = Reply(reply, grammar)
+        whole = MarkedReply(reply, grammar)
         return whole.tagged() or action_in(whole, "tags", "`<action>` and `</action>`")
 
     def _thought_in(self, reply: str) -> str:
