@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._cli.console import out, print_table
+from agentgym_gym._cli.console import clean, out, print_table
+from agentgym_gym.evaluate import Run
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.metrics import Summary
@@ -55,6 +56,8 @@ def print_results(folders: Sequence[RunFolder]) -> None:
             )
         if line := _counters(summary.counters):
             out.print(f"{of}{line}", soft_wrap=True)
+        if worlds := Run(folder.path, folder.run, ()).worlds:
+            out.print(f"{of}Played on {', '.join(map(clean, worlds))}.", soft_wrap=True)
     out.print(
         f"Written to {folders[0].path if len(folders) == 1 else folders[0].path.parent}.", soft_wrap=True
     )
