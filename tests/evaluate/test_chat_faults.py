@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 from agentgym_gym import errors
-from agentgym_gym._http import limits
 from agentgym_gym.evaluate import ChatAgent
 from agentgym_gym.evaluate._chat import client as chat_client
 from fake_model import Lines, asked, completion, refused, replies
@@ -204,7 +203,7 @@ def test_the_time_limit_is_a_deadline(model, answer):
 
 
 def test_a_reply_without_end_is_not_read_to_its_end(model, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_REPLY_BYTES", 1 << 20)
+    monkeypatch.setattr("agentgym_gym._http.limits.MAX_REPLY_BYTES", 1 << 20)
 
     def endless(connection):
         connection.send(b"HTTP/1.1 200 OK\r\n\r\n", *[b" " * 65536] * 400)
