@@ -7,8 +7,8 @@ making the agents, connecting them and closing them counts as ours.
 Then it answers at once, and what limits is this process, on one core. Agents, each with a connection of its
 own, are compared with agents that have an httpx client each, with tasks that share one client of ``openai``,
 and with tasks on one session of aiohttp. All send the same bodies and read the same JSON: 64 at once, and
-1,000 at once. An agent keeps a conversation besides, of which only the last turn is sent, so that all requests are of one size. Each way is
-measured three times, in turns, and the ratio is taken within a turn.
+1,000 at once. An agent keeps a conversation besides, of which only the last turn is sent, so that all
+requests are of one size. Each way is measured three times, in turns, and the ratio is taken within a turn.
 
 The Python calls of a request are counted too, by `sys.setprofile` over 64 tasks: those of functions written
 in Python, the event loop's share included.

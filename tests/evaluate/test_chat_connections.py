@@ -1,4 +1,4 @@
-"""How requests reach a model's server: headers, TLS, proxies, a client of the user's, connections that end."""
+"""How requests reach a model's server: headers, TLS, proxies, a client handed in, connections that end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pytest
 import trustme
 
 from agentgym_gym import errors
-from agentgym_gym._http import sockets
 from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate._chat.server import _has_proxy
+from agentgym_gym.evaluate._chat.server import _has_proxy, tls_context
 from fake_model import Lines, asked, completion, refused, replies
 from fake_server import FakeServer, http, in_turn
 
@@ -87,15 +86,15 @@ def test_a_private_authority(started, monkeypatch, tmp_path):
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     server = started(FakeServer(in_turn(completion("Action: a")), tls=served))
     agent = ChatAgent("m", base_url=f"{server.url}/v1", retry_seconds=0)
-    sockets.tls_context.cache_clear()
+    tls_context.cache_clear()
     with pytest.raises(errors.ModelUnreachable, match="certificate"):
         replies(agent)
-    sockets.tls_context.cache_clear()
+    tls_context.cache_clear()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     try:
         assert [reply.action for reply in replies(agent, 2)] == ["Action: a"] * 2
     finally:
-        sockets.tls_context.cache_clear()
+        tls_context.cache_clear()
     assert len(asked(server)) == 2
 
 
