@@ -18,7 +18,7 @@ import time
 from _common import report, slow_server, usually
 
 from agentgym_gym.rollout import close_all
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 DELAY = 0.05  # seconds the server takes for a step
 GENERATING = 0.2  # mean seconds a model takes for a reply, which is little
@@ -26,7 +26,7 @@ EPISODES = usually(64, quick=4)
 STEPS = usually(30, quick=2)
 
 
-async def play(task: Task, draw: random.Random) -> list[float]:
+async def play(task: EnvTask, draw: random.Random) -> list[float]:
     """Play an episode; return the seconds that each step took."""
     took = []
     async with task.episode() as episode:
@@ -51,7 +51,7 @@ async def watch(longest: list[float]) -> None:
 
 async def measure(url: str) -> dict[str, float]:
     """Measure one episode alone, then many at once."""
-    task = Task("agentgym_gym:agentgym/TextCraft-v0", {"server": url, "max_turns": None}, {"task_id": 0})
+    task = EnvTask("agentgym_gym:agentgym/TextCraft-v0", {"server": url, "max_turns": None}, {"task_id": 0})
     draw = random.Random(0)  # noqa: S311 - no secret
     await play(task, draw)  # what is imported late is imported now
     alone = [seconds for _ in range(3) for seconds in await play(task, draw)]

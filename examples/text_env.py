@@ -15,7 +15,7 @@ from gymnasium.spaces import Text
 
 from agentgym_gym.evaluate import RandomAgent, evaluate, summarise
 from verl_bridge.numbers import numbers_of
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 
 class Guess(gymnasium.Env[str, str]):
@@ -66,7 +66,7 @@ class Halving:
 
 async def play(number: int) -> dict[str, float]:
     """Play an episode as the agent loop of verl does; return the numbers that it hands to verl."""
-    async with Task("example/Guess-v0", options={"number": number}).episode() as episode:
+    async with EnvTask("example/Guess-v0", options={"number": number}).episode() as episode:
         agent, observation = Halving(), episode.observation
         agent.reset(None, observation, {})
         while not episode.over:

@@ -17,7 +17,7 @@ from verl_bridge._log_labels import without_passwords
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode, EpisodeRecord
     from verl_bridge.horizon import Moment
-    from verl_bridge.tasks import Task
+    from verl_bridge.tasks import EnvTask
 
 __all__ = ["opening_of", "record_of", "session", "task_id_of"]
 
@@ -65,7 +65,7 @@ def record_of(
     )
 
 
-def task_id_of(task: Task, row: Mapping[str, Any]) -> int:
+def task_id_of(task: EnvTask, row: Mapping[str, Any]) -> int:
     """Return the number of a task: of the reset's options, else the seed, else the number of the row."""
     extra = row.get("extra_info")
     index = extra.get("index") if isinstance(extra, Mapping) else None

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from agentgym_gym.rollout import split_id
 
 if TYPE_CHECKING:
-    from verl_bridge.tasks import Task
+    from verl_bridge.tasks import EnvTask
 
 __all__ = ["labels_of", "name_of", "server_of", "without_passwords"]
 
 _MOST_CHARS = 500
 
 
-def labels_of(task: Task, fault: Mapping[str, str] | None) -> dict[str, str]:
+def labels_of(task: EnvTask, fault: Mapping[str, str] | None) -> dict[str, str]:
     """Return what was played and what its fault was, always by the same keys.
 
     Args:
@@ -38,13 +38,13 @@ def labels_of(task: Task, fault: Mapping[str, str] | None) -> dict[str, str]:
     }
 
 
-def name_of(task: Task) -> str:
+def name_of(task: EnvTask) -> str:
     """Return which task of its environment it is: the options and the seed of the reset, as JSON."""
     said = dict(task.options) if task.seed is None else {**task.options, "seed": task.seed}
     return without_passwords(json.dumps(said, ensure_ascii=False, default=str))[:_MOST_CHARS]
 
 
-def server_of(task: Task) -> str:
+def server_of(task: EnvTask) -> str:
     """Return the URLs of the servers that a task names, with blanks between them."""
     server = task.env_kwargs.get("server")
     servers = server if isinstance(server, list | tuple) else [server] if isinstance(server, str) else []

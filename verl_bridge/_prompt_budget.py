@@ -1,8 +1,8 @@
-"""What the tool agent loop of verl 0.7 is handed for an interaction: text that it can encode as it is.
+"""Prompts and observations for the interaction of verl 0.7, cut to the tokens that are left.
 
-The loop renders and encodes the messages itself. It looks neither at control tokens in them nor at their
-length: an observation beyond what is left of the response goes to the generation server, which refuses it and
-so ends the run.
+Only :mod:`verl_bridge.interaction` uses this. verl's tool agent loop renders and encodes the messages itself.
+It checks neither control tokens in them nor their length: an observation beyond what is left of the response
+goes to the generation server, which refuses it and so ends the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentgym_gym.rollout import drop_blank_system
 from verl_bridge import _reasoning as reasoning
 from verl_bridge._control_tokens import ControlTokens
 from verl_bridge._observations import LEAST, cut_in_the_middle, default_limit, encode_within
-from verl_bridge.tokens import Conversation, UnstableTemplate, conversation_of
+from verl_bridge.tokens import TokenizedChat, UnstableTemplate, conversation_of
 
 __all__ = ["Fitting"]
 
@@ -110,7 +110,7 @@ class Fitting:
         start, end = reasoning.span(text) if hide_reasoning else (0, len(text))
         return text[start:end]
 
-    def _conversation(self, messages: Sequence[Any]) -> Conversation | None:
+    def _conversation(self, messages: Sequence[Any]) -> TokenizedChat | None:
         if self._tokenizer is None:
             return None
         system = any(message.get("role") == "system" for message in messages)

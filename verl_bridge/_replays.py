@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentgym_gym.rollout import Episode
-    from verl_bridge.tasks import Task
+    from verl_bridge.tasks import EnvTask
 
 __all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of", "log_left_out"]
 
@@ -57,7 +57,7 @@ class Replays:
         count: How often the episode was played anew.
     """
 
-    def __init__(self, task: Task, budget: float = FAULT_BUDGET) -> None:
+    def __init__(self, task: EnvTask, budget: float = FAULT_BUDGET) -> None:
         self.task = task
         self.count = 0
         self._budget = budget
@@ -101,7 +101,7 @@ class Replays:
         return True
 
 
-def log_left_out(task: Task, episode: Episode) -> None:
+def log_left_out(task: EnvTask, episode: Episode) -> None:
     """Log the fault of an episode that cannot be played anew, since it was begun by somebody else."""
     if episode.fault is not None:
         kind, what = episode.fault["kind"], _told_of(episode.fault)
@@ -142,7 +142,7 @@ class _ReplayLog:
         self._lock = threading.Lock()
         self._told: dict[tuple[str, ...], _Repeated] = {}
 
-    def tell(self, task: Task, kind: str, what: str) -> None:
+    def tell(self, task: EnvTask, kind: str, what: str) -> None:
         """Log a line about an episode, or count it for the next summary.
 
         Args:

@@ -13,8 +13,8 @@ from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
-    from verl_bridge.tasks import Task
-    from verl_bridge.tokens import Conversation
+    from verl_bridge.tasks import EnvTask
+    from verl_bridge.tokens import TokenizedChat
 
 __all__ = ["Played"]
 
@@ -90,7 +90,7 @@ class Played:
         """Let the episode count as faulted though its environment did nothing wrong."""
         self.fault = {"kind": "PromptTooLong", "message": message}
 
-    def take(self, episode: Episode, task: Task, replays: int) -> None:
+    def take(self, episode: Episode, task: EnvTask, replays: int) -> None:
         """Take over the rewards, the fault and the numbers of the episode.
 
         Args:
@@ -111,7 +111,7 @@ class Played:
             numbers["success"] = 0.0
         self.record = {**numbers, **labels_of(task, self.fault)}
 
-    def output(self, conversation: Conversation) -> AgentLoopOutput:
+    def output(self, conversation: TokenizedChat) -> AgentLoopOutput:
         """Return it as verl wants it."""
         if not self.response:  # verl puts the score on the last token, so there must be one
             self.response, self.mask = [conversation.end_token or 0], [0]

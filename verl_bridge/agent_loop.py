@@ -56,8 +56,8 @@ from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge._rollout_output import Played
 from verl_bridge.horizon import Horizon, Moment, now
-from verl_bridge.tasks import ENV_TIMEOUT, Task
-from verl_bridge.tokens import Conversation, conversation_of
+from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
+from verl_bridge.tokens import TokenizedChat, conversation_of
 
 __all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
 
@@ -136,7 +136,7 @@ class GymAgentLoop(AgentLoopBase):
             "isolate": isolate,
             "success_at": success_at,
         }
-        Task.of({}, **{"env_id": "unnamed", **{k: v for k, v in self._defaults.items() if k != "env_id"}})
+        EnvTask.of({}, **{"env_id": "unnamed", **{k: v for k, v in self._defaults.items() if k != "env_id"}})
         self._max_turns = _at_least(1, "max_turns", max_turns)
         self._horizon = Horizon.of(horizon)
         if max_turns is not None and horizon is not None:
@@ -162,7 +162,7 @@ class GymAgentLoop(AgentLoopBase):
             UnstableTemplate: Conversations by the model's chat template cannot be continued.
             Exception: Whatever the generation server raises. The environment raises nothing.
         """
-        task = Task.of(kwargs, **self._defaults)
+        task = EnvTask.of(kwargs, **self._defaults)
         messages = drop_blank_system(kwargs["raw_prompt"])
         system = any(message.get("role") == "system" for message in messages)
         conversation = conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system)
@@ -184,7 +184,7 @@ class GymAgentLoop(AgentLoopBase):
         self,
         writer: EpisodeWriter,
         episode: Episode,
-        task: Task,
+        task: EnvTask,
         played: Played,
         messages: Sequence[Mapping[str, Any]],
         row: Mapping[str, Any],
@@ -212,9 +212,9 @@ class GymAgentLoop(AgentLoopBase):
     async def _play(
         self,
         played: Played,
-        task: Task,
+        task: EnvTask,
         messages: Sequence[Mapping[str, Any]],
-        conversation: Conversation,
+        conversation: TokenizedChat,
         sampling_params: Mapping[str, Any],
         replays: int,
     ) -> Episode:
@@ -241,7 +241,7 @@ class GymAgentLoop(AgentLoopBase):
         self,
         episode: Episode,
         played: Played,
-        conversation: Conversation,
+        conversation: TokenizedChat,
         sampling_params: Mapping[str, Any],
     ) -> None:
         request_id = uuid4().hex
@@ -266,7 +266,7 @@ class GymAgentLoop(AgentLoopBase):
             played.append_observation(between)
 
     async def _after(
-        self, reply: list[int], observation: str, played: Played, conversation: Conversation
+        self, reply: list[int], observation: str, played: Played, conversation: TokenizedChat
     ) -> list[int] | None:
         """Return what leads to the next reply, or None if that leaves no room for one."""
         most = self._max_observation_tokens or default_limit(int(self.rollout_config.response_length))

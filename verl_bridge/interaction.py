@@ -44,7 +44,7 @@ from verl_bridge._prompt_budget import Fitting
 from verl_bridge._replays import Replays, budget_of, log_left_out
 from verl_bridge.numbers import numbers_of
 from verl_bridge.reward import TurnScore
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 _missing: ModuleNotFoundError | None = None
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class GymInteraction(BaseInteraction):
                 "verl's limits leave no turn to play: max_assistant_turns must be at least 2, since the last "
                 "reply within it is never played, and max_user_turns at least 1"
             )
-        task = Task.of({"interaction_kwargs": kwargs}, **self._defaults)
+        task = EnvTask.of({"interaction_kwargs": kwargs}, **self._defaults)
         replays = Replays(task, self._fault_budget)
         episode = await task.episode().begin()
         while await replays.wait(episode):
@@ -251,7 +251,7 @@ _ending: set[asyncio.Task[None]] = set()  # a task that nobody holds may be coll
 class _Played:
     """An episode, its limit of turns, and the timer that gives it up."""
 
-    def __init__(self, task: Task, episode: Episode, limit: float, replays: int) -> None:
+    def __init__(self, task: EnvTask, episode: Episode, limit: float, replays: int) -> None:
         self.task = task
         self.episode = episode
         self.limit = limit

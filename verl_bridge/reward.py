@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_bridge._log_labels import labels_of
 from verl_bridge.numbers import numbers_of_unplayed
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,7 +86,7 @@ def compute_score(
 def _unplayed(row: Mapping[str, Any], data_source: str) -> dict[str, Any]:
     """Return the record of an episode of which no turn was played."""
     try:
-        task = Task.of(row)
+        task = EnvTask.of(row)
     except ValueError:  # the row leaves the environment to the yaml, which is not known here
-        task = Task(data_source)
+        task = EnvTask(data_source)
     return {**numbers_of_unplayed(), "cut": 1.0, **labels_of(task, None)}

@@ -13,7 +13,7 @@ from agentgym_gym.rollout import Isolation, shared_pool
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
 
-__all__ = ["ENV_TIMEOUT", "Task"]
+__all__ = ["ENV_TIMEOUT", "EnvTask"]
 
 ENV_TIMEOUT = 900.0
 """Seconds after which an environment that does not answer counts as failed."""
@@ -22,7 +22,7 @@ _KEYS = {"name", "env_id", "env_kwargs", "reset_options", "seed", "isolate", "su
 
 
 @dataclass(frozen=True)
-class Task:
+class EnvTask:
     """Which environment is played, and from which start.
 
     Attributes:
@@ -66,7 +66,7 @@ class Task:
         seed: int | None = None,
         isolate: str | None = None,
         success_at: float | None = None,
-    ) -> Task:
+    ) -> EnvTask:
         """Read the task of a row of data: its ``interaction_kwargs``, which may stand in ``extra_info``.
 
         Mappings may be written as JSON. In a mapping that is not, None means that the row leaves the key out,

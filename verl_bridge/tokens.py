@@ -2,7 +2,7 @@
 
 The tokens between two turns of the model are taken from the chat template by a made-up conversation, so that
 nothing the model wrote is rendered or encoded again. A template may change earlier turns, for example remove
-their reasoning. Here they stay as the model emitted them, unless :meth:`Conversation.without_reasoning` is
+their reasoning. Here they stay as the model emitted them, unless :meth:`TokenizedChat.without_reasoning` is
 asked. What an environment says is put into the rendered text afterwards, so that the template cannot take it
 for anything but words, and the tokenizer neither (:mod:`verl_bridge._control_tokens`).
 """
@@ -20,7 +20,7 @@ from verl_bridge import _reasoning as reasoning
 from verl_bridge._control_tokens import ControlTokens
 from verl_bridge._observations import encode_within
 
-__all__ = ["Conversation", "UnstableTemplate", "conversation_of"]
+__all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
 
 Message = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class UnstableTemplate(ValueError):
     """Conversations by a chat template cannot be begun, or not be continued."""
 
 
-class Conversation:
+class TokenizedChat:
     """The chat template of a tokenizer, as prompts and as what stands between two replies.
 
     A template that takes no system message, loses it, or moves it as the conversation goes on, is given its
@@ -278,10 +278,10 @@ class Conversation:
         return str(rendered)
 
 
-_conversations: dict[tuple[Any, ...], Conversation] = {}
+_conversations: dict[tuple[Any, ...], TokenizedChat] = {}
 
 
-def conversation_of(tokenizer: Any, options: Any, *, system: bool) -> Conversation:
+def conversation_of(tokenizer: Any, options: Any, *, system: bool) -> TokenizedChat:
     """Return the conversation for a tokenizer, the same for all samples of a worker.
 
     Args:
@@ -297,7 +297,7 @@ def conversation_of(tokenizer: Any, options: Any, *, system: bool) -> Conversati
     # It keeps its tokenizer, so an id stays its own.
     key = (id(tokenizer), template, json.dumps(options, sort_keys=True, default=str), system)
     if key not in _conversations:
-        _conversations[key] = made = Conversation(tokenizer, options, system=system)
+        _conversations[key] = made = TokenizedChat(tokenizer, options, system=system)
         if made.merges_system:
             _log.warning(
                 "the system message is put at the beginning of the first user's message, because %s",

@@ -24,7 +24,7 @@ from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym._cli.verl_rows import EnvSelection
-    from verl_bridge.recipes import Finding, Recipe, View
+    from verl_bridge.recipes import Finding, RlRecipe, View
 
 __all__ = ["Checkpointing", "Gpus", "InitOptions", "Version", "installed_verl", "model_of", "verl"]
 
@@ -203,7 +203,7 @@ def _init(options: InitOptions) -> None:
     out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
 
 
-def _recipe(options: InitOptions, given: Sequence[EnvSelection]) -> Recipe:
+def _recipe(options: InitOptions, given: Sequence[EnvSelection]) -> RlRecipe:
     """Return the recipe that the options choose.
 
     Raises:
@@ -213,7 +213,7 @@ def _recipe(options: InitOptions, given: Sequence[EnvSelection]) -> Recipe:
     from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
 
     try:
-        return recipes.Recipe(
+        return recipes.RlRecipe(
             verl=options.version or installed_verl(recipes.VERSIONS),
             algorithm=options.algorithm,
             engine=options.engine,
@@ -283,14 +283,14 @@ def _print(finding: Finding) -> None:
 def _probed(view: View) -> Iterator[Finding]:
     """Ask every server of AgentGym's environments who it is; an episode is begun on but one of several."""
     from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for these imports
-    from verl_bridge.tasks import Task  # noqa: PLC0415
+    from verl_bridge.tasks import EnvTask  # noqa: PLC0415
 
     given = view.arguments()
     defaults = {name: given.get(name) for name in ("env_id", "env_kwargs")}
     asked: set[tuple[str, str]] = set()
     for row in (row for rows in view.rows.values() for row in rows):
         try:
-            played = Task.of(row, **defaults)
+            played = EnvTask.of(row, **defaults)
             environment = find(played.env_id)
             headers = played.env_kwargs.get("headers")
             urls = configured(environment, played.env_kwargs.get("server"))

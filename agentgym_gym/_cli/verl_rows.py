@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentgym_gym._cli.resolve_env import Chosen
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.rollout import EnvFacts
-    from verl_bridge.recipes import EnvChoice, Recipe, Share
+    from verl_bridge.recipes import EnvChoice, RlRecipe, Share
 
 __all__ = ["EnvSelection", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
 
@@ -200,7 +200,7 @@ def chosen_in(given: Sequence[EnvSelection]) -> dict[str, Any]:
     }
 
 
-def with_own_limits(recipe: Recipe, given: Sequence[EnvSelection]) -> Recipe:
+def with_own_limits(recipe: RlRecipe, given: Sequence[EnvSelection]) -> RlRecipe:
     """Return a recipe in which the turn limit of each environment is among its arguments.
 
     AgentGym's have one of their own, which might end episodes sooner. Another library's needs one only where
@@ -221,7 +221,7 @@ def with_own_limits(recipe: Recipe, given: Sequence[EnvSelection]) -> Recipe:
 
 
 def rows_of(
-    recipe: Recipe, given: Sequence[EnvSelection]
+    recipe: RlRecipe, given: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of a recipe by ``"train"`` and ``"val"``, and what they hold of several environments.
 
@@ -272,7 +272,7 @@ async def _facts(env: EnvChoice) -> EnvFacts:
 
 
 def _shared(
-    recipe: Recipe, given: Sequence[EnvSelection]
+    recipe: RlRecipe, given: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of several environments in proportion to their weights, in whole batches."""
     from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
@@ -309,7 +309,7 @@ def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _divided(recipe: Recipe, each: EnvSelection) -> tuple[list[int], list[int]]:
+def _divided(recipe: RlRecipe, each: EnvSelection) -> tuple[list[int], list[int]]:
     """Return the tasks of an environment for training and those for validation."""
     few = (
         recipe.size.batch * TEST_STEPS + TEST_TASKS
@@ -327,7 +327,7 @@ def _divided(recipe: Recipe, each: EnvSelection) -> tuple[list[int], list[int]]:
     return train, held
 
 
-def _for_validation(recipe: Recipe, each: EnvSelection, count: int) -> int:
+def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int) -> int:
     usual = TEST_TASKS if recipe.preset == "test" else max(1, count // PART)
     val = each.val or (min(usual, MOST) if recipe.several else usual)
     needed = 1 if recipe.several else recipe.size.batch
@@ -340,7 +340,7 @@ def _for_validation(recipe: Recipe, each: EnvSelection, count: int) -> int:
     return val
 
 
-def _rows(recipe: Recipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
+def _rows(recipe: RlRecipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
     """Return the rows of some tasks; the arguments of a single environment stand in the yaml of the loop."""
     made = _rows_of_tasks(recipe, at, each, tasks)
     if recipe.several:
@@ -349,7 +349,9 @@ def _rows(recipe: Recipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> 
     return made
 
 
-def _rows_of_tasks(recipe: Recipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
+def _rows_of_tasks(
+    recipe: RlRecipe, at: int, each: EnvSelection, tasks: Sequence[int]
+) -> list[dict[str, Any]]:
     from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command waits for this import
 
     env = recipe.environments[at]

@@ -16,8 +16,8 @@ from recipe import REPLY_TOKENS, SYSTEM
 from verl_bridge.cpu.generator import Generator, Request
 from verl_bridge.cpu.sampling import Sampling
 from verl_bridge.numbers import numbers_of
-from verl_bridge.tasks import Task
-from verl_bridge.tokens import Conversation
+from verl_bridge.tasks import EnvTask
+from verl_bridge.tokens import TokenizedChat
 
 ENV_ID = "agentgym_gym:agentgym/Maze-v0"
 STARTS = range(25)
@@ -44,10 +44,10 @@ async def measure(model: str, url: str, seed: int, often: int, turns: int) -> di
     from transformers import AutoTokenizer  # noqa: PLC0415 - slow to import
 
     generator = Generator.load(model)
-    conversation = Conversation(AutoTokenizer.from_pretrained(model))
+    conversation = TokenizedChat(AutoTokenizer.from_pretrained(model))
     made = env_kwargs(url, turns)
     episodes = [
-        await Task(ENV_ID, made, {"task_id": start}).episode().begin()
+        await EnvTask(ENV_ID, made, {"task_id": start}).episode().begin()
         for start in STARTS
         for _ in range(often)
     ]

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from verl_bridge.cpu.batches import Batches
-from verl_bridge.cpu.generator import Generator, Reply, Request
+from verl_bridge.cpu.generator import GeneratedReply, Generator, Request
 from verl_bridge.cpu.sampling import Sampling
-from verl_bridge.tokens import Conversation
+from verl_bridge.tokens import TokenizedChat
 
 REPLY_TOKENS = 8
 """Most tokens of a reply, as in the training."""
@@ -35,9 +35,9 @@ class Model:
         from transformers import AutoTokenizer  # noqa: PLC0415 - slow to import
 
         self.folder = folder
-        self.conversation = Conversation(AutoTokenizer.from_pretrained(folder))
+        self.conversation = TokenizedChat(AutoTokenizer.from_pretrained(folder))
         self.sampling = Sampling(temperature=1.0, max_tokens=REPLY_TOKENS)
-        self.batches: Batches[Reply] = Batches(
+        self.batches: Batches[GeneratedReply] = Batches(
             Generator.load(folder).generate, BATCH, ThreadPoolExecutor(1, thread_name_prefix="generator")
         )
 

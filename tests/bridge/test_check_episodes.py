@@ -12,7 +12,7 @@ from verl_bridge.recipes import _check_episodes as check_episodes
 from verl_bridge.recipes import check as check_folder
 from verl_bridge.recipes import seeded, write_rows
 from verl_bridge.recipes._check_episodes import Case, examine
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _closed():
 
 def check(name, isolate=None, *, timeout=30.0, seeds=(0, 2), at_once=True, **env_kwargs):
     """Return the findings of two tasks, each as status, text and advice."""
-    tasks = [Task(f"nasty_envs:nasty/{name}-v0", env_kwargs, seed=seed, isolate=isolate) for seed in seeds]
+    tasks = [EnvTask(f"nasty_envs:nasty/{name}-v0", env_kwargs, seed=seed, isolate=isolate) for seed in seeds]
     case, other, *_ = *(Case(f"row {at}", task) for at, task in enumerate(tasks)), None
     work = examine(case, timeout, other=other, at_once=at_once)
     findings, observations = asyncio.run(work)

@@ -17,7 +17,7 @@ from verl_bridge._episode_log import opening_of, record_of, task_id_of
 from verl_bridge._metrics import by_environment
 from verl_bridge.horizon import Moment
 from verl_bridge.numbers import numbers_of
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 COUNT = "counting_env:bridge/Count-v0"
 
@@ -34,7 +34,7 @@ async def recorded(task, *replies, on_end=lambda numbers: None, max_turns=None, 
 
 
 def test_a_conversation_is_a_record_of_the_evaluation():
-    record = asyncio.run(recorded(Task(COUNT, {"goal": 2}), "1", "?", "2"))
+    record = asyncio.run(recorded(EnvTask(COUNT, {"goal": 2}), "1", "?", "2"))
     assert (record.env_id, record.agent, record.task_id) == ("bridge/Count-v0", "tiny", 4)
     assert (record.score, record.return_, record.success, record.turns) == (2.0, 2.0, True, 3)
     assert (record.ending, record.terminated, record.truncated) == ("terminated", True, False)
@@ -70,7 +70,7 @@ def test_calls_that_are_ignored_are_in_the_record(textcraft_url):
     """What evaluation plays of a reply with several calls is what training plays."""
     look, get = ToolCall("inventory", {}), ToolCall("get", {"count": 1, "item": "oak logs"})
     env = {"server": textcraft_url, "action_format": Calls(), "max_turns": 2}
-    task = Task("agentgym_gym:agentgym/TextCraft-v0", env, {"task_id": 0})
+    task = EnvTask("agentgym_gym:agentgym/TextCraft-v0", env, {"task_id": 0})
     counted = []
 
     async def work():
@@ -95,7 +95,7 @@ def test_calls_that_are_ignored_are_in_the_record(textcraft_url):
     ],
 )
 def test_how_an_episode_ends_that_the_environment_did_not_end(about, ending, truncated):
-    record = asyncio.run(recorded(Task(COUNT), "1", **about))
+    record = asyncio.run(recorded(EnvTask(COUNT), "1", **about))
     assert (record.ending, record.truncated, record.terminated) == (ending, truncated, False)
     assert record.scored == (ending != "fault")
 
@@ -111,7 +111,7 @@ def test_how_an_episode_ends_that_the_environment_did_not_end(about, ending, tru
     ],
 )
 def test_which_task_it_is(options, seed, row, task):
-    assert task_id_of(Task(COUNT, {}, options, seed), row) == task
+    assert task_id_of(EnvTask(COUNT, {}, options, seed), row) == task
 
 
 def test_what_stands_before_the_first_observation():

@@ -22,7 +22,7 @@ from task_play import begin
 from verl_bridge import trainer
 from verl_bridge._log_labels import labels_of
 from verl_bridge._metrics import by_environment, of_columns, what_failed, without_faulted
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 MAZE, CRAFT = "agentgym/Maze-v0", "my/Craft-v1"
 
@@ -263,7 +263,7 @@ def test_the_labels_of_an_episode():
     close_all()
 
     async def work():
-        task = Task("counting_env:bridge/Count-v0", {"server": "http://a:b@c:1"}, {"start": 1}, 7)
+        task = EnvTask("counting_env:bridge/Count-v0", {"server": "http://a:b@c:1"}, {"start": 1}, 7)
         episode = await begin(task)  # which takes no such argument
         await episode.end()
         return labels_of(task, episode.fault)
@@ -284,7 +284,7 @@ def test_retries_are_those_of_the_episode():
     close_all()
 
     async def retries(kwargs):
-        episode = await begin(Task("agentgym_gym:agentgym/Maze-v0", kwargs, {"task_id": 3}))
+        episode = await begin(EnvTask("agentgym_gym:agentgym/Maze-v0", kwargs, {"task_id": 3}))
         await episode.end()
         assert episode.fault is None
         return episode.retries

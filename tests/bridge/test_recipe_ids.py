@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 from counting_env import Count, Instructed, opened
-from verl_bridge.recipes import EnvChoice, Evaluation, Recipe, SftRecipe, own_prompt, seeded, write_sft
+from verl_bridge.recipes import EnvChoice, Evaluation, RlRecipe, SftRecipe, own_prompt, seeded, write_sft
 from verl_bridge.recipes._papers import published
 
 
@@ -53,7 +53,7 @@ def test_an_environment_that_cannot_be_made_is_named():
 )
 def test_a_recipe_takes_ids_with_colons(env_id, bare):
     assert EnvChoice(env_id).id == bare
-    assert Recipe(env_id=env_id).env_id == env_id
+    assert RlRecipe(env_id=env_id).env_id == env_id
 
 
 @pytest.mark.parametrize("env_id", ["", "my env", "my_package:", "a/b/c", "$(x):Env-v0"])

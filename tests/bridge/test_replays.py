@@ -18,7 +18,7 @@ from agentgym_gym.rollout import close_all
 from task_play import begin
 from verl_bridge import _replays as replays
 from verl_bridge._replays import Replays, budget_of
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 AGENTGYM_MAZE = "agentgym_gym:agentgym/Maze-v0"
 
@@ -93,7 +93,7 @@ async def played(task, budget, reply="1"):
 @pytest.mark.parametrize("error", [RuntimeError, ConnectionError])
 def test_an_environment_that_comes_back_within_the_budget_is_played(monkeypatch, stage, error):
     away_for(monkeypatch, 0.3)
-    task = Task(RETURNS, {"stage": stage, "error": error}, {"task": 7}, seed=3)
+    task = EnvTask(RETURNS, {"stage": stage, "error": error}, {"task": 7}, seed=3)
     episode, seen = asyncio.run(played(task, budget=10))
     assert episode.fault is None
     assert episode.rewards == [1.0]
@@ -108,7 +108,7 @@ def test_what_comes_back_at_the_very_end_of_the_budget_is_met(monkeypatch):
     monkeypatch.setattr(replays, "FIRST_WAIT", 30.0)
     monkeypatch.setattr(replays, "MAX_WAIT", 30.0)
     away_for(monkeypatch, 0.2)
-    episode, seen = asyncio.run(played(Task(RETURNS), budget=0.4))
+    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=0.4))
     assert episode.fault is None
     assert len(seen) == 2
 
@@ -116,7 +116,7 @@ def test_what_comes_back_at_the_very_end_of_the_budget_is_met(monkeypatch):
 def test_what_stays_away_is_left_out_when_the_budget_is_used_up(monkeypatch, caplog):
     away_for(monkeypatch, 60)
     began = time.monotonic()
-    episode, seen = asyncio.run(played(Task(RETURNS), budget=0.3))
+    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=0.3))
     assert 0.3 <= time.monotonic() - began < 20
     assert episode.fault == {"kind": "RuntimeError", "message": "no answer at reset"}
     assert len(seen) >= 4
@@ -131,8 +131,8 @@ def test_the_waits_grow_up_to_a_limit_and_differ(monkeypatch):
 
     async def work():
         for _ in range(20):
-            again = Replays(Task(RETURNS), budget=1e6)
-            episode = await begin(Task(RETURNS))
+            again = Replays(EnvTask(RETURNS), budget=1e6)
+            episode = await begin(EnvTask(RETURNS))
             with monkeypatch.context() as patched:
                 patched.setattr(replays.asyncio, "sleep", sleep)
                 for _ in range(6):
@@ -151,7 +151,7 @@ def test_the_waits_grow_up_to_a_limit_and_differ(monkeypatch):
 
 def test_no_budget_is_no_replay(monkeypatch):
     away_for(monkeypatch, 60)
-    episode, seen = asyncio.run(played(Task(RETURNS), budget=0))
+    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=0))
     assert episode.fault is not None
     assert len(seen) == 1
 
@@ -159,11 +159,11 @@ def test_no_budget_is_no_replay(monkeypatch):
 @pytest.mark.parametrize(
     ("task", "kind"),
     [
-        (Task(RETURNS, {"error": Permanent}), "Permanent"),
-        (Task(RETURNS, {"stage": "step", "error": Permanent}), "Permanent"),
-        (Task(RETURNS, {"colour": "red"}), "WrongArguments"),
-        (Task(AGENTGYM_MAZE, {}, {"task_id": 10**9}), "BadOption"),
-        (Task(AGENTGYM_MAZE, {"max_turns": "many"}), "BadOption"),
+        (EnvTask(RETURNS, {"error": Permanent}), "Permanent"),
+        (EnvTask(RETURNS, {"stage": "step", "error": Permanent}), "Permanent"),
+        (EnvTask(RETURNS, {"colour": "red"}), "WrongArguments"),
+        (EnvTask(AGENTGYM_MAZE, {}, {"task_id": 10**9}), "BadOption"),
+        (EnvTask(AGENTGYM_MAZE, {"max_turns": "many"}), "BadOption"),
     ],
     ids=str,
 )
@@ -179,7 +179,7 @@ def test_what_waiting_does_not_mend_is_not_waited_for(monkeypatch, task, kind, c
 def test_a_server_that_answers_by_errors_for_a_while_is_waited_for(counted, path):
     server = counted()
     server.broken = {path}
-    task = Task("agentgym_gym:agentgym/TextCraft-v0", {"server": server.url, "action_format": "bare"})
+    task = EnvTask("agentgym_gym:agentgym/TextCraft-v0", {"server": server.url, "action_format": "bare"})
 
     async def work():
         asyncio.get_running_loop().call_later(0.3, server.broken.clear)
@@ -193,7 +193,7 @@ def test_a_server_that_answers_by_errors_for_a_while_is_waited_for(counted, path
 def test_a_fault_in_the_info_may_say_that_it_stays(monkeypatch):
     fault = {"kind": "Gone", "message": "m", "transient": False}
     monkeypatch.setattr(Returns, "step", lambda *_: ("", 0.0, False, True, {"fault": fault}))
-    episode, seen = asyncio.run(played(Task(RETURNS), budget=60))
+    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=60))
     assert (episode.fault["kind"], len(seen)) == ("Gone", 1)
 
 
@@ -203,7 +203,7 @@ def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
 
     async def work():
         server = "http://someone:secret@127.0.0.1:9"
-        tasks = [Task(RETURNS, {"server": server}, {"task": n}, seed=n) for n in range(64)]
+        tasks = [EnvTask(RETURNS, {"server": server}, {"task": n}, seed=n) for n in range(64)]
         episodes = await asyncio.gather(*(played(task, budget=5) for task in tasks))
         await asyncio.sleep(0.5)  # until the last summary
         return episodes
@@ -237,7 +237,7 @@ async def maze_while(url, happens, *, turns=200, **options):
     async def play(task_id):
         # No turn limit of its own: the episodes must still be played when something happens.
         kwargs = {"server": url, "action_format": "bare", "max_turns": None, **options}
-        again = Replays(Task(AGENTGYM_MAZE, kwargs, {"task_id": task_id}), budget=90)
+        again = Replays(EnvTask(AGENTGYM_MAZE, kwargs, {"task_id": task_id}), budget=90)
         while True:
             episode = await begin(again.task)
             for turn in range(turns if episode.fault is None else 0):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 COUNT = "counting_env:bridge/Count-v0"
 
@@ -21,20 +21,20 @@ def test_a_row_is_read_and_completed():
     row = kwargs_row(
         env_kwargs='{"goal": null, "a": 1}', reset_options={"task_id": np.int64(4), "b": None}, seed=3.0
     )
-    task = Task.of(row, env_id=COUNT, env_kwargs={"goal": 2, "c": [1]}, reset_options='{"b": 5}')
-    assert task == Task(COUNT, {"goal": None, "a": 1, "c": [1]}, {"task_id": 4, "b": 5}, 3)
+    task = EnvTask.of(row, env_id=COUNT, env_kwargs={"goal": 2, "c": [1]}, reset_options='{"b": 5}')
+    assert task == EnvTask(COUNT, {"goal": None, "a": 1, "c": [1]}, {"task_id": 4, "b": 5}, 3)
     assert type(task.options["task_id"]) is int
     json.dumps(dict(task.env_kwargs))
 
 
 def test_a_row_that_names_another_environment_gets_none_of_the_arguments():
-    assert Task.of(kwargs_row(env_id="b"), env_id="a", env_kwargs={"x": 1}) == Task("b")
-    assert Task.of(kwargs_row(env_id="b"), env_kwargs={"x": 1}) == Task("b", {"x": 1})
+    assert EnvTask.of(kwargs_row(env_id="b"), env_id="a", env_kwargs={"x": 1}) == EnvTask("b")
+    assert EnvTask.of(kwargs_row(env_id="b"), env_kwargs={"x": 1}) == EnvTask("b", {"x": 1})
 
 
 @pytest.mark.parametrize("seed", [None, math.nan, np.nan])
 def test_no_seed(seed):
-    assert Task.of(kwargs_row(env_id="a", seed=seed)).seed is None
+    assert EnvTask.of(kwargs_row(env_id="a", seed=seed)).seed is None
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_no_seed(seed):
 )
 def test_a_row_that_is_wrong_is_told(given, message):
     with pytest.raises(ValueError, match=message):
-        Task.of(kwargs_row(**given))
+        EnvTask.of(kwargs_row(**given))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_bridge.recipes import EnvChoice, Recipe, Share, apportion, drawn, mixed
+from verl_bridge.recipes import EnvChoice, RlRecipe, Share, apportion, drawn, mixed
 
 MAZE, CRAFT, SHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("Maze", "TextCraft", "WebShop"))
 WEIGHTS = st.lists(st.floats(min_value=1e-3, max_value=1e3), min_size=1, max_size=6)
@@ -63,8 +63,8 @@ def test_what_is_said_of_the_tasks(rows, tasks, available, said):
 
 
 def test_a_recipe_of_several_has_the_largest_lengths():
-    one = Recipe(SHOP).lengths
-    several = Recipe(envs=[EnvChoice(MAZE), EnvChoice(SHOP), EnvChoice(CRAFT)])
+    one = RlRecipe(SHOP).lengths
+    several = RlRecipe(envs=[EnvChoice(MAZE), EnvChoice(SHOP), EnvChoice(CRAFT)])
     assert several.several
     assert several.lengths == one
     assert [several.lengths_of(env).turns for env in several.environments] == [20, 25, 20]
@@ -73,10 +73,10 @@ def test_a_recipe_of_several_has_the_largest_lengths():
 
 def test_the_turn_limit_of_an_environment_is_what_its_arguments_say():
     limited = EnvChoice(CRAFT, {"max_turns": 40})
-    both = Recipe(envs=[limited, EnvChoice("own:own/Env-v0", {"max_episode_steps": 5})])
+    both = RlRecipe(envs=[limited, EnvChoice("own:own/Env-v0", {"max_episode_steps": 5})])
     assert [both.lengths_of(env).turns for env in both.environments] == [40, 5]
-    assert (both.lengths.turns, both.lengths.response) == (40, 2 * Recipe(CRAFT).lengths.response)
-    assert Recipe(envs=[limited, EnvChoice(MAZE)], turns=10).lengths.turns == 10
+    assert (both.lengths.turns, both.lengths.response) == (40, 2 * RlRecipe(CRAFT).lengths.response)
+    assert RlRecipe(envs=[limited, EnvChoice(MAZE)], turns=10).lengths.turns == 10
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_turn_limit_of_an_environment_is_what_its_arguments_say():
 )
 def test_a_recipe_that_cannot_be(choices, said):
     with pytest.raises(ValueError, match=said):
-        Recipe(**choices)
+        RlRecipe(**choices)
 
 
 @pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf")])

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from agentgym_gym import find
 from agentgym_gym.data import own_prompt
 from verl_bridge.recipes import write_rows
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 MAZE, CRAFT, OWN = "agentgym/Maze-v0", "agentgym/TextCraft-v0", "own/Echo-v0"
 
@@ -154,7 +154,7 @@ def test_the_rows_of_one_environment_say_where_it_runs(init, tmp_path):
     other = "nasty/Nasty-v0"
     options = ("--tasks", f"{other}=0:20", "--isolate", f"{other}=process", "--success-at", f"{other}=2")
     _, rows = init("--env", "Maze", "--env", f"nasty_envs:{other}", *options)
-    tasks = [Task.of(row) for row in rows["train"]]
+    tasks = [EnvTask.of(row) for row in rows["train"]]
     assert {(task.env_id, task.isolate, task.success_at) for task in tasks} == {
         (f"agentgym_gym:{MAZE}", None, None),
         (f"nasty_envs:{other}", "process", 2.0),

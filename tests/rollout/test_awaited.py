@@ -15,7 +15,7 @@ from agentgym_gym.rollout import EnvMaker, close_all
 from agentgym_gym.rollout import _workers as workers
 from clock import wait_until
 from task_play import begin, play
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 
 @pytest.fixture(autouse=True)
@@ -89,21 +89,21 @@ def test_a_class_to_be_awaited_need_not_be_gymnasiums(monkeypatch, kwargs, size,
     module = types.ModuleType("awaited_of_a_user")
     module.Plain = Plain
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    episode, turns = play(Task("bridge/Plain-v0", seed=5, env_kwargs=kwargs), *["a"] * steps)
+    episode, turns = play(EnvTask("bridge/Plain-v0", seed=5, env_kwargs=kwargs), *["a"] * steps)
     assert episode.observation == f"size {size}"
     assert [turn.truncated for turn in turns] == [*[False] * (steps - 1), True]
 
 
 def test_coroutines_are_awaited_in_the_event_loop():
     async def work():
-        episode = await begin(Task(AWAITED, seed=5))
+        episode = await begin(EnvTask(AWAITED, seed=5))
         assert episode.observation == "seed 5"
         env = episode.env
         await episode.step("a")
         assert (await episode.step("end")).terminated
         await episode.end()
         assert env.loops == {id(asyncio.get_running_loop())}
-        again = await begin(Task(AWAITED))
+        again = await begin(EnvTask(AWAITED))
         assert again.env is env
         await again.end()
 
@@ -125,7 +125,7 @@ def test_an_environment_is_closed_although_its_event_loop_is_busy(monkeypatch, c
     monkeypatch.setattr(Awaited, "close", close)
 
     async def work():
-        episode = await begin(Task(AWAITED))
+        episode = await begin(EnvTask(AWAITED))
         episode._worker.broken = True  # so that it is not reused
         ending = asyncio.ensure_future(episode.end())
         while not seen:  # noqa: ASYNC110 - of no event that could be awaited
@@ -141,7 +141,7 @@ def test_an_environment_is_closed_although_its_event_loop_is_busy(monkeypatch, c
 
 def test_an_environment_of_another_event_loop_is_not_reused():
     async def work():
-        episode = await begin(Task(AWAITED))
+        episode = await begin(EnvTask(AWAITED))
         await episode.end()
         return episode
 
@@ -153,20 +153,20 @@ def test_an_environment_of_another_event_loop_is_not_reused():
 
 
 def test_the_registered_limit_of_steps_holds_without_the_wrapper_too():
-    episode, turns = play(Task(AWAITED), "a", "b", "c")
+    episode, turns = play(EnvTask(AWAITED), "a", "b", "c")
     assert [turn.truncated for turn in turns] == [False, False, True]
     assert episode.over
 
 
 def test_a_coroutine_that_cancels_itself_is_a_fault():
-    episode, _ = play(Task(AWAITED), "cancel")
+    episode, _ = play(EnvTask(AWAITED), "cancel")
     assert episode.fault["kind"] == "RuntimeError"
     assert Awaited.opened == set()
 
 
 def test_a_cancelled_coroutine_is_closed():
     async def work():
-        episode = await begin(Task(AWAITED))
+        episode = await begin(EnvTask(AWAITED))
 
         async def playing():
             try:
@@ -185,7 +185,7 @@ def test_a_cancelled_coroutine_is_closed():
 
 
 def test_a_coroutine_that_takes_too_long_is_a_fault():
-    episode, _ = play(Task(AWAITED), "long", timeout=0.1)
+    episode, _ = play(EnvTask(AWAITED), "long", timeout=0.1)
     assert episode.fault["kind"] == "TimeoutError"
     assert Awaited.opened == set()
 

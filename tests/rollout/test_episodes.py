@@ -23,7 +23,7 @@ from agentgym_gym.rollout import close_all
 from clock import wait_until
 from task_play import begin, play
 from verl_bridge.numbers import numbers_of
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 COUNT = "counting_env:bridge/Count-v0"
 
@@ -37,7 +37,7 @@ def _closed():
 
 
 def test_an_episode():
-    episode, turns = play(Task(COUNT, {"goal": 2}, {"start": 4}), "5", "x", "6")
+    episode, turns = play(EnvTask(COUNT, {"goal": 2}, {"start": 4}), "5", "x", "6")
     assert [turn.observation for turn in turns] == ["You are at 5.", "'x' is no number.", "You are at 6."]
     assert episode.rewards == [1.0, 0.0, 1.0]
     assert episode.over
@@ -49,7 +49,7 @@ def test_an_episode():
 
 def test_the_first_observation_is_that_of_this_reset():
     async def work():
-        episode = await begin(Task(COUNT, {}, {"start": 7}))
+        episode = await begin(EnvTask(COUNT, {}, {"start": 7}))
         await episode.end()
         return episode.observation
 
@@ -58,13 +58,13 @@ def test_the_first_observation_is_that_of_this_reset():
 
 def test_an_environment_is_used_again_and_by_one_at_a_time():
     async def work():
-        first = await begin(Task(COUNT))
-        second = await begin(Task(COUNT))
+        first = await begin(EnvTask(COUNT))
+        second = await begin(EnvTask(COUNT))
         assert len(counting_env.opened) == 2
         await first.end()
         await first.end()
-        third = await begin(Task(COUNT, {}, {"start": 9}))
-        other = await begin(Task(COUNT, {"goal": 1}))
+        third = await begin(EnvTask(COUNT, {}, {"start": 9}))
+        other = await begin(EnvTask(COUNT, {"goal": 1}))
         assert len(counting_env.opened) == 3
         assert third.observation == "Count from 9 to 12."
         assert third.rewards == []
@@ -80,7 +80,7 @@ def test_a_surplus_of_idle_environments_is_closed(monkeypatch):
     monkeypatch.setattr(pool, "MAX_IDLE", 2)
 
     async def work():
-        episodes = [await begin(Task(COUNT, {"goal": goal})) for goal in range(1, 6)]
+        episodes = [await begin(EnvTask(COUNT, {"goal": goal})) for goal in range(1, 6)]
         for episode in episodes:
             await episode.end()
 
@@ -90,7 +90,7 @@ def test_a_surplus_of_idle_environments_is_closed(monkeypatch):
 
 @pytest.mark.parametrize(("where", "turns"), [("make", 0), ("reset", 0), ("step 0", 1), ("step 1", 2)])
 def test_what_an_environment_raises_is_the_fault(where, turns):
-    episode, played = play(Task(COUNT, {"faults": [where]}), *["1", "2"][:turns])
+    episode, played = play(EnvTask(COUNT, {"faults": [where]}), *["1", "2"][:turns])
     assert episode.fault == {"kind": "RuntimeError", "message": f"broken at {where}"}
     assert episode.over
     counted = {"parse_errors": 0, "invalid_actions": 0, "ignored_actions": 0}
@@ -145,7 +145,7 @@ ODD = "bridge/Odd-v0"
     ids=lambda value: repr(value)[:40],
 )
 def test_an_answer_that_cannot_be_is_a_fault(step, kind, message):
-    episode, _ = play(Task(ODD, {"step": step}), "a", timeout=30)
+    episode, _ = play(EnvTask(ODD, {"step": step}), "a", timeout=30)
     assert episode.fault["kind"] == kind
     assert message in episode.fault["message"]
     assert episode.rewards == [0.0]
@@ -153,7 +153,7 @@ def test_an_answer_that_cannot_be_is_a_fault(step, kind, message):
 
 @pytest.mark.parametrize(("reset", "kind"), [(("o", {"fault": "f"}), "Fault"), (("o",), "TypeError")])
 def test_a_reset_can_be_a_fault_too(reset, kind):
-    episode, _ = play(Task(ODD, {"reset": reset}))
+    episode, _ = play(EnvTask(ODD, {"reset": reset}))
     assert episode.fault["kind"] == kind
     assert episode.record(agent="a").turns == 0
 
@@ -174,7 +174,7 @@ def test_a_reset_can_be_a_fault_too(reset, kind):
 @pytest.mark.parametrize("terminated", [True, False])
 def test_success(reward, terminated, info, success_at, success):
     """What the info states, else the threshold, else unknown: nothing is inferred from ``terminated``."""
-    task = Task(ODD, {"step": ("o", reward, terminated, True, info)}, success_at=success_at)
+    task = EnvTask(ODD, {"step": ("o", reward, terminated, True, info)}, success_at=success_at)
     episode, _ = play(task, "a")
     assert episode.success is success
     assert math.isnan(numbers_of(episode)["success"]) == (success is None)
@@ -184,14 +184,14 @@ def test_success(reward, terminated, info, success_at, success):
 def test_the_registered_reward_threshold_is_the_default():
     gymnasium.register("bridge/Threshold-v0", Odd, reward_threshold=0.5)
     turn = ("o", 0.5, True, False, {})
-    episode, _ = play(Task("bridge/Threshold-v0", {"step": turn}), "a")
+    episode, _ = play(EnvTask("bridge/Threshold-v0", {"step": turn}), "a")
     assert episode.success is True
 
 
 @pytest.mark.parametrize("key", ["parse_error", "invalid_action"])
 def test_invalid_actions(key):
     turn = ("o", 0.0, False, False, {key: "unknown_action"})
-    episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
+    episode, _ = play(EnvTask(ODD, {"step": turn}), "a", "b")
     assert episode.invalid_actions == 2
     assert episode.parse_errors.total() == (2 if key == "parse_error" else 0)
 
@@ -201,18 +201,18 @@ def test_invalid_actions(key):
 )
 def test_ignored_actions(ignored, counted):
     turn = ("o", 0.0, False, False, {"action": "inventory", "ignored_actions": ignored})
-    episode, _ = play(Task(ODD, {"step": turn}), "a", "b")
+    episode, _ = play(EnvTask(ODD, {"step": turn}), "a", "b")
     assert episode.ignored_actions == counted
 
 
 def test_an_episode_that_is_over_cannot_be_played_on():
     with pytest.raises(RuntimeError, match="begin another"):
-        play(Task(COUNT, {"goal": 1}), "1", "2")
+        play(EnvTask(COUNT, {"goal": 1}), "1", "2")
 
 
 def test_one_step_at_a_time():
     async def work():
-        episode = await begin(Task(ODD, {"step": ("o", 0.0, False, False, {}), "delay": 0.2}))
+        episode = await begin(EnvTask(ODD, {"step": ("o", 0.0, False, False, {}), "delay": 0.2}))
         first = asyncio.create_task(episode.step("a"))
         await asyncio.sleep(0.05)
         with pytest.raises(RuntimeError, match="await it first"):
@@ -227,7 +227,7 @@ def test_many_blocking_steps_run_at_once_and_leave_the_executor_of_asyncio_alone
     """64 half seconds, in a loop whose own executor would take 5 s for them or more."""
 
     async def work():
-        task = Task(ODD, {"step": ("o", 0.0, True, False, {}), "delay": 0.5})
+        task = EnvTask(ODD, {"step": ("o", 0.0, True, False, {}), "delay": 0.5})
         episodes = [await begin(task) for _ in range(64)]
         started = time.monotonic()
         await asyncio.gather(*(episode.step("a") for episode in episodes))
@@ -242,7 +242,7 @@ def test_many_blocking_steps_run_at_once_and_leave_the_executor_of_asyncio_alone
 
 
 def test_an_environment_that_does_not_answer_is_a_fault_and_closed_when_it_has():
-    task = Task(COUNT, {"goal": 3})
+    task = EnvTask(COUNT, {"goal": 3})
     held = threading.Event()
 
     async def work():
@@ -267,7 +267,7 @@ def test_a_cancelled_step_never_leads_to_reuse():
     held = threading.Event()
 
     async def work():
-        episode = await begin(Task(COUNT))
+        episode = await begin(EnvTask(COUNT))
         env = episode.env.unwrapped
         answer, env.step = env.step, lambda action: (held.wait(10), answer(action))[1]
 
@@ -282,7 +282,7 @@ def test_a_cancelled_step_never_leads_to_reuse():
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        other = await begin(Task(COUNT))
+        other = await begin(EnvTask(COUNT))
         assert other.env.unwrapped is not env
         await other.end()
         assert env.number in counting_env.opened
@@ -303,7 +303,7 @@ def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
     monkeypatch.setattr(counting_env.Count, "__init__", slowly)
 
     async def work():
-        task = asyncio.create_task(begin(Task(COUNT)))
+        task = asyncio.create_task(begin(EnvTask(COUNT)))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -323,12 +323,12 @@ def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
 @pytest.mark.parametrize("env_id", ["bridge/None-v0", "no_such_module:bridge/None-v0"])
 def test_an_environment_that_nobody_registered_is_an_error(env_id):
     with pytest.raises(ValueError, match=f"'{env_id}' is not registered|cannot import 'no_such_module'"):
-        play(Task(env_id))
+        play(EnvTask(env_id))
 
 
 def test_no_environment_is_left_open_after_many_episodes_with_faults():
     async def one(number):
-        task = Task(COUNT, {"goal": 1 + number % 3, "rate": 0.05, "seed": number % 7})
+        task = EnvTask(COUNT, {"goal": 1 + number % 3, "rate": 0.05, "seed": number % 7})
         episode = await begin(task)
         try:
             while not episode.over:
@@ -352,7 +352,7 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
         import asyncio, threading, time
         import gymnasium
         import counting_env
-        from verl_bridge.tasks import Task
+        from verl_bridge.tasks import EnvTask
 
         class Loud(counting_env.Count):
             def close(self):
@@ -366,9 +366,9 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
         gymnasium.register("Hangs-v0", Hangs)
 
         async def work():
-            idle = await Task("Loud-v0").episode().begin()
+            idle = await EnvTask("Loud-v0").episode().begin()
             await idle.end()
-            hangs = await Task("Hangs-v0").episode(timeout=0.1).begin()
+            hangs = await EnvTask("Hangs-v0").episode(timeout=0.1).begin()
             await hangs.step("1")
             await hangs.end()
             print(hangs.fault["kind"])

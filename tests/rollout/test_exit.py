@@ -10,10 +10,10 @@ import textwrap
 def test_a_program_ends_in_silence_with_environments_in_the_pool():
     code = """
         import asyncio
-        from verl_bridge.tasks import Task
+        from verl_bridge.tasks import EnvTask
 
         async def main():
-            task = Task("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 0})
+            task = EnvTask("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 0})
             episodes = await asyncio.gather(*(task.episode().begin() for _ in range(3)))
             for episode in episodes:
                 await episode.step("move up")

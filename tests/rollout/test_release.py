@@ -21,10 +21,10 @@ from clock import wait_until
 
 PLAYS = """
     import asyncio, sys
-    from verl_bridge.tasks import Task
+    from verl_bridge.tasks import EnvTask
 
     async def main():
-        task = Task("agentgym_gym:agentgym/TextCraft-v0", {"server": sys.argv[1]}, {"task_id": 0})
+        task = EnvTask("agentgym_gym:agentgym/TextCraft-v0", {"server": sys.argv[1]}, {"task_id": 0})
         episodes = await asyncio.gather(*(task.episode().begin() for _ in range(3)))
         assert not any(episode.fault for episode in episodes), episodes[0].fault
         await episodes[0].end()  # and waits in the pool
@@ -101,7 +101,7 @@ def test_a_server_that_is_gone_too_is_not_waited_for(counted, tmp_path):
 OWN = """
     import asyncio, json, os, sys, time
     import gymnasium
-    from verl_bridge.tasks import Task
+    from verl_bridge.tasks import EnvTask
 
     class Own(gymnasium.Env):
         metadata = {"release_entry_point": "own_environment_of_test:release"}
@@ -117,7 +117,7 @@ OWN = """
 
     async def main():
         for arguments in ({"key": "one"}, {"key": "one"}, {"place": 2}, {"place": object()}):
-            await Task("test/Own-v0", arguments).episode().begin()
+            await EnvTask("test/Own-v0", arguments).episode().begin()
 
     asyncio.run(main())
     child = os.fork()

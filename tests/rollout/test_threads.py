@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_gym.rollout import close_all
 from task_play import begin
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 MAY_RETURN = threading.Event()
 
@@ -33,7 +33,7 @@ class Hangs(gymnasium.Env):
 
 gymnasium.register("bridge/Hangs-v0", Hangs)
 gymnasium.register("bridge/Heals-v0", Hangs)
-HANGS, HEALTHY = Task("bridge/Hangs-v0"), Task("bridge/Heals-v0")
+HANGS, HEALTHY = EnvTask("bridge/Hangs-v0"), EnvTask("bridge/Heals-v0")
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,7 @@ def test_a_call_that_was_given_up_closes_its_environment_when_it_returns():
             closed.append(self)
 
     gymnasium.register("bridge/Closing-v0", Closing)
-    asyncio.run(asyncio.wait_for(a_turn(Task("bridge/Closing-v0"), "hang", timeout=0.1), 5))
+    asyncio.run(asyncio.wait_for(a_turn(EnvTask("bridge/Closing-v0"), "hang", timeout=0.1), 5))
     assert closed == []
     MAY_RETURN.set()
     deadline = time.monotonic() + 5

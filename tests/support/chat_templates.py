@@ -37,7 +37,7 @@ class Family:
 _REFUSE = "{{ raise_exception('System role not supported') }}"
 _IN_TURN = (
     "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
-    "{{ raise_exception('Conversation roles must alternate') }}{% endif %}{% endfor %}"
+    "{{ raise_exception('TokenizedChat roles must alternate') }}{% endif %}{% endfor %}"
 )
 
 

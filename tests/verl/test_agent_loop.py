@@ -15,7 +15,7 @@ import counting_env
 from agentgym_gym.rollout import close_all
 from verl_bridge import _replays as replays
 from verl_bridge._observations import CutEpisodes
-from verl_bridge.tokens import Conversation
+from verl_bridge.tokens import TokenizedChat
 from verl_worker import CHATML, KEYS, TEMPLATES, ScriptedModel
 
 agent_loop = pytest.importorskip("verl_bridge.agent_loop")
@@ -465,13 +465,13 @@ def test_the_reasoning_is_taken_out_of_what_the_model_sees_if_that_is_asked(play
 
 def test_long_texts_are_encoded_outside_of_the_event_loop(play, monkeypatch):
     threads = []
-    after = Conversation.after
+    after = TokenizedChat.after
 
     def watched(self, *args):
         threads.append(threading.current_thread())
         return after(self, *args)
 
-    monkeypatch.setattr(Conversation, "after", watched)
+    monkeypatch.setattr(TokenizedChat, "after", watched)
     play(scripted(["1", "2", "3"]), [row(besides=" word" * 500)], response_length=4_000)
     play(scripted(["1", "2", "3"]), [row()])
     main = threading.main_thread()

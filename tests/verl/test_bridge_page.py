@@ -15,7 +15,7 @@ pytest.importorskip(
 
 from verl_bridge.agent_loop import GymAgentLoop
 from verl_bridge.interaction import GymInteraction, _missing
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 from verl_worker import compose, initialize_config_module
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training" / "bridge.md").read_text("utf-8")
@@ -27,8 +27,8 @@ def blocks(language):
 
 def test_the_row():
     (text,) = blocks("python")
-    task = Task.of(ast.literal_eval(re.sub(r"#.*", "", text.removeprefix("row = "))))
-    assert task == Task("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 7})
+    task = EnvTask.of(ast.literal_eval(re.sub(r"#.*", "", text.removeprefix("row = "))))
+    assert task == EnvTask("agentgym_gym:agentgym/Maze-v0", {}, {"task_id": 7})
 
 
 def test_the_yaml():

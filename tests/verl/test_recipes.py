@@ -23,14 +23,14 @@ from verl_bridge.recipes import (
     LIKE,
     PRESETS,
     VERSIONS,
-    Recipe,
+    RlRecipe,
     check,
     published_by,
     seeded,
     write,
     write_rows,
 )
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 INSTALLED = metadata.version("verl")
 MINOR = ".".join(INSTALLED.split(".")[:2])
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.skipif(MINOR not in VERSIONS, reason=f"recipes are not 
 
 
 def recipe(**choices):
-    return Recipe("agentgym_gym:agentgym/TextCraft-v0", verl=MINOR, **choices)
+    return RlRecipe("agentgym_gym:agentgym/TextCraft-v0", verl=MINOR, **choices)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def composed(tmp_path_factory):
     for choice in PAPERS:
         like, env, preset = choice
         folders[choice] = place / "-".join((like, env.rpartition("/")[2], preset))
-        write(Recipe(f"agentgym_gym:{env}", verl=MINOR, like=like, preset=preset), folders[choice])
+        write(RlRecipe(f"agentgym_gym:{env}", verl=MINOR, like=like, preset=preset), folders[choice])
     return compose_all(folders, ENVIRONMENT)
 
 
@@ -200,7 +200,7 @@ def test_what_verl_refuses_is_found(tmp_path):
 
 @pytest.mark.skipif(MINOR == "0.7", reason="verl 0.7 has interactions")
 def test_a_recipe_for_interactions_is_of_no_use_without_them(tmp_path):
-    write(Recipe("a:b/C-v0", verl="0.7", integration="interaction"), tmp_path)
+    write(RlRecipe("a:b/C-v0", verl="0.7", integration="interaction"), tmp_path)
     findings, _ = check(tmp_path)
     unknown = [f for f in findings if "no setting" in f.text]
     (found,) = (f for f in unknown if "interaction_config_path" in f.text)
@@ -275,7 +275,7 @@ def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction,
 
     from chat_templates import FAMILIES, tokenizer_of
     from verl_bridge.recipes import _check_lengths as check_lengths
-    from verl_bridge.recipes._check_tasks import Start
+    from verl_bridge.recipes._check_tasks import FirstPrompt
 
     made = tokenizer_of(FAMILIES["gemma" if name == "refuses" else name])
     if name == "refuses":
@@ -289,7 +289,9 @@ def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction,
         number=lambda key, default: default,
         arguments=lambda: {"max_turns": 2},
     )
-    start = Start(Task("a:b/C-v0"), "row 0", [{"role": "system", "content": "Rules."}], ["first", "second"])
+    start = FirstPrompt(
+        EnvTask("a:b/C-v0"), "row 0", [{"role": "system", "content": "Rules."}], ["first", "second"]
+    )
     findings = list(check_lengths.fit(view, [start]))
     assert any(
         f.status == status and re.search(text, f.text) for f in findings if f.check == "chat template"

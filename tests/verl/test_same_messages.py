@@ -21,8 +21,8 @@ from agentgym_gym.evaluate._episode import AgentEpisode, call_here
 from agentgym_gym.rollout import Pool, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
 from verl_bridge import recipes
-from verl_bridge.tasks import Task
-from verl_bridge.tokens import Conversation
+from verl_bridge.tasks import EnvTask
+from verl_bridge.tokens import TokenizedChat
 
 _LOOK = "Thought:\nI look.\n\nAction:\ninventory"
 
@@ -78,7 +78,7 @@ def evaluated(monkeypatch):
                 pass
 
         monkeypatch.setattr(chat_agent, "ChatClient", Client)
-        task = Task.of(row)
+        task = EnvTask.of(row)
         number = row["extra_info"]["interaction_kwargs"]["seed"]
         number = task.options.get("task_id", number)
 
@@ -109,8 +109,8 @@ def limited(act, most):
 
 def trained(row, replies, tokenizer):
     """Play the task of a row as the agent loop does; return the tokens that each reply follows."""
-    task, messages = Task.of(row), drop_blank_system(row["prompt"])
-    conversation = Conversation(tokenizer, system=bool(messages))
+    task, messages = EnvTask.of(row), drop_blank_system(row["prompt"])
+    conversation = TokenizedChat(tokenizer, system=bool(messages))
 
     async def work():
         prompts = []

@@ -16,7 +16,7 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from verl_bridge.cpu.batches import Batches
-from verl_bridge.cpu.generator import Generator, Reply, Request
+from verl_bridge.cpu.generator import GeneratedReply, Generator, Request
 from verl_bridge.cpu.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class CpuServer:
         self._asked[prompt] += 1
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
-    def _generate(self, requests: list[Request]) -> list[tuple[Reply, int | None]]:
+    def _generate(self, requests: list[Request]) -> list[tuple[GeneratedReply, int | None]]:
         return [(reply, self._global_steps) for reply in self._generator.generate(requests)]
 
     async def load_weights(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:

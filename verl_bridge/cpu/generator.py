@@ -27,7 +27,7 @@ class Request:
 
 
 @dataclass
-class Reply:
+class GeneratedReply:
     """What was generated: ids, the one that ended it among them, and the log-probability of each."""
 
     token_ids: list[int] = field(default_factory=list)
@@ -82,9 +82,9 @@ class Generator:
         return largest
 
     @torch.inference_mode()
-    def generate(self, requests: Sequence[Request]) -> list[Reply]:
+    def generate(self, requests: Sequence[Request]) -> list[GeneratedReply]:
         """Answer all requests, as one batch. What is drawn for one does not depend on the others."""
-        replies = [Reply() for _ in requests]
+        replies = [GeneratedReply() for _ in requests]
         dice = [torch.Generator().manual_seed(request.seed) for request in requests]
         rows = list(range(len(requests)))  # which request is in which row of the batch
         tokens, mask = _left_padded([request.prompt for request in requests])
@@ -118,7 +118,7 @@ class Generator:
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=-1)
         return replies
 
-    def _over(self, request: Request, reply: Reply) -> bool:
+    def _over(self, request: Request, reply: GeneratedReply) -> bool:
         last, sampling = reply.token_ids[-1], request.sampling
         stopped = last in self.stop_ids or last in sampling.stop_token_ids
         return stopped or len(reply.token_ids) == sampling.max_tokens

@@ -20,7 +20,7 @@ from verl_bridge.recipes._recipe import (
     PRESETS,
     VERSIONS,
     EnvChoice,
-    Recipe,
+    RlRecipe,
 )
 from verl_bridge.recipes._rows import own_prompt, seeded, write_rows
 from verl_bridge.recipes._sft import EVAL_ENGINES, SFT_PRESETS, Evaluation, SftRecipe
@@ -41,7 +41,7 @@ __all__ = [
     "Evaluation",
     "Finding",
     "Published",
-    "Recipe",
+    "RlRecipe",
     "SftRecipe",
     "Share",
     "View",

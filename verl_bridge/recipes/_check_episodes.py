@@ -15,9 +15,9 @@ from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts, Episode
-    from verl_bridge.tasks import Task
+    from verl_bridge.tasks import EnvTask
 
-__all__ = ["SLOW_STEP", "TURNS", "Case", "Trial", "examine"]
+__all__ = ["SLOW_STEP", "TURNS", "Case", "CheckedEpisode", "examine"]
 
 TURNS = 2
 """Turns that are played in each episode."""
@@ -35,11 +35,11 @@ class Case(NamedTuple):
     """A task, and where its row is."""
 
     place: str
-    task: Task
+    task: EnvTask
 
 
 @dataclass
-class Trial:
+class CheckedEpisode:
     """The first turns of an episode.
 
     Attributes:
@@ -98,14 +98,14 @@ async def examine(
     return findings, alone.observations
 
 
-async def _play(tasks: Sequence[Task], timeout: float) -> list[Trial]:
+async def _play(tasks: Sequence[EnvTask], timeout: float) -> list[CheckedEpisode]:
     """Play tasks at once, turn by turn.
 
     Raises:
         Unregistered: No environment is registered under the id of one.
     """
     episodes = [task.episode(timeout=timeout) for task in tasks]
-    trials = [Trial() for _ in tasks]
+    trials = [CheckedEpisode() for _ in tasks]
     async with contextlib.AsyncExitStack() as stack:
         for episode in episodes:
             stack.push_async_callback(episode.end)
@@ -115,7 +115,7 @@ async def _play(tasks: Sequence[Task], timeout: float) -> list[Trial]:
     return trials
 
 
-async def _begin(episode: Episode, trial: Trial) -> None:
+async def _begin(episode: Episode, trial: CheckedEpisode) -> None:
     began = time.perf_counter()
     await episode.begin()
     trial.reset_seconds = time.perf_counter() - began
@@ -123,7 +123,7 @@ async def _begin(episode: Episode, trial: Trial) -> None:
     _note(episode, trial)
 
 
-async def _step(episode: Episode, trial: Trial) -> None:
+async def _step(episode: Episode, trial: CheckedEpisode) -> None:
     if episode.over:
         return
     began = time.perf_counter()
@@ -133,14 +133,14 @@ async def _step(episode: Episode, trial: Trial) -> None:
     _note(episode, trial)
 
 
-def _note(episode: Episode, trial: Trial) -> None:
+def _note(episode: Episode, trial: CheckedEpisode) -> None:
     if episode.fault is None:
         trial.observations.append(episode.observation)
     else:
         trial.fault = f"{episode.fault['kind']}: {episode.fault['message']}"
 
 
-def _failed(place: str, task: Task, trial: Trial) -> Finding:
+def _failed(place: str, task: EnvTask, trial: CheckedEpisode) -> Finding:
     advice = _FAILED
     if "TextAdapter" in trial.fault or "should be text" in trial.fault:
         advice = _NOT_TEXT
@@ -149,7 +149,7 @@ def _failed(place: str, task: Task, trial: Trial) -> Finding:
     return problem(_CHECK, f"{place}: {task.env_id} failed: {trial.fault}", advice)
 
 
-def _speed(place: str, task: Task, trials: Sequence[Trial]) -> Iterator[Finding]:
+def _speed(place: str, task: EnvTask, trials: Sequence[CheckedEpisode]) -> Iterator[Finding]:
     """Yield how long resets and steps take; the first reset makes the environment too."""
     reset = min(trial.reset_seconds for trial in trials)
     step = max(trial.step_seconds for trial in trials)
@@ -165,7 +165,7 @@ def _speed(place: str, task: Task, trials: Sequence[Trial]) -> Iterator[Finding]
         )
 
 
-async def _compare(cases: Sequence[Case], alone: Sequence[Trial], timeout: float) -> list[Finding]:
+async def _compare(cases: Sequence[Case], alone: Sequence[CheckedEpisode], timeout: float) -> list[Finding]:
     """Compare two episodes at once with the same tasks played alone."""
     place, task = cases[0]
     limit = _capacity(task, alone[0])
@@ -195,7 +195,7 @@ async def _compare(cases: Sequence[Case], alone: Sequence[Trial], timeout: float
     return findings
 
 
-def _repeated(place: str, task: Task, first: Trial, second: Trial) -> Iterator[Finding]:
+def _repeated(place: str, task: EnvTask, first: CheckedEpisode, second: CheckedEpisode) -> Iterator[Finding]:
     if second.fault:
         yield _failed(place, task, second)
     elif not _is_drawn(task) and first.observations != second.observations:
@@ -208,7 +208,7 @@ def _repeated(place: str, task: Task, first: Trial, second: Trial) -> Iterator[F
         )
 
 
-def _difference(first: Trial, second: Trial) -> str:
+def _difference(first: CheckedEpisode, second: CheckedEpisode) -> str:
     """Return the first observations that differ, as one text."""
     for one, another in zip(first.observations, second.observations, strict=False):
         if one != another:
@@ -220,17 +220,17 @@ def _difference(first: Trial, second: Trial) -> str:
     return f"{len(second.observations)} times where it observed {len(first.observations)} times"
 
 
-def _is_drawn(task: Task) -> bool:
+def _is_drawn(task: EnvTask) -> bool:
     """Return whether the environment chooses the task, so that two episodes need not be alike."""
     return task.seed is None and not task.options
 
 
-def _capacity(task: Task, trial: Trial) -> int | None:
+def _capacity(task: EnvTask, trial: CheckedEpisode) -> int | None:
     limits = [task.env_kwargs.get("max_envs_per_server"), trial.facts.capacity if trial.facts else None]
     return min((limit for limit in limits if isinstance(limit, int)), default=None)
 
 
-def _isolate(task: Task, trial: Trial) -> str:
+def _isolate(task: EnvTask, trial: CheckedEpisode) -> str:
     """Return the advice for an environment that bears no other beside it."""
     if task.isolate == "process":
         return "processes of it share something, such as a file or port: give it an attribute capacity"

@@ -15,10 +15,10 @@ from verl_bridge._observations import LEAST, default_limit
 from verl_bridge.horizon import Horizon
 from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
 from verl_bridge.recipes._recipe import own_limit
-from verl_bridge.tokens import Conversation, UnstableTemplate
+from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_tasks import Start
+    from verl_bridge.recipes._check_tasks import FirstPrompt
     from verl_bridge.recipes._view import View
 
 __all__ = ["fit", "guess", "reads", "tokenizer_of"]
@@ -29,7 +29,7 @@ USUAL_REPLY = 100
 _CHARACTERS = 4  # of a token, where there is no tokenizer to ask
 
 
-def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
+def fit(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
     """Check whether prompts and whole episodes fit.
 
     Args:
@@ -48,13 +48,13 @@ def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
     if not starts:
         yield unseen("lengths", "no episode could be begun: prompts were not measured")
         return
-    conversations: dict[bool, Conversation] = {}
+    conversations: dict[bool, TokenizedChat] = {}
     if tokenizer is not None:
         templates = list(_templates(view, tokenizer, starts, conversations))
         yield from templates
         if any(finding.status == "problem" for finding in templates):
             return
-    of: dict[str, list[Start]] = defaultdict(list)
+    of: dict[str, list[FirstPrompt]] = defaultdict(list)
     for start in starts:
         of[start.task.env_id].append(start)
     for own in of.values():
@@ -63,13 +63,13 @@ def fit(view: View, starts: list[Start]) -> Iterator[Finding]:
 
 
 def _templates(
-    view: View, tokenizer: Any, starts: list[Start], conversations: dict[bool, Conversation]
+    view: View, tokenizer: Any, starts: list[FirstPrompt], conversations: dict[bool, TokenizedChat]
 ) -> Iterator[Finding]:
     """Tell whether conversations by the chat template can be had, and put these into `conversations`."""
     options = view.get("data.apply_chat_template_kwargs") or {}
     for system in sorted({_has_system(start) for start in starts}):
         try:
-            conversations[system] = made = Conversation(tokenizer, options, system=system)
+            conversations[system] = made = TokenizedChat(tokenizer, options, system=system)
         except UnstableTemplate as error:
             yield problem("chat template", str(error), "set another chat template, or take another model")
             return
@@ -93,12 +93,12 @@ def _templates(
         )
 
 
-def _has_system(start: Start) -> bool:
+def _has_system(start: FirstPrompt) -> bool:
     return any(message.get("role") == "system" for message in start.system)
 
 
 def _prompts(
-    starts: list[Start], conversations: Mapping[bool, Conversation], limit: int
+    starts: list[FirstPrompt], conversations: Mapping[bool, TokenizedChat], limit: int
 ) -> Iterator[Finding]:
     lengths = [(*_prompt_length(start, conversations, limit), start) for start in starts]
     # Of those that are too long, one whose observation cannot be cut counts most.
@@ -119,7 +119,9 @@ def _prompts(
     )
 
 
-def _prompt_length(start: Start, conversations: Mapping[bool, Conversation], limit: int) -> tuple[int, bool]:
+def _prompt_length(
+    start: FirstPrompt, conversations: Mapping[bool, TokenizedChat], limit: int
+) -> tuple[int, bool]:
     """Return the tokens of the first prompt, and whether it fits by cutting the observation."""
     first, conversation = start.observations[0], conversations.get(_has_system(start))
     if conversation is None:
@@ -130,7 +132,7 @@ def _prompt_length(start: Start, conversations: Mapping[bool, Conversation], lim
 
 
 def _episodes(
-    view: View, of: Mapping[str, list[Start]], conversations: Mapping[bool, Conversation], limit: int
+    view: View, of: Mapping[str, list[FirstPrompt]], conversations: Mapping[bool, TokenizedChat], limit: int
 ) -> Iterator[Finding]:
     given = view.arguments()
     turns, reply = given.get("max_turns"), given.get("max_tokens_per_turn")
@@ -159,8 +161,8 @@ def _episodes(
 
 
 def _of_environment(
-    starts: list[Start],
-    conversation: Conversation | None,
+    starts: list[FirstPrompt],
+    conversation: TokenizedChat | None,
     named: str,
     turns: float,
     tokens: tuple[int, int, int],

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.rollout import close_all, drop_blank_system
 from verl_bridge.recipes._check_episodes import Case, examine
 from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
-from verl_bridge.tasks import Task
+from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
     from verl_bridge.recipes._view import View
 
-__all__ = ["Start", "apart", "played", "read", "shared"]
+__all__ = ["FirstPrompt", "apart", "played", "read", "shared"]
 
 MAX_STARTS = 16
 """Environments, with different arguments, of which one task is begun."""
@@ -29,7 +29,7 @@ _COLUMNS = ("prompt", "agent_name", "data_source", "reward_model", "extra_info")
 
 
 @dataclass
-class Start:
+class FirstPrompt:
     """The beginning of an episode.
 
     Attributes:
@@ -40,7 +40,7 @@ class Start:
         other: Another task of the same environment, if there is one.
     """
 
-    task: Task
+    task: EnvTask
     place: str
     system: list[dict[str, Any]]
     observations: list[str] = field(default_factory=list)
@@ -145,7 +145,7 @@ def apart(view: View) -> Iterator[Finding]:
 
 def _key(row: Mapping[str, Any]) -> str | None:
     try:
-        task = Task.of(row, env_id="unnamed")
+        task = EnvTask.of(row, env_id="unnamed")
     except (ValueError, AttributeError):
         return None
     if task.seed is None and not task.options:
@@ -180,7 +180,7 @@ def _tasks_of(view: View, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[s
     env_id = view.arguments().get("env_id")
     for row in rows:
         with contextlib.suppress(ValueError, AttributeError):
-            found[Task.of(row, env_id=env_id).env_id].append(_key(row))
+            found[EnvTask.of(row, env_id=env_id).env_id].append(_key(row))
     return found
 
 
@@ -191,7 +191,7 @@ def _times(keys: list[str | None]) -> str:
     return f"{len(keys)} row{'s' if len(keys) > 1 else ''}{again}"
 
 
-def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
+def played(view: View, timeout: float) -> tuple[list[Finding], list[FirstPrompt]]:
     """Play a task of each environment, as the loop would.
 
     Args:
@@ -202,11 +202,11 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
     names = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
     defaults = {name: given.get(name) for name in names}
     findings: list[Finding] = []
-    starts: dict[str, Start] = {}
+    starts: dict[str, FirstPrompt] = {}
     for part, rows in view.rows.items():
         for index, row in enumerate(rows):
             try:
-                task = Task.of(row, **defaults)
+                task = EnvTask.of(row, **defaults)
             except (ValueError, AttributeError) as error:
                 said = problem("environment", f"{view.place(part, index)}: {error}", "write the row again")
                 findings.append(said)
@@ -215,7 +215,7 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
             messages = prompt if isinstance(prompt, list) else []
             known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
             shown = [dict(message) for message in drop_blank_system(known)]  # as in the agent loop
-            start = Start(task, view.place(part, index), shown)
+            start = FirstPrompt(task, view.place(part, index), shown)
             roles = [message.get("role") for message in known]
             key = json.dumps([task.env_id, task.env_kwargs, roles], sort_keys=True, default=str)
             if key not in starts or _characters(start) > _characters(starts[key]):
@@ -232,20 +232,20 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[Start]]:
     return findings, [start for start in chosen if start.observations]
 
 
-def _in_turn(starts: Iterable[Start]) -> list[Start]:
+def _in_turn(starts: Iterable[FirstPrompt]) -> list[FirstPrompt]:
     """Return the first of each environment, then the second of each, and so on."""
-    of: dict[str, list[Start]] = defaultdict(list)
+    of: dict[str, list[FirstPrompt]] = defaultdict(list)
     for start in starts:
         of[start.task.env_id].append(start)
     rounds = itertools.zip_longest(*of.values())
     return [start for each in rounds for start in each if start is not None]
 
 
-def _characters(start: Start) -> int:
+def _characters(start: FirstPrompt) -> int:
     return sum(len(str(message["content"])) for message in start.system)
 
 
-async def _play(starts: list[Start], timeout: float) -> list[Finding]:
+async def _play(starts: list[FirstPrompt], timeout: float) -> list[Finding]:
     """Play the task of each start; the first of each environment also beside another one."""
     findings: list[Finding] = []
     examined: set[str] = set()

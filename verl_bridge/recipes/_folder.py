@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_bridge.recipes._papers import Published
-    from verl_bridge.recipes._recipe import Recipe
+    from verl_bridge.recipes._recipe import RlRecipe
     from verl_bridge.recipes._shares import Share
 
 __all__ = ["RELEASES", "put", "render", "write"]
@@ -26,7 +26,7 @@ _NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "READM
 _DATA = ("data/train.parquet", "data/val.parquet")
 
 
-def render(recipe: Recipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
+def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
     """Return the text of each file of a recipe's folder by its name.
 
     Args:
@@ -51,7 +51,7 @@ def render(recipe: Recipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
     return files
 
 
-def _overlay(recipe: Recipe, paper: Published) -> dict[str, Any]:
+def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
     """Return the settings of a paper that are verl's; those that the template has stay as they are there."""
     left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
     if recipe.preset != "full":
@@ -63,7 +63,7 @@ def _overlay(recipe: Recipe, paper: Published) -> dict[str, Any]:
     }
 
 
-def _settings(recipe: Recipe) -> dict[str, Any]:
+def _settings(recipe: RlRecipe) -> dict[str, Any]:
     """Return the values of ``config.yaml``, and its conditions."""
     size, lengths, paper = recipe.size, recipe.lengths, recipe.published
     lr = 5e-7 if paper is None else paper.get("actor_rollout_ref.actor.optim.lr")
@@ -98,7 +98,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _loop(recipe: Recipe) -> dict[str, Any]:
+def _loop(recipe: RlRecipe) -> dict[str, Any]:
     """Return the values of ``agent_loop.yaml`` and ``interaction.yaml``, and their conditions."""
     paper, reply, stages = recipe.published, recipe.lengths.reply, list(recipe.stages)
     horizon = len(stages) > 1
@@ -124,7 +124,7 @@ def _loop(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _texts(recipe: Recipe, shares: Sequence[Share]) -> dict[str, Any]:
+def _texts(recipe: RlRecipe, shares: Sequence[Share]) -> dict[str, Any]:
     """Return the values of ``run.sh`` and ``README.md``, and their conditions."""
     own = MODULES.get(recipe.algorithm)
     return {
@@ -144,7 +144,7 @@ def _texts(recipe: Recipe, shares: Sequence[Share]) -> dict[str, Any]:
     }
 
 
-def write(recipe: Recipe, folder: Path, *, shares: Sequence[Share] = (), force: bool = False) -> list[Path]:
+def write(recipe: RlRecipe, folder: Path, *, shares: Sequence[Share] = (), force: bool = False) -> list[Path]:
     """Write the folder of a recipe, but for its data.
 
     Args:

@@ -21,7 +21,7 @@ __all__ = [
     "EnvChoice",
     "Lengths",
     "Preset",
-    "Recipe",
+    "RlRecipe",
     "own_limit",
 ]
 
@@ -164,7 +164,7 @@ class EnvChoice:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RlRecipe:
     """The choices of a training run.
 
     Args:
