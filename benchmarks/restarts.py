@@ -44,7 +44,7 @@ ACTIONS = {"TextCraft": ("get 1 egg", "inventory"), "Maze": ("move up", "move le
 OURS = 2  # in the vector environment
 ASLEEP, CLOSING = 0.5, 0.3  # shares of the rounds: the client sleeps meanwhile; it closes then
 AWAY = 0.2  # of those in which a request is under way: that the client goes on before the server is back
-COLUMNS = ("rounds", "asleep", "asking", "ids taken", "faulted", "no fault", "looks", "unnoticed", "harmed")
+COLUMNS = ("rounds", "idle", "waiting", "ids taken", "faulted", "no fault", "looks", "unnoticed", "harmed")
 
 
 class Client(threading.Thread):
@@ -124,7 +124,7 @@ def kill(server: LocalServer, client: Client, chance: random.Random) -> str:
     if chance.random() < CLOSING:
         client.over.set()  # it closes, at once or when it wakes up
     server.stop()  # by SIGKILL
-    return "asleep" if asleep else "asking"
+    return "idle" if asleep else "waiting"
 
 
 def restart(server: LocalServer) -> LocalServer:

@@ -77,12 +77,12 @@ TRIED = (
     ("SciWorld --format react", "Action: jump up and down\n"),
     ("TextCraft --format tags", "I take the stick now.\n"),
 )
-"""Replies of which docs/replies.md shows the reading: the arguments of `agentgym parse`, the reply."""
+"""Replies that docs/replies.md parses as examples: the arguments of `agentgym parse`, the reply."""
 
 
 def cli_page() -> str:
     """Return docs/cli.md: the help of every command, 80 columns wide."""
-    parts = ["# The command line\n\nWhat `agentgym --help` and the help of each command say.\n"]
+    parts = ["# The command line\n\nThe output of `agentgym --help`, and of `--help` for each command.\n"]
     for command in COMMANDS:
         arguments = [*command.split(), "--help"]
         parts.append(
@@ -122,16 +122,17 @@ def environments_page() -> str:
 
 def environment_page(environment: Environment) -> str:
     """Return the page of one environment."""
-    told = f"The rules, before the actions and the format:\n\n{_fenced(environment.rules)}"
+    introduction = "The prompt begins with these rules; the actions and the format follow:"
+    rules = f"{introduction}\n\n{_fenced(environment.rules)}"
     parts = [
         f"# {environment.name}\n\n{environment.summary}",
         _facts(environment),
         f"## Actions\n\n{_actions(environment)}",
-        f"## What an agent is told\n\n{told}",
+        f"## System prompt\n\n{rules}",
         f"## Formats\n\n{_formats(environment)}",
-        f"## How replies are read\n\n{_ways(environment)}",
-        f"## The beginning of an episode\n\n{_transcript(environment)}",
-        f"## What to know of its server\n\n{environment.quirks}",
+        f"## Parsing of replies\n\n{_ways(environment)}",
+        f"## Start of an episode\n\n{_transcript(environment)}",
+        f"## Notes on its server\n\n{environment.quirks}",
         *([f"## This project's server\n\n{_local(environment)}"] if environment.local_quirks else []),
         *([f"## Tasks that cannot be won\n\n{_unwinnable(environment)}"] if environment.unwinnable else []),
         f"## AgentGym's server\n\n{_launch(environment)}",
@@ -145,7 +146,7 @@ def _score(environment: Environment) -> str:
 
 def _facts(environment: Environment) -> str:
     splits = ", ".join(f"`{n}` {min(t)}..{max(t)} ({len(t):,})" for n, t in environment.splits.items())
-    unknown = {"forward": "sent in the agent's words", "refuse": "answered with advice, and not sent"}
+    unknown = {"forward": "sent in the agent's words", "refuse": "rejected with advice, and not sent"}
     rows = {
         "id": ", ".join(f"`{each}`" for each in environment.ids),
         "tasks": splits,
@@ -182,7 +183,7 @@ def _formats(environment: Environment) -> str:
 
 
 def _ways(environment: Environment) -> str:
-    """Return a table: a reply, what AgentGym's client makes of it, and what is read here."""
+    """Return a table: a reply, the result of AgentGym's client, and the one here."""
     grammar, react = environment.grammar, FORMATS["react"]
     one, other = (grammar.style.write(str(each)) for each in (grammar.examples[0], grammar.examples[-1]))
     rows = []
@@ -197,24 +198,23 @@ def _ways(environment: Environment) -> str:
         except ActionError as error:
             sent = f"answers {_code(error.answer.text if error.answer else error.kind)}"
         rows.append("| " + " | ".join(c.replace("|", "\\|") for c in (_code(reply), sent, read)) + " |")
-    head = (
-        "| reply, in the format `react` | AgentGym's client sends or answers | read here |\n|---|---|---|\n"
-    )
+    columns = ("reply, in the format `react`", "AgentGym's client sends or answers", "parsed here as")
+    head = f"| {' | '.join(columns)} |\n|---|---|---|\n"
     return head + "\n".join(rows)
 
 
 def _transcript(environment: Environment) -> str:
     first, *turns = environment.transcript
     parts = [f"[environment]\n{first}"]
-    for action, told in zip(turns[::2], turns[1::2], strict=True):
-        parts += [f"[agent]\n{action}", f"[environment]\n{told}"]
+    for action, observation in zip(turns[::2], turns[1::2], strict=True):
+        parts += [f"[agent]\n{action}", f"[environment]\n{observation}"]
     return _fenced("\n\n".join(part.rstrip() for part in parts))
 
 
 def _local(environment: Environment) -> str:
     return (
-        "It is used where no other is named. By itself it is started by\n"
-        f"`agentgym serve {environment.name.lower()}`. Where it differs from AgentGym's:\n\n"
+        "It is used unless you name another. To start it by itself, run\n"
+        f"`agentgym serve {environment.name.lower()}`. Differences from AgentGym's:\n\n"
         f"{environment.local_quirks}"
     )
 
@@ -224,12 +224,12 @@ def _unwinnable(environment: Environment) -> str:
     for task, why in sorted(environment.unwinnable.items()):
         tasks.setdefault(why, []).append(task)
     rows = [f"| {why} | {', '.join(map(str, those))} |" for why, those in tasks.items()]
-    told = (
+    summary = (
         f"{len(environment.unwinnable)} tasks of this project's server, with seed 0 where it has seeds, "
-        f"cannot be won within {environment.max_turns} turns, or nobody has found a way to. Only the split "
-        "`all` has them. `agentgym validate` plays them, and counts them apart."
+        f"cannot be won within {environment.max_turns} turns, or have no known solution. Only the split "
+        "`all` contains them. `agentgym validate` plays them, and counts them separately."
     )
-    return f"{told}\n\n| why | tasks |\n|---|---|\n" + "\n".join(rows)
+    return f"{summary}\n\n| why | tasks |\n|---|---|\n" + "\n".join(rows)
 
 
 def _launch(environment: Environment) -> str:
@@ -247,7 +247,7 @@ def _fenced(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return text as code within a line, its line ends shown, whatever it holds."""
+    """Return any text as code within a line, with its line ends shown."""
     if not text:
         return "(nothing)"
     shown = text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
@@ -279,8 +279,8 @@ def pages() -> dict[Path, str]:
 
 
 def _help(arguments: list[str]) -> str:
-    said = CliRunner(env=_PLAIN).invoke(app, arguments, prog_name="agentgym", catch_exceptions=False).stdout
-    return "\n".join(line.rstrip() for line in said.strip().splitlines())
+    output = CliRunner(env=_PLAIN).invoke(app, arguments, prog_name="agentgym", catch_exceptions=False).stdout
+    return "\n".join(line.rstrip() for line in output.strip().splitlines())
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def test_nobody_is_harmed_by_restarts():
         [n, w] for n in ("TextCraft", "Maze") for w in ("sync", "async", "vector")
     ]
     counted = dict(zip(header[2:], map(int, total[-len(header[2:]) :]), strict=True))
-    assert counted["rounds"] == counted["asleep"] + counted["asking"] == 6
+    assert counted["rounds"] == counted["idle"] + counted["waiting"] == 6
     # It is a test of something: somebody else had the ids, and the client met a fault.
     assert counted["ids taken"] == 6
     assert counted["faulted"] > 0

@@ -91,9 +91,9 @@ class GymAgentLoop(AgentLoopBase):
             the reset and with new replies, before it is left out; 0 for no replay.
         env_timeout: Seconds allowed for each reset and step; None waits for good.
         episodes_dir: Folder to which each episode is written as it ends, for ``agentgym report``; a relative
-            one begins where the yaml is. See :mod:`agentgym_gym.rollout._writer`.
+            one begins where the yaml is. See :class:`agentgym_gym.rollout.EpisodeWriter`.
         isolate: Where each environment runs: ``loop``, ``thread`` or ``process``, see
-            :mod:`agentgym_gym.rollout._workers`; by default the event loop for coroutines, else a thread.
+            :class:`agentgym_gym.rollout.Isolation`; by default the event loop for coroutines, else a thread.
         success_at: The return from which on a task counts as solved, where the environment does not state its
             success; by default the registered ``reward_threshold``.
         **kwargs: What else verl gives its agent loops, by version.

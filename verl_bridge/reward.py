@@ -30,7 +30,7 @@ class TurnScore(float):
 
     Attributes:
         record: The numbers of :func:`verl_bridge.numbers.numbers_of` and the labels of
-            :func:`verl_bridge._log_labels.labels_of`, in one.
+            ``verl_bridge._log_labels.labels_of``, in one.
     """
 
     record: dict[str, Any]

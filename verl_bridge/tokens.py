@@ -4,7 +4,7 @@ The tokens between two turns of the model are taken from the chat template by a 
 nothing the model wrote is rendered or encoded again. A template may change earlier turns, for example remove
 their reasoning. Here they stay as the model emitted them, unless :meth:`TokenizedChat.without_reasoning` is
 asked. What an environment says is put into the rendered text afterwards, so that the template cannot take it
-for anything but words, and the tokenizer neither (:mod:`verl_bridge._control_tokens`).
+for anything but words, and the tokenizer neither (``verl_bridge._control_tokens``).
 """
 
 from __future__ import annotations
