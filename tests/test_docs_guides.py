@@ -60,7 +60,7 @@ HELD_BY = {
     "`System role not supported`": [
         "verl/test_agent_loop.py::test_a_template_without_a_system_role_is_trained_on"
     ],
-    "Episodes end early, and nothing says so": [
+    "Episodes end early without a warning": [
         "verl/test_agent_loop.py::test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode",
         "verl/test_agent_loop.py::test_few_warnings_of_cut_episodes",
     ],
