@@ -12,7 +12,7 @@ WHOLE := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Shee
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties libraries trainings algorithms train-demo pipeline format bench figures soak docs site validate screenshot clean
+.PHONY: help demo test check cov verl properties libraries trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -74,6 +74,10 @@ site: $(VENV)/.dev ## build the documentation as a site: build/site/index.html
 
 docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
 	$(BIN)/python docs/generate.py
+
+dist: $(VENV)/.dev ## build sdist and wheel into dist/, check them, and play from the wheel on each Python from 3.10 to 3.14 that is there
+	$(BIN)/nox --session build
+	$(BIN)/nox --session dist
 
 validate: $(VENV)/.dev ## find out whether each task of each local server can be won; of SearchQA, each fiftieth
 	@for each in $(WHOLE); do $(BIN)/agentgym validate $$each || exit 1; done

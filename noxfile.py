@@ -8,6 +8,7 @@ are there for Python 3.11 and 3.12.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import nox
 
@@ -75,6 +76,24 @@ def libraries(session: nox.Session) -> None:
     # Compiled at once: eight processes at a time import them.
     session.install("--constraint", pins, "--requirement", pins, "--editable", ".[eval,data]")
     session.run("pytest", "-n2", "--durations=15", "tests/libraries", *session.posargs)
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Build the sdist and the wheel into dist/, and check their metadata."""
+    session.install("build", "twine")
+    for old in Path("dist").glob("agentgym_gym-*"):
+        old.unlink()
+    session.run("python", "-m", "build", "--outdir", "dist")
+    session.run("twine", "check", "--strict", *map(str, Path("dist").glob("agentgym_gym-*")))
+
+
+@nox.session(python=["3.10", "3.11", "3.12", "3.13", "3.14"])
+def dist(session: nox.Session) -> None:
+    """Install the wheel in dist/ into a fresh environment, and run the first block of the README."""
+    (wheel,) = Path("dist").glob("agentgym_gym-*.whl")
+    session.install(f"{wheel}[servers]")
+    session.run("python", "docs/check_dist.py", str(wheel))
 
 
 @nox.session(name="train-demo")
