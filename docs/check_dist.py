@@ -1,7 +1,7 @@
 """Check a built distribution: ``make dist`` runs it with the Python into which the wheel is installed.
 
-It compares the wheel with the packages in this repository, and runs the first Python block of the README from a
-folder that is not the checkout. ``python docs/check_dist.py WHEEL``.
+It compares the wheel with the packages in this repository, and runs the first Python block of the README
+outside the checkout. ``python docs/check_dist.py WHEEL``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
 
 
 def missing_files(wheel: Path) -> set[str]:
-    """Return the tracked files of the packages that a wheel lacks: modules, data, templates, the report's page."""
-    tracked = subprocess.run(
+    """Return the tracked files of the packages that a wheel lacks, such as modules, data and templates."""
+    tracked = subprocess.run(  # noqa: S603 - no foreign input
         ["git", "ls-files", *PACKAGES],  # noqa: S607 - git of the user's path
         cwd=ROOT,
         capture_output=True,

@@ -4,8 +4,7 @@ It looks for a program that speaks, for a sentence whose subject is *what*, for 
 in their place, and for verbs of speech in identifiers. A line that needs such a word ends with a comment:
 ``# plain: REASON`` in Python, ``<!-- plain: REASON -->`` in Markdown.
 
-Not checked: prompts and texts of the environments, replies of models, generated pages, the changelog of older
-versions. With file names as arguments, only those are checked.
+Not checked: prompts and texts of the environments, replies of models, generated pages. With file names as arguments, only those are checked.
 """
 
 from __future__ import annotations
@@ -171,8 +170,6 @@ def of_file(path: Path) -> Iterator[Finding]:
     """Yield the passages of a file, without those on exempt lines."""
     source = path.read_text("utf-8")
     if path.suffix == ".md":
-        if path.name == "CHANGELOG.md":
-            source = source.partition("\n## ")[2].partition("\n## ")[0]
         found = of_markdown(source)
     else:
         strings = not path.relative_to(ROOT).as_posix().startswith(ENVIRONMENT_TEXTS)
