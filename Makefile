@@ -9,6 +9,7 @@ SEEDS ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
 WHOLE := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Sheet TODOList
+PAGES := $(wildcard *.md docs/*.md docs/howto/*.md docs/training/*.md benchmarks/*.md verl_bridge/recipes/templates/*.md)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
@@ -29,6 +30,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/plain_english.py $(PAGES)
 
 cov: $(VENV)/.dev
 	$(BIN)/pytest -m "not exhaustive" --cov --cov-report=term

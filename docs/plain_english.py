@@ -1,10 +1,11 @@
-"""Check that documentation, docstrings, comments and messages are in plain English: ``make check`` runs it.
+"""Check that pages, docstrings, comments and messages are in plain English; ``make check`` checks the pages.
 
 It looks for a program that speaks, for a sentence whose subject is *what*, for words that have a plain word
 in their place, and for verbs of speech in identifiers. A line that needs such a word ends with a comment:
 ``# plain: REASON`` in Python, ``<!-- plain: REASON -->`` in Markdown.
 
-Not checked: prompts and texts of the environments, replies of models, generated pages. With file names as arguments, only those are checked.
+Not checked: prompts and texts of the environments, replies of models, generated pages. With
+file names as arguments, only those are checked.
 """
 
 from __future__ import annotations
