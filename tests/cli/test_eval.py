@@ -13,7 +13,7 @@ import programs
 from agentgym_gym import find
 from agentgym_gym.evaluate import _agents as agents
 from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.local_servers import LocalServer
+from agentgym_gym.local_servers import LocalServer, ServedWorld
 
 ORACLE = type(load_oracle(find("TextCraft")))
 
@@ -112,6 +112,14 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
     assert result.exit_code == 0
     assert (table(result)["episodes"], table(result)["faulted"]) == ("4", "0")
     assert len((tmp_path / "episodes.jsonl").read_text("utf-8").splitlines()) == 6
+
+
+def test_the_terminal_names_the_world(run, tmp_path):
+    result = run("eval", "TextCraft", "--agent", "oracle", "--tasks", "0:2", "--out", tmp_path / "run")
+    assert result.exit_code == 0
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("Played on "))
+    world = ServedWorld.parse(line.removeprefix("Played on ").removesuffix("."))
+    assert (world.title, world.seed) == ("TextCraft", None)
 
 
 def test_eval_does_not_overwrite(run, tmp_path, textcraft_url):
