@@ -120,7 +120,6 @@ class _Declaration:
         return inspect.Parameter.empty if self.field.default is MISSING else self.field.default
 
     def parameter(self) -> inspect.Parameter:
-        """Return the field as a parameter of a command."""
         default = self.default
         if self.value is not None and default is not inspect.Parameter.empty:
             default = None

@@ -146,7 +146,7 @@ class PlannedEnvironment:
         except AgentGymError:
             raise
         except Exception as error:  # a foreign constructor may raise anything
-            kind = getattr(error, "kind", None)  # of an error in another process
+            kind = getattr(error, "kind", None)  # set on errors from another process
             kind = kind if isinstance(kind, str) else type(error).__name__
             raise BadOption(f"{self.chosen.id} cannot be made: {kind}: {error}") from error
 

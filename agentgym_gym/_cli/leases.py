@@ -101,7 +101,6 @@ class _ServerState:
         return None if self.listed is None else [env_id for env_id in self.listed if env_id not in ours]
 
     def print_table(self) -> None:
-        """Print the leases as tables."""
         rows = {
             "server": redact(self.server),
             "serves": " or ".join(e.id for e in self.probe.environments) or "nothing known here",
@@ -151,7 +150,6 @@ class _ServerState:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state as JSON values."""
         return {
             "url": redact(self.server),
             "environments": [each.id for each in self.probe.environments],
@@ -207,7 +205,7 @@ def _clear(found: _ServerState, *, yes: bool) -> bool:
 
 
 def _remove_lost(found: _ServerState) -> list[Record]:
-    """Delete recorded environments that a server restart has lost; return the remaining records.
+    """Drop environments that a restart of the server has lost, and return the remaining records.
 
     To detect a restart, this creates and closes an environment: a restarted server reuses low ids.
     """

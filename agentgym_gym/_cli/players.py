@@ -53,7 +53,7 @@ class Player:
         return self.plan.tools == "native"
 
     def maker(self, environment: Environment | None, system_prompt: str | None = None) -> Callable[[], Agent]:
-        """Return a factory for the agent, to be called once per concurrent episode.
+        """Return a factory for the agent; the runner calls it once per concurrent episode.
 
         Args:
             environment: The environment's entry in the catalogue; None for an environment of another library.

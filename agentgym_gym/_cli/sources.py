@@ -72,7 +72,7 @@ class Probe:
     Attributes:
         url: The URL, without a password.
         answers: The text that the server returns at its root path; None if there was no response.
-        served_by: The name that one of this project's servers reports; None for any other server.
+        served_by: The header in which this project's servers report their name and world; None for others.
         environments: The environments that this server may serve, judging by its responses.
         round_trip_ms: Median time of a request on an open connection, in milliseconds.
         problem: A description of the problem; None if there is none.
