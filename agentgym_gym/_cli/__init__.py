@@ -1,4 +1,4 @@
-"""The command line ``agentgym``: one module for each command, or for each family of commands."""
+"""The command line ``agentgym``, with one module for each command or group of commands."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from agentgym_gym._cli.console import Command
 __all__ = ["app"]
 
 app = typer.Typer(
-    context_settings={"help_option_names": ["--help", "-h"]},  # which the commands inherit
+    context_settings={"help_option_names": ["--help", "-h"]},  # inherited by all commands
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: the same at every width and in every version of typer
+    rich_markup_mode=None,  # plain help does not vary with the width or the version of typer
 )
 app.command("envs", cls=Command)(envs.envs)
 app.command("doctor", cls=Command)(doctor.doctor)

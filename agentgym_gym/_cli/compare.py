@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 _TEST = "paired permutation test over tasks, two-sided"
-_SHOWN = 10  # task ids in a line
+_SHOWN = 10  # task ids per line
 _LETTERS = 26
 
 
@@ -64,10 +64,10 @@ def compare(
 
 
 def _check(given: Sequence[Sequence[Run]]) -> None:
-    """Check that each argument has something to be compared with.
+    """Check that each argument can be compared with another one.
 
     Raises:
-        BadOption: A run is given twice, or no other run is of the environments of an argument.
+        BadOption: A run is given twice, or no other run is in an environment of an argument.
     """
     each = [run for runs in given for run in runs]
     for path, times in Counter(run.path.resolve() for run in each).items():
@@ -88,7 +88,7 @@ _World: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
 def _world(run: Run) -> _World:
-    """Return what runs must share to be compared: scores on different worlds say nothing of each other."""
+    """Return the key of comparable runs: scores on different worlds cannot be compared."""
     return run.env_id, run.worlds
 
 
@@ -97,7 +97,7 @@ def _shown(run: Run) -> str:
 
 
 def _named(given: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:
-    """Call the runs of one argument and one agent, one in each environment, by a letter."""
+    """Group runs by argument and agent, with one run per environment, and assign a letter to each group."""
     groups: dict[tuple[int, str, int], list[Run]] = {}
     for i, runs in enumerate(given):
         seen: Counter[tuple[str, str]] = Counter()
@@ -167,7 +167,7 @@ def _runs(comparison: Comparison) -> str:
 
 
 def _test(comparisons: Sequence[Comparison]) -> str:
-    """Name the test, and say how its p-values came about."""
+    """Describe the test and how its p-values were computed."""
     tests = [paired for each in comparisons for paired in (each.success, each.score) if paired.tasks]
     if not tests:
         return "There is no task that both runs scored, and so no test."

@@ -1,4 +1,4 @@
-"""What all commands share: where they print, and how an error ends them."""
+"""Output and error handling for all commands."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ out = Console(highlight=False, markup=False, emoji=False)
 err = Console(highlight=False, markup=False, emoji=False, stderr=True)
 
 ERROR = 2
-"""Exit status where a command could not do its work; 1 is for one that did and found something wrong."""
+"""Exit status of a command that failed; 1 is for a command that succeeded and found a problem."""
 
-# Whole sequences, or else the letters behind the escape would be left on the screen.
+# Match whole sequences; otherwise the letters after the escape would remain visible.
 _ESCAPES = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_UNPRINTABLE = re.compile(rf"{_CONTROLS.pattern}|[\ud800-\udfff]")  # and what UTF-8 cannot encode
+_UNPRINTABLE = re.compile(rf"{_CONTROLS.pattern}|[\ud800-\udfff]")  # or not encodable as UTF-8
 
 
 def clean(text: str) -> str:
-    """Return text that a server sent without what a terminal would obey instead of show."""
+    """Remove terminal control sequences from text that a server sent."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
@@ -56,7 +56,7 @@ def report(problem: object) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON value, with escapes for characters that a terminal obeys."""
+    """Print a JSON value; control characters are escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     typer.echo(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
@@ -64,15 +64,15 @@ def print_json(value: Any) -> None:
 def print_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[str] = (), title: str = ""
 ) -> None:
-    """Print a table; where the terminal is too narrow for it, each row as a list of its cells.
+    """Print a table, or each row as a list of its cells if the terminal is too narrow.
 
-    No cell is cut at any width.
+    No cell is truncated at any width.
 
     Args:
         headings: The headings of the columns.
-        rows: Their cells, which may have several lines.
-        left: Headings of the columns of words, which stand at the left; numbers stand at the right.
-        title: What stands above it.
+        rows: The cells of each row, which may have several lines.
+        left: Headings of the left-aligned columns; the others are right-aligned.
+        title: The title above the table.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False)
     for heading in headings:
@@ -97,7 +97,7 @@ def print_table(
 
 
 def print_pairs(rows: Mapping[str, str]) -> None:
-    """Print names, each with what is said of it beside it; the terminal folds long lines."""
+    """Print names next to their descriptions; the terminal wraps long lines."""
     longest = max(map(len, rows))
     for name, said in rows.items():
         out.print(f"{name:<{longest}}  {said}", soft_wrap=True)
@@ -107,13 +107,13 @@ _ANY = 100_000  # columns: wider than any table
 
 
 class Command(TyperCommand):
-    """A command whose errors are one line, in the words of the command line, and no traceback.
+    """A command that prints an error as one line that names its options, without a traceback.
 
-    An option that takes one value and is given twice is an error.
+    Repeating an option that accepts only one value is an error.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments of the command."""
+        """Parse the arguments of the command."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, times in Counter(order).items():
             one_value = parameter.param_type_name == "option" and not getattr(parameter, "multiple", False)
@@ -135,10 +135,10 @@ class Command(TyperCommand):
 
 
 def in_options(text: str, options: Collection[str]) -> str:
-    """Return the text of an error with the command's options in place of the library's arguments.
+    """Replace the library's arguments in an error message by the options of the command.
 
     Args:
-        text: What the library says.
+        text: The message of the library.
         options: The options of the command, such as ``--server``.
     """
     own = {each.removeprefix("--").replace("-", "_"): each for each in options if each.startswith("--")}
@@ -149,9 +149,9 @@ def in_options(text: str, options: Collection[str]) -> str:
 
 
 _OPTION_OF = {"task_id": "task", "headers": "header"}
-"""The option that gives an argument of the library, where their names differ."""
+"""The options whose names differ from the library's arguments, by argument."""
 
-# An argument as the library's errors name it: "timeout=0 should be...". Not within a URL or a word.
+# An argument in the library's errors, as in "timeout=0 should be...", but not within a URL or a word.
 _ARGUMENT = re.compile(r"(?<![\w/?&.'\"-])([a-z]\w*)(=(?=\S))")
 
 _CALLS = (
@@ -160,7 +160,7 @@ _CALLS = (
     (re.compile(r" \(force=True\)"), ""),
     (re.compile(r", or None for no limit"), ", or 0 for no limit"),
 )
-"""Calls of the library that an error advises, and what does the same on the command line."""
+"""Library calls that error messages suggest, and their equivalents on the command line."""
 
 _PLAIN = (
     (re.compile(r"^Value error, "), ""),
@@ -168,7 +168,7 @@ _PLAIN = (
     (re.compile(r"^Input should be a valid number\b.*", re.DOTALL), "it should be a number"),
     (re.compile(r"^Input should be "), "it should be "),
 )
-"""What the library under typer says of a value, and the same in plain words."""
+"""Validation messages of the library that typer uses, and plainer replacements."""
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``agentgym data``: the files that training reads."""
+"""``agentgym data``: write the files for training."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class RlOptions:
 
     @property
     def of_agentgym(self) -> dict[str, Any]:
-        """The options for AgentGym's own environments that are given, by the names of their arguments."""
+        """The given options that apply only to AgentGym's environments, by argument name."""
         given = {
             "action_format": self.action_format,
             "parser": self.parser,
@@ -159,15 +159,15 @@ def _rl(options: RlOptions) -> None:
 def _recipes(
     options: RlOptions, of: Mapping[str, Environment | Seeds], chosen: Mapping[str, Chosen]
 ) -> dict[str, Recipe]:
-    """Return how the rows of each environment are made.
+    """Return the recipe for the rows of each environment.
 
     Args:
         options: The options.
-        of: The environments of the tasks by name.
-        chosen: Those that the options name.
+        of: The environments of the tasks, by name.
+        chosen: The environments that the options name.
 
     Raises:
-        AgentGymError: An option does not go with an environment; the message names it.
+        AgentGymError: An environment does not support an option; the message names the option.
     """
     names, given = list(of), options.of_agentgym
     if all(isinstance(each, library.Seeds) for each in of.values()):
@@ -191,13 +191,13 @@ def _recipes(
             at = {"server": servers[name]} if name in servers else {}
             refuse_twice([*given, *at], kwargs)
             kwargs = own | at | kwargs
-            usual = library.own_prompt(environment, kwargs)  # checks them
+            usual = library.own_prompt(environment, kwargs)  # validates the arguments
         recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
     return recipes
 
 
 def _named(sources: Sequence[str]) -> Iterator[str]:
-    """Yield the sources that are environments, and no files or folders."""
+    """Yield the sources that are environments, not files or folders."""
     for source in sources:
         if not Path(source).exists():
             yield source
@@ -224,7 +224,7 @@ def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list
 
 
 def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each item; those of seeds as ``agentgym verl init`` writes them."""
+    """Yield a row for each item; rows of seeds have the same format as in ``agentgym verl init``."""
     from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command waits for this import
 
     for index, item in enumerate(items):
@@ -251,7 +251,7 @@ def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
 def _prompts(
     files: Sequence[str] | None, trajectories: Path | None, names: Sequence[str]
 ) -> Mapping[str, str]:
-    """Return the prompts that stand in place of the environments' own."""
+    """Return the prompts that replace the environments' own, by environment name."""
     if trajectories is None:
         return {name: text_of(Path(file)) for name, file in by_name("--system-prompt", files, names).items()}
     if files:

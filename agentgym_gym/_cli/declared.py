@@ -1,4 +1,4 @@
-"""Commands whose options are declared once: by the fields of a dataclass."""
+"""Define the options of a command as the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _Mark = TypeVar("_Mark")
 
 @dataclass(frozen=True)
 class CliValue:
-    """How the command line reads a field whose own type typer cannot read.
+    """Converts a command-line value for a field whose type typer does not support.
 
-    Stands in the field's ``Annotated``, beside its ``typer.Option``. Where the option is not given, the
-    field keeps its default.
+    Put it in the field's ``Annotated``, next to its ``typer.Option``. If the option is absent, the field
+    keeps its default.
 
     Attributes:
-        type: The type that typer reads.
-        convert: Returns the value of the field for what typer read.
+        type: The type that typer parses.
+        convert: Converts the value from typer to the field's type.
     """
 
     type: Any
@@ -35,14 +35,13 @@ class CliValue:
 
 @dataclass(frozen=True)
 class GivenOptions:
-    """Options of another dataclass, of which a field holds those that were given.
+    """Adds the options of another dataclass; the field maps the names of the given options to their values.
 
-    Stands in the ``Annotated`` of a field that is a mapping of names to values. Empty lists and mappings
-    count as not given.
+    Put it in the ``Annotated`` of a mapping field. Empty lists and mappings count as absent.
 
     Attributes:
-        of: The dataclass that declares them.
-        without: Names of its fields that the command has no option for.
+        of: The dataclass that declares the options.
+        without: Names of fields to exclude from the command.
     """
 
     of: type
@@ -50,18 +49,18 @@ class GivenOptions:
 
 
 def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
-    """Return a decorator that makes a typer command of a function that takes a dataclass.
+    """Return a decorator that turns a function of a dataclass into a typer command.
 
-    Each field ``name: Annotated[type, typer.Option(...)]`` of the dataclass is an option of the command, with
-    the field's default; one with a ``typer.Argument`` is an argument. A field whose type is itself a
-    dataclass stands for all options of that one. Other fields keep their defaults. Fields of a base class
+    Each field ``name: Annotated[type, typer.Option(...)]`` of the dataclass becomes an option of the command,
+    with the field's default; a field with a ``typer.Argument`` becomes an argument. A field whose type is a
+    dataclass adds all options of that dataclass. Other fields keep their defaults. Fields of a base class
     come first.
 
     Args:
-        options: The dataclass. Its annotations are read at run time.
+        options: The dataclass. Its annotations are evaluated at run time.
 
     Raises:
-        TypeError: Two fields have the same name, or one without an option has no default.
+        TypeError: Two fields have the same name, or a field has neither an option nor a default.
     """
     parameters = list(_parameters(options))
     twice = [name for name, times in Counter(each.name for each in parameters).items() if times > 1]
@@ -81,47 +80,46 @@ def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], C
 
 
 def marked(options: type, kind: type[_Mark]) -> dict[str, _Mark]:
-    """Return the fields of a dataclass whose ``Annotated`` holds a mark of this class, with the mark."""
+    """Return the marks of the given class in the ``Annotated`` of a dataclass's fields, by field name."""
     marks = {each.field.name: each.find(kind) for each in _declarations(options)}
     return {name: mark for name, mark in marks.items() if mark is not None}
 
 
 @dataclass(frozen=True)
 class _Declaration:
-    """A field, its type, and the declarations in its annotation."""
+    """A field, its type, and the other arguments of its ``Annotated``."""
 
     field: Field[Any]
     hint: Any
     extras: list[Any]
 
     def find(self, kind: type[_Mark]) -> _Mark | None:
-        """Return the declaration of a class, or None."""
+        """Return the first extra of the given class, or None."""
         return next((each for each in self.extras if isinstance(each, kind)), None)
 
     @property
     def info(self) -> ArgumentInfo | OptionInfo | None:
-        """What typer is to make of it."""
+        """The field's ``typer.Argument`` or ``typer.Option``, or None."""
         return self.find(ArgumentInfo) or self.find(OptionInfo)
 
     @property
     def value(self) -> CliValue | None:
-        """How its value is read."""
+        """The field's `CliValue`, or None."""
         return self.find(CliValue)
 
     @property
     def is_group(self) -> bool:
-        """Whether it stands for the options of another dataclass."""
+        """Whether the field adds the options of another dataclass."""
         return self.info is None and is_dataclass(self.hint)
 
     @property
     def default(self) -> Any:
-        """The default of the field; ``inspect.Parameter.empty`` where it is required."""
+        """The default of the field; ``inspect.Parameter.empty`` if the field is required."""
         if self.field.default_factory is not MISSING:
             return self.field.default_factory()
         return inspect.Parameter.empty if self.field.default is MISSING else self.field.default
 
     def parameter(self) -> inspect.Parameter:
-        """Return it as a parameter of a command."""
         default = self.default
         if self.value is not None and default is not inspect.Parameter.empty:
             default = None
@@ -165,7 +163,7 @@ def _options_of(given: GivenOptions) -> Iterator[_Declaration]:
 
 
 def _build(options: type[_Options], values: Mapping[str, Any]) -> _Options:
-    """Return the dataclass for the values that typer read."""
+    """Create the dataclass from the values that typer parsed."""
     arguments: dict[str, Any] = {}
     for each in _declarations(options):
         name, given = each.field.name, each.find(GivenOptions)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*\bextra\s*==\s*["']([\w-]+)["']""")
-_GATHERED = frozenset({"all", "dev"})  # extras that are made of others
+_GATHERED = frozenset({"all", "dev"})  # extras that combine others
 
 
 def doctor(
@@ -116,7 +116,7 @@ def _look_around(*, as_json: bool) -> bool:
 
 @dataclass(frozen=True)
 class _Finding:
-    """One environment, where its server comes from, and what answers at each URL that is configured."""
+    """An environment, the source of its server, and the probes of its configured URLs."""
 
     environment: Environment
     source: ServerSource
@@ -148,7 +148,7 @@ class _Finding:
 
 
 def _extras() -> dict[str, str]:
-    """Return each optional package with the extra that brings it, as this library's metadata say."""
+    """Return the extra of each optional package, from the metadata of this library."""
     try:
         requirements = metadata.requires("agentgym-gym") or []
     except metadata.PackageNotFoundError:

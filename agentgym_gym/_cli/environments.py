@@ -1,4 +1,4 @@
-"""An environment as a command is to play it: made from a plan, with the facts that a run keeps of it."""
+"""Create an environment from a plan, with the metadata that a run records."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 __all__ = ["ENV_TIMEOUT", "PlannedEnvironment", "require_text"]
 
 ENV_TIMEOUT = 900.0
-"""Seconds allowed for each call of another library's environment: none may keep a run from ending."""
+"""The timeout of each call to another library's environment, in seconds, so that no call blocks a run."""
 
 
 class PlannedEnvironment:
     """One environment of a run.
 
     Args:
-        plan: What was asked for.
-        headers: HTTP headers for its server.
-        any_split: Whether ``all`` tasks are those of all splits where the plan names none; else they are
-            those of the one that models are measured on.
+        plan: The environment's part of the run plan.
+        headers: HTTP headers for the server.
+        any_split: Whether ``all`` means the tasks of all splits if the plan names no split; otherwise it
+            means the split for evaluation.
 
     Attributes:
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
-        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
-        deadline: Seconds allowed for each call of the environment; None for AgentGym's, whose requests have
-            deadlines of their own.
+        success_at: The return at which a task counts as solved, as for `agentgym_gym.rollout.Episode`.
+        deadline: The timeout of each call to the environment, in seconds; None for AgentGym's environments,
+            whose requests have their own timeouts.
 
     Raises:
-        UnknownEnvironment: There is none of that name.
-        BadOption: It has no such tasks, the plan has a value that it cannot have, or the file with its system
-            prompt cannot be read.
+        UnknownEnvironment: The environment does not exist.
+        BadOption: The tasks do not exist, a value of the plan is invalid, or the system prompt file cannot be
+            read.
     """
 
     def __init__(self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False) -> None:
@@ -62,29 +62,29 @@ class PlannedEnvironment:
         if plan.split is None and not any_split and plan.tasks == "all":
             self.split = self.chosen.evaluation_split()
         whole = any_split and plan.tasks == "all" and plan.split is None
-        # A range is of all splits where none is named; `all` is of the first.
+        # Without a split, a range covers all splits, while `all` covers only the first.
         self.tasks = self.chosen.tasks(":" if whole and self.chosen.environment else plan.tasks, self.split)
         self.isolate = isolation_of(plan.isolate)
         self.success_at = _threshold(plan.success_at)
         self.deadline = _deadline(plan.env_timeout, self.chosen)
         self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
         self._looked: dict[bool, Any] = {}
-        self._described: EnvFacts | None = None  # another library's may take long to make
+        self._described: EnvFacts | None = None  # creating another library's may take long
 
     def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
-        """Return what makes the environment.
+        """Return a factory for the environment.
 
         Args:
-            tools: Whether actions are tool calls, as far as no other format was asked for.
+            tools: Whether actions are tool calls, unless the plan names another format.
         """
         return self.chosen.maker(self.plan.env_kwargs, self._asked(tools=tools), self.plan.max_turns)
 
     @cached_property
     def servers(self) -> Mapping[str, Any]:
-        """What is known of the servers; one of its own is started here.
+        """The metadata of the servers; a local server is started here if needed.
 
         Raises:
-            NoServer: None answers, or all are another environment's: now, and not by a folder full of faults.
+            NoServer: No server responds, or all of them serve other environments.
         """
         environment = self.chosen.environment
         own = None if environment is None else self._look(tools=False)
@@ -100,7 +100,7 @@ class PlannedEnvironment:
 
     @cached_property
     def shared_servers(self) -> Servers:
-        """Where it is played, by whichever agent.
+        """The servers of the environment, shared by all agents.
 
         Raises:
             NoServer: As for `servers`.
@@ -108,12 +108,12 @@ class PlannedEnvironment:
         served_by = self.servers.get("served_by", ())
         if not all(served_by) or not served_by:
             return Servers(self._describe(tools=False).capacity)
-        # The number of places is that of AgentGym's server; this project's own have no fixed one.
+        # AgentGym's servers have a fixed capacity; this project's own servers do not.
         most = self.plan.env_kwargs.get("max_envs_per_server")
         return Servers(None if most is None else most * len(served_by))
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
-        """Return what a run keeps of the environment."""
+        """Return the metadata of the environment that a run records."""
         own = self._describe(tools=tools).system_prompt
         return {
             "env_id": self.chosen.id,
@@ -126,10 +126,10 @@ class PlannedEnvironment:
         }
 
     def _describe(self, *, tools: bool) -> EnvFacts:
-        """Return the properties of the environment; one of another library is made where it is played.
+        """Return the properties of the environment; another library's is created with the run's isolation.
 
         Raises:
-            BadOption: It cannot be made, or observes no text.
+            BadOption: The environment cannot be created, or its observations are not text.
         """
         if self.chosen.environment is not None:
             return describe_env(self._look(tools=tools))
@@ -145,13 +145,13 @@ class PlannedEnvironment:
                 return facts
         except AgentGymError:
             raise
-        except Exception as error:  # another's constructor may raise anything
-            kind = getattr(error, "kind", None)  # of an error in another process
+        except Exception as error:  # a foreign constructor may raise anything
+            kind = getattr(error, "kind", None)  # set on errors from another process
             kind = kind if isinstance(kind, str) else type(error).__name__
             raise BadOption(f"{self.chosen.id} cannot be made: {kind}: {error}") from error
 
     def _look(self, *, tools: bool) -> Any:
-        """Return an environment of AgentGym for its attributes, not to be played."""
+        """Return an AgentGym environment to read its attributes; it is never reset."""
         if tools not in self._looked:
             self._looked[tools] = self.maker(tools=tools)().unwrapped
         return self._looked[tools]
@@ -164,7 +164,7 @@ class PlannedEnvironment:
         return {**declared, "action_format": written, "headers": self._headers or None}
 
     def _options(self, *, tools: bool) -> dict[str, Any]:
-        """Return what the episodes depend on: a run is gone on with by the same alone."""
+        """Return the options that affect the episodes: a run can be resumed only with the same ones."""
         environment, more, turns = self.chosen.environment, self.plan.env_kwargs, self.plan.max_turns
         public = {name: value for name, value in more.items() if name not in {"headers", "server"}}
         if self.success_at is not None:  # runs of earlier versions lack it
@@ -188,14 +188,14 @@ _ARGUMENTS = marked(EnvironmentPlan, EnvArgument)
 
 
 async def require_text(pool: Pool, task: int) -> None:
-    """Check that an environment observes text, by a reset; any other fault is left to the episodes.
+    """Reset an environment to check that its observations are text; other faults are ignored.
 
     Args:
-        pool: Makes the environment.
+        pool: The pool that creates the environment.
         task: Number of the task, or the seed.
 
     Raises:
-        SetupError: The observation is not text, or it cannot be played without another change of set-up.
+        SetupError: The observation is not text, or the setup has another problem that prevents episodes.
     """
     async with pool.episode(task=task) as episode:
         error = episode.error

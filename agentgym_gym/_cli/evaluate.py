@@ -21,7 +21,7 @@ __all__ = ["EvalOptions", "evaluate"]
 
 @dataclass(frozen=True, kw_only=True)
 class EvalOptions:
-    """The options of ``agentgym eval``: those of the plans, of which a run file has the keys, and its own."""
+    """The options of ``agentgym eval``; the options of the plans are also keys of a run file."""
 
     name: Annotated[
         str,
@@ -83,10 +83,10 @@ def evaluate(options: EvalOptions) -> None:
 
 
 def _plan(options: EvalOptions) -> RunPlan:
-    """Return what the options, or the run file that they name, ask for.
+    """Return the plan from the options, or from the run file that they name.
 
     Raises:
-        BadOption: They do not go together, or the file cannot be read.
+        BadOption: The options are incompatible, or the file cannot be read.
     """
     agents = _agents(options.agent, options.model or [], options.model_path or [], options.settings)
     if options.name.endswith(".toml"):
@@ -109,7 +109,7 @@ def _agents(
     """Return the agents that the options name.
 
     Raises:
-        BadOption: They do not go together.
+        BadOption: The options are incompatible.
     """
     if agent is not None:
         if models or paths or of_model:

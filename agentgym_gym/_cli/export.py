@@ -27,7 +27,7 @@ def export(
     """
     from agentgym_gym.evaluate._inspect_export import export_to_inspect  # noqa: PLC0415 - for this command alone
 
-    del to  # there is one
+    del to  # only one tool is supported
     folders = dict.fromkeys(folder.resolve() for path in runs for folder in find_runs(path))
     for log in export_to_inspect([read_run(folder) for folder in folders], out, overwrite=overwrite):
         console.print(f"Written to {log}.", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What Ctrl-C does to a command that awaits."""
+"""Handle Ctrl-C in asynchronous commands."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["INTERRUPTED", "interruptible"]
 T = TypeVar("T")
 
 INTERRUPTED = 130
-"""The status that a shell gives to a command that Ctrl-C ended."""
+"""The exit status that shells report for a command interrupted by Ctrl-C."""
 
 
 async def interruptible(work: Coroutine[Any, Any, T]) -> T:
-    """Await something for its result, and have Ctrl-C cancel it rather than break into a callback.
+    """Await a coroutine and return its result; Ctrl-C cancels it instead of interrupting a callback.
 
     A second Ctrl-C ends the program as usual.
 
     Raises:
-        KeyboardInterrupt: It was cancelled so.
+        KeyboardInterrupt: Ctrl-C cancelled the coroutine.
     """
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
     interrupted = False
@@ -33,7 +33,7 @@ async def interruptible(work: Coroutine[Any, Any, T]) -> T:
         task.cancel()
         loop.remove_signal_handler(signal.SIGINT)
 
-    # Not on every system, and in the main thread alone.
+    # Signal handlers are not supported on every system, and only in the main thread.
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         loop.add_signal_handler(signal.SIGINT, interrupt)
     try:

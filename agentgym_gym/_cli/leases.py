@@ -66,15 +66,15 @@ def leases(
 
 @dataclass(frozen=True)
 class _ServerState:
-    """What is known of a server.
+    """The leases on a server.
 
     Attributes:
-        server: Its base URL.
-        probe: What answers there.
-        records: The records that processes of this machine keep of it.
-        places: Its slots, where its capacity is fixed.
-        listed: The ids that the server lists, where it does.
-        headers: HTTP headers for it.
+        server: Base URL of the server.
+        probe: The result of probing the server.
+        records: The lease records of processes on this machine.
+        places: The slots of the server, if its capacity is fixed.
+        listed: The environment ids that the server lists; None if it has no list.
+        headers: HTTP headers for the server.
     """
 
     server: str
@@ -86,22 +86,21 @@ class _ServerState:
 
     @property
     def closes(self) -> bool:
-        """Whether the server can close environments, or may be one that can."""
+        """Whether the server may be able to close environments."""
         return any(environment.wire.closes for environment in self.probe.environments)
 
     @property
     def left(self) -> list[Record]:
-        """The records of processes that ended and left environments open."""
+        """The records of processes that exited and left environments open."""
         return [record for record in self.records if record.ids and not record.alive]
 
     @property
     def others(self) -> list[int] | None:
-        """The ids that the server lists and no process of this machine has recorded."""
+        """The listed ids that no process on this machine has recorded; None if the server has no list."""
         ours = {place.env_id for place in self.places}
         return None if self.listed is None else [env_id for env_id in self.listed if env_id not in ours]
 
     def print_table(self) -> None:
-        """Print it."""
         rows = {
             "server": redact(self.server),
             "serves": " or ".join(e.id for e in self.probe.environments) or "nothing known here",
@@ -143,7 +142,7 @@ class _ServerState:
 
     @property
     def cannot_close(self) -> str:
-        """What is to be said of a server that cannot close environments."""
+        """The explanation for a server that cannot close environments."""
         used = "What ended processes of this machine left is used by the next, and the rest"
         return (
             f"This server cannot close environments. {used if self.places else 'They'} "
@@ -151,7 +150,6 @@ class _ServerState:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same for JSON."""
         return {
             "url": redact(self.server),
             "environments": [each.id for each in self.probe.environments],
@@ -178,14 +176,14 @@ def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
         try:
             listed = ask(server, _listed(), headers)
         except Fault:
-            listed = None  # it does not say
+            listed = None  # the server has no list of environments
     return _ServerState(
         server, found, tuple(journal.records(server)), tuple(slot_states(server)), listed, headers
     )
 
 
 def _clear(found: _ServerState, *, yes: bool) -> bool:
-    """Close what was left; return whether nothing is left that could be closed."""
+    """Close orphaned environments; return False if the server failed before all were closed."""
     if not found.probe.environments:
         raise NoServer(f"nothing can be closed: {found.probe.url}: {found.probe.problem}")
     if not found.closes:
@@ -207,9 +205,9 @@ def _clear(found: _ServerState, *, yes: bool) -> bool:
 
 
 def _remove_lost(found: _ServerState) -> list[Record]:
-    """Remove from the records what the server has lost by a restart; return the records of the rest.
+    """Drop environments that a restart of the server has lost, and return the remaining records.
 
-    An environment is made and closed for that, as a new id tells.
+    To detect a restart, this creates and closes an environment: a restarted server reuses low ids.
     """
     names = {environment.name for environment in found.probe.environments}
     left, newest = found.left, None
@@ -217,13 +215,13 @@ def _remove_lost(found: _ServerState) -> list[Record]:
     if played is not None:
         try:
             newest = newest_id(found.server, find(played).wire, found.headers)
-        except Fault as fault:  # it is full, say
+        except Fault as fault:  # for example, the server is full
             err.print(f"Whether it was restarted could not be looked at: {clean(str(fault))}", soft_wrap=True)
     gone = remove_lost(left, names, newest)
     for record in found.records:
         if not record.ids and not record.alive:
             with record.claimed():
-                pass  # which removes its folder
+                pass  # releasing an empty record removes its folder
     if gone:
         out.print(f"{_count(gone)} went with a server that is no longer there.")
     return [record for record in left if record.ids]
@@ -256,7 +254,7 @@ def _time(seconds: float) -> dt.datetime:
 
 
 def _ranges(ids: Iterable[int]) -> str:
-    """Write ids shortly: 0-2, 7."""
+    """Format ids as ranges: 0-2, 7."""
     numbered = enumerate(sorted(ids))
     runs = [[env_id for _, env_id in run] for _, run in groupby(numbered, lambda pair: pair[1] - pair[0])]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

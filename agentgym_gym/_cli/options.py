@@ -1,4 +1,4 @@
-"""Options that several commands take, each in the same words, and how they are read."""
+"""Options shared by several commands, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 
 def text_of(file: Path) -> str:
-    """Return the text of a file that an option names, without the end of its last line.
+    """Return the text of a file that an option names, without the final newline.
 
     Raises:
-        BadOption: It cannot be read, or is empty.
+        BadOption: The file cannot be read, or is empty.
     """
     try:
         text = file.read_text("utf-8-sig")
@@ -116,14 +116,14 @@ def text_of(file: Path) -> str:
         raise BadOption(f"cannot read {file}: {error}") from error
     if not text.strip():
         raise BadOption(f"{file} is empty")
-    return text.removesuffix("\n")  # by which a text file ends, and which nobody meant
+    return text.removesuffix("\n")  # the newline at the end of a text file is not content
 
 
 def headers_of(given: list[str] | None) -> HiddenHeaders:
-    """Return the headers of ``--header``. No error message has a value in it.
+    """Parse the headers of ``--header``; error messages never contain their values.
 
     Raises:
-        BadOption: One is not ``NAME: VALUE``, or cannot be sent, or is given twice.
+        BadOption: A header is not ``NAME: VALUE``, cannot be sent, or is given twice.
     """
     headers: dict[str, str] = {}
     for each in given or ():

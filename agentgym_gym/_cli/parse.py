@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["parse"]
 
-_MARGIN = 30  # characters of a line that are shown before and after the marked text
-_WIDEST = 80  # characters of the marked text that are shown
-_MOST_PLACES = 20  # at which the text of an unknown action is looked for
+_MARGIN = 30  # characters of context before and after the marked text
+_WIDEST = 80  # maximum characters of the marked text
+_MOST_PLACES = 20  # positions to search for the text of an unknown action
 
 _UNKNOWN = "not known to the grammar; sent as written"
 _THOUGHT = "a thought; nothing is sent"
@@ -90,10 +90,10 @@ def parse(
 
 
 def _read(env: BaseTextEnv, reply: str) -> ParseResult:
-    """Read a reply as ``step`` does.
+    """Parse a reply as ``step`` does.
 
     Raises:
-        ActionError: As ``step`` reports it.
+        ActionError: The reply has no valid action.
     """
     try:
         env.read(reply)
@@ -101,12 +101,12 @@ def _read(env: BaseTextEnv, reply: str) -> ParseResult:
         raise error.with_form(env.action_format.example(env.grammar)) from None
     try:
         return env.action_format.read(reply, env.grammar)
-    except UnknownAction as error:  # the text goes to the server as it is
+    except UnknownAction as error:  # the server gets the text unchanged
         return ParseResult(Verbatim(error.text or ""), error.mark, *error.span)
 
 
 def _facts(reply: str, reading: ParseResult | None, note: str) -> dict[str, Any]:
-    """Return the JSON object; what does not apply is null."""
+    """Return the JSON object; values that do not apply are null."""
     keys = ("action", "mark", "start", "end", "line", "column")
     facts: dict[str, Any] = {**dict.fromkeys(keys), "ignored": [], "error": None, "message": note or None}
     if reading is None:
@@ -149,7 +149,7 @@ def _position(reply: str, index: int) -> tuple[int, int]:
 
 
 def _excerpt(reply: str, start: int, end: int) -> tuple[str, str]:
-    """Return the line in which the marked text begins, cut to its surroundings, and the line under it."""
+    """Return the line where the marked text starts, trimmed to its context, and a line that underlines it."""
     line_start = reply.rfind("\n", 0, start) + 1
     line_end = reply.find("\n", start)
     line_end = len(reply) if line_end < 0 else line_end
@@ -166,5 +166,5 @@ def _excerpt(reply: str, start: int, end: int) -> tuple[str, str]:
 
 
 def _visible(text: str) -> str:
-    """Return a part of a line in which each tab is one column wide."""
+    """Return text that is safe to print, with tabs replaced by single spaces."""
     return clean(scrub(text)).replace("\t", " ")

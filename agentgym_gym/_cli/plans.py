@@ -1,4 +1,4 @@
-"""What ``agentgym eval`` is to play: from its options, or from a TOML file."""
+"""The plan of ``agentgym eval``, from its options or from a TOML file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EnvArgument:
     """Marks a field that is an argument of AgentGym's environments.
 
     Attributes:
-        recorded: Whether a run records it: it is then resumed with the same value only.
+        recorded: Whether a run records the argument, and so can be resumed only with the same value.
     """
 
     recorded: bool = True
@@ -55,10 +55,10 @@ class EnvArgument:
 
 @dataclass(frozen=True)
 class ChatArgument:
-    """Marks a field that is an argument of the agent that plays as a model.
+    """Marks a field that is an argument of the chat agent for models.
 
     Attributes:
-        name: The name of the argument, where it is not that of the field.
+        name: The name of the argument, if it differs from the field.
     """
 
     name: str = ""
@@ -70,7 +70,7 @@ _SAMPLING = CliValue(str, partial(json_object, option="--sampling", example='{"t
 
 @dataclass(frozen=True)
 class EnvironmentPlan:
-    """An environment: each field is a key of a table ``[[environments]]``, and an option where it has one."""
+    """An environment: each field is a key of the table ``[[environments]]``, and some are options."""
 
     id: str = ""
     tasks: Annotated[str, typer.Option(help=TASKS_HELP + " By default all.")] = "all"
@@ -118,10 +118,10 @@ AgentName: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class AgentPlan:
-    """An agent: each field is a key of a table ``[[agents]]``, and an option where it has one.
+    """An agent: each field is a key of the table ``[[agents]]``, and some are options.
 
-    It is named by ``agent``, by ``model``, or by ``launch``. ``name`` replaces its usual name. On the command
-    line `agent`, `model` and `model_path` may name several agents.
+    One of ``agent``, ``model`` and ``launch`` is required. ``name`` replaces the default name. On the command
+    line, `model` and `model_path` may name several agents.
     """
 
     agent: AgentName = None
@@ -237,7 +237,7 @@ class AgentPlan:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is to be played: each agent in each environment. A field is a top key of a run file."""
+    """A run of each agent in each environment; each field is a top-level key of a run file."""
 
     out: Annotated[
         str,
@@ -276,11 +276,11 @@ class RunPlan:
 
 
 def read_plan(path: Path) -> RunPlan:
-    """Read a TOML file.
+    """Read a plan from a TOML file.
 
     Raises:
-        BadOption: It cannot be read, or holds what it should not; the message names the key.
-        MissingExtra: Python is 3.10 and the package tomli is missing.
+        BadOption: The file cannot be read, or a key or value is invalid; the message names the key.
+        MissingExtra: Python is 3.10 and the package tomli is not installed.
     """
     try:
         value = read_toml(path.read_text("utf-8"), "A run file")
@@ -309,19 +309,19 @@ def read_plan(path: Path) -> RunPlan:
 
 
 _SHARED = frozenset(each.name for each in fields(EnvironmentPlan)) - {"id", "server", "env_kwargs"}
-"""Keys of an environment that may stand at the top of the file, for all of them."""
+"""Keys of an environment that are also allowed at the top level, for all environments."""
 
 
 def _checked(kind: type, values: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return the keys and values of a table.
+    """Validate the keys and types of a table, and return it.
 
     Args:
-        kind: The class that is made of them.
+        kind: The class to create from the table.
         values: The table.
-        where: What to call it in an error.
+        where: The name of the table in errors.
 
     Raises:
-        BadOption: A key is not known, or its value is of another type.
+        BadOption: A key is unknown, or its value has the wrong type.
     """
     known = {name: _toml_kinds(hint) for name, hint in get_type_hints(kind).items()}
     for key, value in values.items():
@@ -336,7 +336,7 @@ def _checked(kind: type, values: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _toml_kinds(hint: Any) -> tuple[type, ...]:
-    """Return the types that a field's value may have in TOML; a list is one of texts."""
+    """Return the types that a field may have in TOML; lists contain strings."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return tuple(kind for each in get_args(hint) if each is not type(None) for kind in _toml_kinds(each))

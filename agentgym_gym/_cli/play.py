@@ -69,7 +69,7 @@ def play(
 
 
 class _Player:
-    """Whoever sits at the terminal."""
+    """The user at the terminal, as an agent."""
 
     name = "player"
 
@@ -80,13 +80,13 @@ class _Player:
         typer.echo(f"{start}Task {info['task_id']}:\n")
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
-        """Show the observation, and ask for a reply."""
+        """Show the observation and read a reply."""
         typer.echo(clean(observation) + "\n")
         return _ask()
 
 
 def _ask() -> str | None:
-    """Return what the player writes, None when they leave."""
+    """Return the next line that the player enters, or None to leave."""
     while True:
         try:
             line = input("> ").strip()

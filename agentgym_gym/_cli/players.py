@@ -1,4 +1,4 @@
-"""The agents of a run: who they are, what makes them, and the engines that serve their models."""
+"""The agents of a run: their names and settings, their factories, and the engines of their models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Player", "players_of"]
 
 
 _CHAT_ARGUMENTS = marked(AgentPlan, ChatArgument)
-_NO_KEY = "AGENTGYM_ENGINE_API_KEY"  # a variable that nobody sets
+_NO_KEY = "AGENTGYM_ENGINE_API_KEY"  # a variable that is never set
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Player:
     """One agent of a run.
 
     Attributes:
-        name: What it is called in records and folders.
-        plan: What was asked for.
-        seed: Seed of what is drawn; None where none was given.
-        engine: The engine that serves its model, or None.
+        name: The name of the agent in records and folders.
+        plan: The agent's part of the run plan.
+        seed: Random seed; None for no seed.
+        engine: The engine that serves the agent's model, or None.
     """
 
     name: str
@@ -44,24 +44,24 @@ class Player:
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a model behind OpenAI's chat protocol."""
+        """Whether the agent is a model with an OpenAI-compatible chat API."""
         return self.plan.agent is None
 
     @property
     def uses_tools(self) -> bool:
-        """Whether its actions are tool calls."""
+        """Whether the agent uses native tool calls for its actions."""
         return self.plan.tools == "native"
 
     def maker(self, environment: Environment | None, system_prompt: str | None = None) -> Callable[[], Agent]:
-        """Return what makes the agent for an environment, one for each episode that is played at once.
+        """Return a factory for the agent; the runner calls it once per concurrent episode.
 
         Args:
-            environment: The environment's entry in the catalogue; None for another library's.
-            system_prompt: Text that a model is given in place of the environment's system prompt.
+            environment: The environment's entry in the catalogue; None for an environment of another library.
+            system_prompt: System prompt for a model, in place of the environment's.
 
         Raises:
-            BadOption: There is no such agent, or an option of it has a value it cannot have.
-            MissingExtra: A package that it needs is not installed.
+            BadOption: The agent does not exist, or one of its options is invalid.
+            MissingExtra: A package that the agent requires is not installed.
         """
         if self.plan.agent is not None:
             find_modules_here()
@@ -72,22 +72,22 @@ class Player:
     def settings(
         self, environment: Environment | None, system_prompt: str | None = None
     ) -> dict[str, Any] | None:
-        """Return what shapes its replies, as JSON values; None where it does not say.
+        """Return the settings that affect the replies, as JSON values; None if the agent has no ``describe``.
 
         Args:
             environment: As for `maker`.
-            system_prompt: Likewise.
+            system_prompt: As for `maker`.
 
         Raises:
             BadOption: As for `maker`.
-            MissingExtra: Likewise.
+            MissingExtra: As for `maker`.
         """
         if self.engine is None:
             describe = getattr(self.maker(environment, system_prompt)(), "describe", None)
             return describe() if callable(describe) else None
         return {
             **self._chat_agent("http://127.0.0.1/v1", system_prompt).describe(),
-            "base_url": None,  # not known before it is started
+            "base_url": None,  # unknown before the engine starts
             "model_path": self.engine.model_path,
             "engine": self.plan.launch,
             "engine_arguments": list(self.plan.engine_arguments),
@@ -99,7 +99,7 @@ class Player:
 
         plan = self.plan
         given: dict[str, Any] = {
-            # An engine that was started here asks for no key, and is not told the user's.
+            # An engine started by this process requires no key, and must not receive the user's.
             "api_key_variable": plan.api_key_variable or (None if self.engine is None else _NO_KEY),
             "system_prompt": system_prompt,
             "prompt": None if plan.prompt is None else ChatPrompt.read(plan.prompt),
@@ -121,10 +121,10 @@ class Player:
 
 
 def players_of(plans: Iterable[AgentPlan], seed: int | None) -> list[Player]:
-    """Return the agents of a run; a pattern of model paths stands for several.
+    """Return the agents of a run; a pattern of model paths may yield several.
 
     Raises:
-        BadOption: Two have the same name, or a path holds no model.
+        BadOption: Two agents have the same name, or there is no model at a path.
     """
     players: list[Player] = []
     for plan in plans:
@@ -147,7 +147,7 @@ def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
             raise BadOption(f"launch = {plan.launch!r} needs a model_path")
         from agentgym_gym.evaluate._engines import Engine, checkpoints  # noqa: PLC0415 - not always needed
 
-        kind: Any = plan.launch  # which it checks
+        kind: Any = plan.launch  # validated by `Engine`
         paths = checkpoints(plan.model_path, merge=_say)
         if plan.name and len(paths) > 1:
             raise BadOption(f"{plan.model_path} are {len(paths)} models, which cannot all be {plan.name!r}")
@@ -170,5 +170,5 @@ def _say(line: str) -> None:
 
 
 def _short(path: str) -> str:
-    """Return a name for a model by its path: of a folder, its last part, as that tells most."""
+    """Return a name for a model: the last part of the path if it is a folder, otherwise the whole path."""
     return Path(path).name if Path(path).is_dir() else path

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["MAX_KINDS", "Progress"]
 
 MAX_KINDS = 20
-"""Kinds of faults whose first message is printed."""
+"""The maximum number of fault kinds to report."""
 
-_MAX_LINE = 300  # characters of such a line
+_MAX_LINE = 300  # maximum characters of a fault line
 
 
 class Progress:
-    """Shows on standard error, where that is a terminal, how far a run has come.
+    """Shows the progress of a run on standard error if it is a terminal.
 
-    Beside the bar stand the success so far, the faults, the tokens that models write in a second, and the
-    time that is left. The first fault of each kind is printed as it happens, on a terminal or not.
+    Next to the bar, it shows the success rate so far, the number of faults, the models' tokens per second,
+    and the remaining time. It prints the first fault of each kind as it happens, on a terminal or not.
 
     Args:
-        before: What was played before.
-        left: How many episodes are left; None where it is not known.
-        success: Whether the success so far is shown.
+        before: The records of earlier episodes, when a run is resumed.
+        left: The number of remaining episodes; None if unknown.
+        success: Whether to show the success rate.
     """
 
     def __init__(self, before: Sequence[EpisodeRecord], left: int | None, *, success: bool = True) -> None:
@@ -55,7 +55,7 @@ class Progress:
         self._kinds: set[tuple[bool, str]] = set()
         for record in before:
             self._count(record)
-        self._tokens = 0  # of this time alone
+        self._tokens = 0  # count only tokens of this session
 
     def __enter__(self) -> Self:
         self._bar.start()

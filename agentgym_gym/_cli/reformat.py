@@ -88,16 +88,16 @@ def reformat(
 def reformatted(
     trajectory: Trajectory, given: SourceFormat | None, target: FormatName, *, keep_unparsed: bool
 ) -> Reformatted:
-    """Put a trajectory into another action format.
+    """Convert a trajectory to another action format.
 
     Args:
         trajectory: The trajectory.
-        given: The format to read; None for the one that it says.
+        given: The format to read; None for the trajectory's ``action_format``.
         target: The format to write.
-        keep_unparsed: Whether a reply that cannot be read is kept as it is.
+        keep_unparsed: Whether to keep replies that cannot be read, unchanged.
 
     Raises:
-        BadOption: It does not say its format, or its environment is not in the catalogue.
+        BadOption: The format to read is unknown, or the environment is not in the catalogue.
     """
     source: Any = given or trajectory.action_format
     if source is None:
@@ -128,11 +128,11 @@ def _print(summary: dict[str, Any], unparsed: Sequence[Unparsed]) -> None:
 
 
 def print_unparsed(unparsed: Sequence[Unparsed], *, more: str = "") -> None:
-    """Print how many replies could not be put into the other format, and the first of them.
+    """Print the number of replies that could not be converted, and the first ones.
 
     Args:
         unparsed: The replies.
-        more: What is said of those that are not shown.
+        more: Text to append to the number of replies that are not shown.
     """
     if unparsed:
         found = Counter(each.kind for each in unparsed)

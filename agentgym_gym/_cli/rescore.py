@@ -28,7 +28,7 @@ __all__ = ["rescore"]
 
 _EXAMPLES = 5
 
-# What is true of the playing alone, and is written anew.
+# Facts about the original run, which do not apply to the rescored one.
 _OF_PLAYING = {"finished", "written", "wall_seconds", "versions", "git", "process"}
 
 

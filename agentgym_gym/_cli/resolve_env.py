@@ -1,4 +1,4 @@
-"""Which environment and which tasks are meant: the one way in which every command reads them."""
+"""Resolve the environment and tasks named on the command line, the same way for every command."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OURS = "agentgym_gym"
 """The module that registers AgentGym's environments."""
 
 DEFAULT_TURNS = 100
-"""Turn limit of another library's environment that is registered without one: no episode goes on for ever."""
+"""Turn limit for other libraries' environments registered without one, so that every episode ends."""
 
 TASKS_HELP = (
     "Which tasks: 0:50, 3, 1,2,5, 10: or all, where a range leaves out its end; or a file of AgentGym's item "
@@ -57,11 +57,11 @@ TASKS_HELP = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """An environment that was named to a command.
+    """An environment named on the command line.
 
     Attributes:
-        name: Its gymnasium id with the module that registers it, by which any process can make it.
-        environment: What the catalogue knows of it; None for another library's.
+        name: The gymnasium id with the module that registers it, from which any process can create it.
+        environment: The catalogue entry; None for an environment of another library.
     """
 
     name: str
@@ -69,79 +69,79 @@ class Chosen:
 
     @property
     def id(self) -> str:
-        """Its gymnasium id."""
+        """The gymnasium id."""
         return split_id(self.name)[1]
 
     @property
     def module(self) -> str:
-        """The module that registers it; empty if none was named."""
+        """The module that registers the environment; empty if none was named."""
         return split_id(self.name)[0] or ""
 
     @property
     def source(self) -> Environment | Seeds:
-        """What its tasks are of."""
+        """The source of tasks: the catalogue entry, or seeds for an environment of another library."""
         return self.environment or Seeds(self.id)
 
     def tasks(self, text: str, split: str | None = None) -> list[int]:
-        """Return task ids, or seeds where it numbers no tasks.
+        """Return task ids, or seeds if the environment has no numbered tasks.
 
         Args:
-            text: As `TASKS_HELP` says.
-            split: The split they are of.
+            text: The task selection, see `TASKS_HELP`.
+            split: The split of the tasks.
 
         Raises:
-            BadOption: There are no such tasks.
+            BadOption: The tasks do not exist.
         """
         return [item.task_id for item in items_of(self.source, text, split)]
 
     def evaluation_split(self) -> str | None:
-        """Return the split that models are measured on: ``test``, else ``dev``, else the first."""
+        """Return the split for evaluation: ``test``, else ``dev``, else the first."""
         splits = [] if self.environment is None else list(self.environment.splits)
         return next((name for name in ("test", "dev") if name in splits), splits[0] if splits else None)
 
     def make(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
     ) -> gymnasium.Env[str, Any]:
-        """Make it.
+        """Create the environment.
 
         Args:
-            env_kwargs: Arguments that were given as JSON.
-            own: Arguments that only AgentGym's environments take; what is None is left out.
-            max_turns: Turn limit; 0 for none, None for its usual one.
+            env_kwargs: Arguments from ``--env-kwargs``.
+            own: Arguments that only AgentGym's environments support; None values are omitted.
+            max_turns: Turn limit; 0 for none, None for the default.
 
         Raises:
-            BadOption: It cannot be made with these.
+            BadOption: The environment cannot be created with these arguments.
         """
         arguments = self._arguments(env_kwargs, own, max_turns)
         try:
             return gymnasium.make(find_spec(self.name), **{"disable_env_checker": True, **arguments})
         except AgentGymError:
             raise
-        except Exception as error:  # another's constructor may raise anything
+        except Exception as error:  # a foreign constructor may raise anything
             raise BadOption(f"{self.id} cannot be made: {type(error).__name__}: {error}") from error
 
     def maker(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
     ) -> Callable[[], TextEnv]:
-        """Return what makes it, again and again, for the runner: AgentGym's to be awaited.
+        """Return a reusable factory for the runner; AgentGym's environments have an async interface.
 
         Args:
             env_kwargs: As for `make`.
-            own: Likewise.
-            max_turns: Likewise.
+            own: As for `make`.
+            max_turns: As for `make`.
 
         Raises:
-            BadOption: It cannot be made with these.
+            BadOption: The environment does not support an argument, or an argument is given twice.
         """
         return EnvMaker(self.name, self._arguments(env_kwargs, own, max_turns))
 
     def _arguments(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
     ) -> dict[str, Any]:
-        """Return all arguments that it is made with.
+        """Return all arguments for creating the environment.
 
         Raises:
-            BadOption: It does not take one, or one is given twice.
+            BadOption: The environment does not support an argument, or an argument is given twice.
         """
         given = {name: value for name, value in own.items() if value is not None}
         refuse_twice([*given, *(["max_turns"] if max_turns is not None else [])], env_kwargs)
@@ -150,21 +150,21 @@ class Chosen:
             if max_turns is None and gymnasium.spec(self.id).max_episode_steps is None:
                 max_turns = DEFAULT_TURNS
             if max_turns is not None:
-                given["max_episode_steps"] = max_turns or -1  # by which gymnasium sets no limit
+                given["max_episode_steps"] = max_turns or -1  # for gymnasium, -1 means no limit
         elif max_turns is not None:
             given["max_turns"] = max_turns or None
         return {**given, **env_kwargs}
 
 
 def resolve(name: str) -> Chosen:
-    """Return the environment of a name.
+    """Return the environment with the given name.
 
     Args:
-        name: A name of the catalogue, a gymnasium id, or either after the module that registers it and a
-            colon, ``my_module:my/Env-v0``. The module may lie in the working directory.
+        name: A catalogue name or a gymnasium id. The module that registers it may precede it, separated by a
+            colon: ``my_module:my/Env-v0``. The module may be in the working directory.
 
     Raises:
-        UnknownEnvironment: There is none of that name, its module cannot be imported, or its module does
+        UnknownEnvironment: The environment does not exist, its module cannot be imported, or the module does
             not register it.
     """
     module, bare = split_id(name)
@@ -184,15 +184,15 @@ def resolve(name: str) -> Chosen:
     if spec is None:
         return Chosen(f"{OURS}:{environment.id}", environment)
     if _catalogue_entry(spec) is None:
-        return Chosen(_with_module(module, spec.id), None)  # its name is like that of one of AgentGym's
+        return Chosen(_with_module(module, spec.id), None)  # it has the same name as an AgentGym environment
     return Chosen(f"{OURS}:{spec.id}", environment)
 
 
 def _resolve_in(module: str, name: str) -> Chosen:
-    """Return the environment that a module registered, with gymnasium or in the catalogue.
+    """Return the environment that a module registers, with gymnasium or in the catalogue.
 
     Raises:
-        UnknownEnvironment: It registered none of that name, or cannot be imported.
+        UnknownEnvironment: The module cannot be imported, or does not register this name.
     """
     find_modules_here()
     try:
@@ -211,7 +211,7 @@ def _resolve_in(module: str, name: str) -> Chosen:
 
 
 def _catalogue_entry(spec: EnvSpec) -> Environment | None:
-    """Return the environment of the catalogue that a registration is for; None for another library's."""
+    """Return the catalogue entry of a gymnasium registration; None for another library's environment."""
     try:
         environment = find(spec.id)
     except UnknownEnvironment:
@@ -224,10 +224,10 @@ def _with_module(module: str | None, env_id: str) -> str:
 
 
 def refuse_twice(options: Collection[str], env_kwargs: Mapping[str, Any]) -> None:
-    """Refuse arguments that an option and ``--env-kwargs`` give.
+    """Check that no argument is given both by an option and by ``--env-kwargs``.
 
     Raises:
-        BadOption: There are some.
+        BadOption: An argument is given by both.
     """
     twice = sorted(set(options) & set(env_kwargs))
     if twice:
@@ -235,10 +235,10 @@ def refuse_twice(options: Collection[str], env_kwargs: Mapping[str, Any]) -> Non
 
 
 def refuse_own(options: Collection[str], env_id: str) -> None:
-    """Refuse options that only AgentGym's environments take.
+    """Reject options that only AgentGym's environments support.
 
     Raises:
-        BadOption: There are some.
+        BadOption: There are such options.
     """
     if options:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(options))
@@ -248,16 +248,16 @@ def refuse_own(options: Collection[str], env_id: str) -> None:
 
 
 def by_name(option: str, values: Iterable[str] | None, names: Sequence[str]) -> dict[str, str]:
-    """Return the values of a repeated option ``[NAME=]VALUE`` by the name of the environment.
+    """Return the values of a repeated option ``[NAME=]VALUE`` by environment name.
 
     Args:
-        option: Its name.
-        values: What was given; a value without a name is of the only environment.
-        names: The environments that there are.
+        option: The name of the option.
+        values: The given values. A value without a name applies to the only environment.
+        names: The names of all environments.
 
     Raises:
-        BadOption: A value does not say which of several environments it is for, is for one that is not
-            there, or is the second for the same one.
+        BadOption: A value does not name one of several environments, names an unknown environment, or is the
+            second one for the same environment.
     """
     found = all_by_name(option, values, names)
     twice = next((name for name, those in found.items() if len(those) > 1), None)
@@ -267,11 +267,10 @@ def by_name(option: str, values: Iterable[str] | None, names: Sequence[str]) -> 
 
 
 def all_by_name(option: str, values: Iterable[str] | None, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values of an option as `by_name` does, where one environment may have several.
+    """Return the values of an option as `by_name` does, but allow several per environment.
 
     Raises:
-        BadOption: A value does not say which of several environments it is for, or is for one that is not
-            there.
+        BadOption: A value does not name one of several environments, or names an unknown environment.
     """
     found: dict[str, list[str]] = {}
     for value in values or ():
@@ -293,21 +292,21 @@ def all_by_name(option: str, values: Iterable[str] | None, names: Sequence[str])
 
 
 def complete_name(incomplete: str) -> list[str]:
-    """Return the names of AgentGym's environments that a shell may complete a word to."""
+    """Return the names of AgentGym's environments that start with a word, for shell completion."""
     names = [name for each in BUILT_IN for name in (each.name, *each.aliases, *each.ids)]
     return [name for name in names if name.startswith(incomplete)]
 
 
 def json_object(text: str, option: str = "--env-kwargs", example: str = '{"size": 5}') -> dict[str, Any]:
-    """Return what an option gives that takes a JSON object.
+    """Parse the value of an option that accepts a JSON object.
 
     Args:
-        text: Its value.
-        option: Its name.
-        example: What could stand there.
+        text: The value of the option.
+        option: The name of the option.
+        example: A valid value, for the error message.
 
     Raises:
-        BadOption: It is not a JSON object.
+        BadOption: The value is not a JSON object.
     """
     try:
         value = json.loads(text)
@@ -344,11 +343,11 @@ Own: TypeAlias = Annotated[
 
 
 def know(names: Collection[str] | None) -> None:
-    """Have the catalogue know the environments of ``--env``.
+    """Import the modules of ``--env``, which add their environments to the catalogue.
 
     Raises:
-        UnknownEnvironment: There is none of a name, or its module cannot be imported.
-        BadOption: One of them has no server that is played over HTTP.
+        UnknownEnvironment: An environment does not exist, or its module cannot be imported.
+        BadOption: An environment has no HTTP server.
     """
     for name in names or ():
         chosen = resolve(name)
@@ -360,7 +359,7 @@ def know(names: Collection[str] | None) -> None:
 
 
 def find_modules_here() -> None:
-    """Let modules in the working directory be imported, after all that is installed."""
+    """Add the working directory to the end of the import path, so that installed modules take precedence."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)

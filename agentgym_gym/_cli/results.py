@@ -1,4 +1,4 @@
-"""What ``agentgym eval`` prints when it is done."""
+"""Print the results of ``agentgym eval``."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _USUAL = frozenset({"terminated", "truncated", "fault", "agent_fault"})
 
 
 _OF_SEVERAL = frozenset({"episodes", "faulted", "success", "95 %", "score", "turns"})
-"""What of each run stands in a table of several, so that it is not too wide."""
+"""The columns in a table of several runs, fewer than for one run to limit the width."""
 
 
 def print_results(folders: Sequence[RunFolder]) -> None:
-    """Print the figures of runs, a row for each.
+    """Print the metrics of runs, one row per run.
 
     Args:
-        folders: Their folders; several have the same parent.
+        folders: The folders of the runs. If there are several, they have the same parent.
     """
     rows = [_row(folder.summary) for folder in folders]
     names = [f"{folder.run['env_id'].rpartition('/')[2]} by {folder.run['agent']}" for folder in folders]
@@ -90,7 +90,7 @@ def _interval(interval: tuple[float, float] | None) -> str:
 
 
 def _counters(counters: Mapping[str, Any]) -> str:
-    """Say in one line what was counted; nothing where nothing was."""
+    """Return the metrics of the connections as one line, empty if there were no requests."""
     if not counters["requests"]:
         return ""
     parts = [f"{counters['requests']} requests"]

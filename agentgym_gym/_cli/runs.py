@@ -1,4 +1,4 @@
-"""Plays what ``agentgym eval`` was asked for: each agent in each environment, each in a folder of its own."""
+"""Execute the plan of ``agentgym eval``: run each agent in each environment, each in a separate folder."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["play"]
 
-_FILES = 256  # that are open beside the connections
+_FILES = 256  # open files besides the connections
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """One agent in one environment, with the folder of their run."""
+    """An agent in an environment, with the folder of the run and the remaining episodes."""
 
     player: Player
     environment: PlannedEnvironment
@@ -46,7 +46,7 @@ class _Entry:
     left: Sequence[tuple[int, int]]
 
     def part(self, on_episode: Callable[[EpisodeRecord], object]) -> Part:
-        """Return it as the runner takes it."""
+        """Return the entry in the form that the runner accepts."""
         make_agent = self.player.maker(self.environment.chosen.environment, self.environment.system_prompt)
         served = getattr(make_agent(), "served", None)
 
@@ -70,13 +70,13 @@ class _Entry:
 
 
 def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool) -> None:
-    """Play each agent in each environment, and print the results.
+    """Run each agent in each environment and print the results.
 
     Args:
-        plan: What is played.
+        plan: The agents, environments and settings.
         headers: HTTP headers for the environments' servers.
-        resume: Whether runs that are in the folders are gone on with.
-        retry_faulted: Whether their episodes that a fault ended are played anew.
+        resume: Whether to resume existing runs in the folders.
+        retry_faulted: Whether to retry faulted episodes of resumed runs.
     """
     environments = [PlannedEnvironment(each, headers) for each in plan.environments]
     players = players_of(plan.agents, plan.seed)
@@ -129,7 +129,7 @@ def _opened(
     resume: bool,
     retry_faulted: bool,
 ) -> Iterator[_Entry]:
-    """Open the folder of an agent in an environment, and yield both with what is left to be played."""
+    """Open the run folder of an agent in an environment, and yield the entry with its remaining episodes."""
     name = _slug(f"{environment.chosen.id.rpartition('/')[2]}-{player.name}")
     out = Path(plan.out or f"runs/{'run' if several else name}")
     run = {
@@ -153,12 +153,12 @@ def _opened(
 
 
 def _cluster(plan: RunPlan, players: Sequence[Player]) -> RayCluster:
-    """Return the Ray cluster that plays the episodes.
+    """Return the Ray cluster that runs the episodes.
 
     Raises:
-        BadOption: A model is served on this machine alone.
-        MissingExtra: The package ``ray`` is missing.
-        SetupError: There is no cluster.
+        BadOption: An engine serves a model on this machine only.
+        MissingExtra: The package ``ray`` is not installed.
+        SetupError: The cluster is not available.
     """
     if any(player.engine is not None for player in players):
         raise BadOption(
@@ -174,7 +174,7 @@ def _cluster(plan: RunPlan, players: Sequence[Player]) -> RayCluster:
 
 @contextlib.contextmanager
 def _same_directory() -> Iterator[None]:
-    """Restore the working directory, which environments may change: prompts and models may be relative."""
+    """Restore the working directory on exit: environments may change it, and plans may use relative paths."""
     directory = Path.cwd()
     try:
         yield
@@ -184,12 +184,12 @@ def _same_directory() -> Iterator[None]:
 
 
 def _slug(name: str) -> str:
-    """Return a name as that of a folder."""
+    """Convert a name to a valid folder name."""
     return re.sub(r"[^\w.-]+", "_", name).strip("._")[:120] or "run"
 
 
 def _allow_connections(concurrency: int) -> None:
-    """Raise this process's limit of open files, as far as the system lets it, where it is too low."""
+    """Raise the limit of open files if it is too low, as far as the system allows."""
     try:
         import resource  # noqa: PLC0415 - not on every system
     except ImportError:

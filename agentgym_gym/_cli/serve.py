@@ -48,11 +48,11 @@ def serve(
 
 
 def _server(name: str) -> str:
-    """Return what `local_servers.serve` is given for the name of an environment, or of a server.
+    """Return the server name for `local_servers.serve` from the name of an environment or server.
 
     Raises:
-        UnknownEnvironment: There is no such environment.
-        BadOption: It has no server here.
+        UnknownEnvironment: The environment does not exist.
+        BadOption: This project has no server for the environment.
     """
     if name.lower() in {local_servers.ALL, *local_servers.servers()}:
         return name

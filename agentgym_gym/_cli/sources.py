@@ -1,4 +1,4 @@
-"""Where each environment's server comes from, and what answers at a URL."""
+"""Find the server of each environment, and probe the server at a URL."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["Probe", "ServerSource", "headers_for", "probe", "require_server", "source_of"]
 
 PING_SECONDS = 10.0
-"""Seconds allowed for each reply."""
+"""The timeout of each request, in seconds."""
 
 PINGS = 5
-"""Requests whose time is taken, on a connection that is open already."""
+"""The number of requests to time, on an open connection."""
 
 
 @dataclass(frozen=True)
 class ServerSource:
-    """Where an environment's server comes from.
+    """The source of an environment's server.
 
     Attributes:
-        kind: ``variable``, ``local`` (one is started when it is needed), ``none``, or ``invalid`` where a
-            variable does not hold URLs or headers.
-        urls: What the variable names.
-        note: In words.
+        kind: ``variable``, ``local`` (started when needed), ``none``, or ``invalid`` if a variable does not
+            contain valid URLs or headers.
+        urls: The URLs in the variable.
+        note: The source in words.
     """
 
     kind: Literal["variable", "local", "none", "invalid"]
@@ -49,7 +49,7 @@ class ServerSource:
 
 
 def source_of(environment: Environment) -> ServerSource:
-    """Return where an environment's server comes from when no argument says it."""
+    """Return the source of an environment's server if no argument specifies one."""
     try:
         urls = configured(environment)
         configured_headers(environment)
@@ -67,15 +67,15 @@ def source_of(environment: Environment) -> ServerSource:
 
 @dataclass(frozen=True)
 class Probe:
-    """What answers at a URL.
+    """The result of probing a server.
 
     Attributes:
         url: The URL, without a password.
-        answers: What it says at its root, or None where nothing came.
-        served_by: Which of this project's own servers it says it is; None for any other.
-        environments: The environments whose servers answer like that.
+        answers: The text that the server returns at its root path; None if there was no response.
+        served_by: The header in which this project's servers report their name and world; None for others.
+        environments: The environments that this server may serve, judging by its responses.
         round_trip_ms: Median time of a request on an open connection, in milliseconds.
-        problem: What is wrong, or None.
+        problem: A description of the problem; None if there is none.
     """
 
     url: str
@@ -87,18 +87,18 @@ class Probe:
 
     @property
     def ambiguous(self) -> bool:
-        """Whether it can be but one of the environments, and nothing it says tells which."""
+        """Whether the server serves one of several environments and its responses do not show which one."""
         calls = [next(environment.wire.reset(0, 0)) for environment in self.environments]
         return len({call.path for call in calls}) < len(calls)
 
 
 def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str] | None = None) -> Probe:
-    """Ask a server who it is.
+    """Identify the server at a URL and measure its round-trip time.
 
     Args:
-        url: Its base URL.
-        wanted: The environment that it should be; any one will do by default.
-        headers: HTTP headers to send, beside those of `headers_for`.
+        url: Base URL of the server.
+        wanted: The expected environment; any by default.
+        headers: HTTP headers to send, in addition to those of `headers_for`.
     """
     try:
         driver = SyncDriver(limits=Limits.of(PING_SECONDS), headers=headers_for(url, wanted, headers))
@@ -124,15 +124,18 @@ def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str
 def require_server(
     environment: Environment, servers: Sequence[str], headers: Mapping[str, str]
 ) -> list[Probe]:
-    """Return what answers; tell of a mistyped address now, and not by a folder full of faults.
+    """Probe the servers of an environment, to report a mistyped address before any episode fails.
 
     Args:
-        environment: What is to be played.
-        servers: Base URLs, of which one must answer.
+        environment: The environment.
+        servers: Base URLs; at least one of them must serve the environment.
         headers: HTTP headers to send.
 
+    Returns:
+        The probe of each server.
+
     Raises:
-        NoServer: No server is there, or it is another environment's.
+        NoServer: No server responds, or all of them serve other environments.
     """
     probes = [probe(server, environment, headers) for server in servers]
     if all(found.problem for found in probes):
@@ -147,18 +150,18 @@ def headers_for(
     """Return the HTTP headers for a server.
 
     Args:
-        url: Its base URL.
-        wanted: The environment whose variable is read; by default those that are configured to use this URL.
-        given: What was given by the user, which replaces headers of the same name.
+        url: Base URL of the server.
+        wanted: The environment whose variable to read; by default, all environments configured with this URL.
+        given: Headers from the user, which replace headers of the same name.
 
     Raises:
-        BadOption: A variable does not hold headers.
+        BadOption: A variable does not contain valid headers.
     """
     headers = HiddenHeaders(given or {})
     if wanted is not None:
         return configured_headers(wanted, headers)
     for environment in environments():
-        with contextlib.suppress(BadOption):  # of a URL that is none, which is not this one
+        with contextlib.suppress(BadOption):  # an invalid URL, which cannot be this one
             if url in configured(environment):
                 headers = headers.over(configured_headers(environment))
     return headers

@@ -1,4 +1,4 @@
-"""``agentgym data sft`` and ``agentgym data agenttraj``: what was played, to be trained on."""
+"""``agentgym data sft`` and ``agentgym data agenttraj``: write trajectories as training data."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def agenttraj(
 
 
 def print_left_out(left_out: Mapping[str, int]) -> None:
-    """Print how many trajectories were left out, and why."""
+    """Print the number of dropped trajectories by reason."""
     for reason, count in left_out.items():
         out.print(f"Left out, {clean(reason)}: {count:,}.", soft_wrap=True)
 
@@ -123,10 +123,10 @@ def print_left_out(left_out: Mapping[str, int]) -> None:
 def choose(
     sources: Sequence[Path], *, successful: bool, min_score: float | None, best: int | None
 ) -> Selected:
-    """Read trajectories, and choose those to train on.
+    """Read trajectories and select those to train on.
 
     Raises:
-        BadOption: A source cannot be read, or nothing of it is left.
+        BadOption: A source cannot be read, or no trajectories remain.
     """
     read = [each for path in sources for each in library.read_trajectories(path)]
     chosen = library.select(read, successful=successful, min_score=min_score, best=best)
@@ -146,16 +146,16 @@ def _item(trajectory: Trajectory) -> Item:
 def divide(
     trajectories: Iterable[Trajectory], *, val: str, seed: int, prompt: str
 ) -> dict[str, list[Trajectory]]:
-    """Divide trajectories into ``"train"`` and ``"val"`` by tasks, so that no task is in both.
+    """Divide trajectories into ``"train"`` and ``"val"`` by task, so that no task is in both.
 
     Args:
         trajectories: The trajectories.
-        val: How many tasks are for validation, as the option says it.
-        seed: Of the division and the order.
-        prompt: How the prompt stands in a row: ``"system"`` or ``"turns"``.
+        val: The number or share of validation tasks, in the syntax of ``--val``.
+        seed: Seed of the division and the order.
+        prompt: The form of the prompt in a row: ``"system"`` or ``"turns"``.
 
     Raises:
-        BadOption: There are not so many tasks.
+        BadOption: There are too few tasks.
     """
     held = library.parse_val(val)
     change: Callable[[Trajectory], Trajectory] = library.as_system if prompt == "system" else library.as_turns
@@ -183,17 +183,17 @@ def write_parts(
     """Write trajectories as rows for fine-tuning.
 
     Args:
-        parts: The trajectories by ``"train"`` and ``"val"``; of an empty part no file is written.
-        folder: Where to.
-        left_out: How many were not chosen, by the reason.
-        seed: Of their order.
-        force: Whether to replace files that are there.
+        parts: The trajectories by ``"train"`` and ``"val"``; no file is written for an empty part.
+        folder: The target folder.
+        left_out: The number of dropped trajectories by reason.
+        seed: The seed that determined their order.
+        force: Whether to replace existing files.
 
     Returns:
-        What was written, for :func:`print_summary`.
+        A summary for :func:`print_summary`.
 
     Raises:
-        BadOption: Files are there and ``force`` is false, or the folder cannot be written to.
+        BadOption: A file exists and ``force`` is false, or the folder cannot be written to.
     """
     written = library.write(
         folder,
@@ -223,7 +223,7 @@ def _environments(parts: Mapping[str, Sequence[Trajectory]]) -> dict[str, dict[s
 
 
 def _replies(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """Return what is to be known of the messages before they are trained on."""
+    """Return the statistics of the messages that matter for training."""
     replies = [said for each in trajectories for said in each.messages if said.role == "assistant"]
     return {
         "replies": len(replies),
@@ -236,11 +236,11 @@ def _replies(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
 
 
 def print_summary(summary: Mapping[str, Any], *, reads_marks: bool = False) -> None:
-    """Print what was written.
+    """Print the summary of the written files.
 
     Args:
-        summary: What :func:`write_parts` returned.
-        reads_marks: Whether the trainer leaves replies out that are marked as not to be trained on.
+        summary: The result of :func:`write_parts`.
+        reads_marks: Whether the trainer skips replies that are marked as excluded from training.
     """
     table = [
         (name, *(f"{each[column]:,}" for column in ("tasks", "train", "val")))

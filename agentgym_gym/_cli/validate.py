@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ValidateOptions", "validate"]
 
 _LINES = 10
-"""What this project's own server says of itself, where its world is the one that the catalogue knows."""
+"""The maximum number of details printed for each finding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def validate(options: ValidateOptions) -> None:
 
 
 def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
-    """Return the tasks that are held to be impossible: with another world or more turns, none is."""
+    """Return the tasks known to be impossible; none with another world or a higher turn limit."""
     known, turns = environment.chosen.environment, environment.plan.max_turns
     if known is None or (turns is not None and not 0 < turns <= known.max_turns):
         return ()
@@ -110,10 +110,10 @@ def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
 
 
 def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:
-    """Return what makes the agent that knows the solutions; None where there is none.
+    """Return a factory for the agent that plays known solutions; None if there is no such agent.
 
     Raises:
-        BadOption: It is not one that knows them.
+        BadOption: The agent does not play known solutions.
     """
     known = chosen.environment is not None and chosen.environment.oracle is not None
     if gold is None and not known:
@@ -177,7 +177,7 @@ def _list(what: str, records: Iterable[EpisodeRecord]) -> None:
 
 
 def _ids(tasks: Iterable[int]) -> str:
-    """Return ids as ``--tasks`` takes them: ranges leave out their end."""
+    """Format ids in the syntax of ``--tasks``: ranges exclude their end."""
     ranges: list[list[int]] = []
     for task in sorted(set(tasks)):
         if ranges and ranges[-1][1] == task:

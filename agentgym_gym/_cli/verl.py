@@ -1,4 +1,4 @@
-"""``agentgym verl``: folders from which verl trains."""
+"""``agentgym verl``: create and validate folders for training with verl."""
 
 from __future__ import annotations
 
@@ -204,11 +204,11 @@ def _init(options: InitOptions) -> None:
 
 
 def _recipe(options: InitOptions, given: Sequence[EnvSelection]) -> RlRecipe:
-    """Return the recipe that the options choose.
+    """Return the recipe for the options.
 
     Raises:
-        MissingExtra: PyYAML, which reads the settings of papers, is not installed.
-        ValueError: A choice that is none, or two that do not go together.
+        MissingExtra: PyYAML is not installed, which is required to read published settings.
+        ValueError: An option is invalid, or two options are incompatible.
     """
     from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
 
@@ -281,7 +281,7 @@ def _print(finding: Finding) -> None:
 
 
 def _probed(view: View) -> Iterator[Finding]:
-    """Ask every server of AgentGym's environments who it is; an episode is begun on but one of several."""
+    """Identify every server of AgentGym's environments, since the other checks use only one of several."""
     from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for these imports
     from verl_bridge.tasks import EnvTask  # noqa: PLC0415
 
@@ -295,7 +295,7 @@ def _probed(view: View) -> Iterator[Finding]:
             headers = played.env_kwargs.get("headers")
             urls = configured(environment, played.env_kwargs.get("server"))
         except (ValueError, AttributeError, UnknownEnvironment):
-            continue  # said by the check of the environments
+            continue  # reported by the check of the environments
         for url in urls:
             if (environment.name, url) not in asked:
                 asked.add((environment.name, url))
@@ -317,16 +317,16 @@ def _turns(given: str | None) -> tuple[int, ...] | None:
 
 
 def model_of(given: str) -> str:
-    """Return the path of a model's folder in full, and a name as it is."""
+    """Return the absolute path if the model is an existing folder, otherwise the name unchanged."""
     folder = Path(given).expanduser()
     return str(folder.resolve()) if folder.is_dir() else given
 
 
 def installed_verl(known: tuple[str, ...]) -> str:
-    """Return the minor version of the verl that is installed; without one, the newest that is known.
+    """Return the minor version of the installed verl, or the newest supported one if verl is not installed.
 
     Raises:
-        BadOption: Another version is installed.
+        BadOption: The installed version is not supported.
     """
     try:
         version = metadata.version("verl")

@@ -1,4 +1,4 @@
-"""What ``agentgym verl init`` is told of each environment, and the rows that it writes."""
+"""Parse the options of ``agentgym verl init`` for each environment, and create the rows of its tasks."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ if TYPE_CHECKING:
 __all__ = ["EnvSelection", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
 
 TEST_TASKS = 8
-"""Tasks for validation, of a run that only tests."""
+"""The number of validation tasks for the preset ``test``."""
 
 PART = 10
-"""One task in so many of a full run is for validation."""
+"""One in N tasks is for validation with the preset ``full``."""
 
 MOST = 100
-"""Tasks for validation of each of several environments, at most: they are counted one by one."""
+"""The maximum number of validation tasks per environment if there are several environments."""
 
 TEST_STEPS = 8
-"""Steps of a run that only tests."""
+"""The maximum number of training steps for the preset ``test``."""
 
 
 @dataclass(frozen=True)
 class EnvSelection:
-    """What the options say of one environment.
+    """The options of one environment.
 
     Attributes:
         chosen: The environment.
-        weight: Its share of the training tasks, beside those of others.
-        env_kwargs: Its arguments, with its servers.
-        tasks: Which tasks; None for those that suit the preset.
-        val: How many are for validation; None likewise.
-        split: The split they are of; None for the first.
+        weight: Relative weight of the environment in the training tasks.
+        env_kwargs: Arguments of the environment, including its servers.
+        tasks: The task selection; None for the default of the preset.
+        val: The number of validation tasks; None for the default of the preset.
+        split: The split of the tasks; None for the first.
         system_prompt: The system prompt; None for the environment's own.
         isolate: Where each environment runs; None for the default.
-        success_at: The return that solves a task where no success is stated; None for the default.
+        success_at: The return that counts as success if the environment reports none; None for the default.
     """
 
     chosen: Chosen
@@ -83,21 +83,21 @@ def read_options(
     isolate: Sequence[str] | None = None,
     success_at: Sequence[str] | None = None,
 ) -> list[EnvSelection]:
-    """Return what the options of ``agentgym verl init`` say of each environment.
+    """Parse the options of ``agentgym verl init`` for each environment.
 
     Args:
-        envs: What ``--env`` gave, ``ID`` or ``ID=WEIGHT``.
-        server: What ``--server`` gave, ``URL`` or ``NAME=URL``; the others likewise.
+        envs: The values of ``--env``: ``ID`` or ``ID=WEIGHT``.
+        server: The values of ``--server``: ``URL`` or ``NAME=URL``. The other options have the same form.
         env_kwargs: JSON objects.
-        tasks: Tasks.
-        val: Numbers.
+        tasks: Task selections.
+        val: Numbers of validation tasks.
         split: Splits.
         system_prompt: Files.
-        isolate: Isolations.
-        success_at: Numbers.
+        isolate: Isolation modes.
+        success_at: Returns.
 
     Raises:
-        AgentGymError: An option says what cannot be; the message names it.
+        AgentGymError: The value of an option is invalid; the message names the option.
     """
     weighted = [_weighted(each) for each in envs]
     chosen = {each.source.name: each for each, _ in weighted}
@@ -181,10 +181,10 @@ def _return(text: str) -> float:
 
 
 def chosen_in(given: Sequence[EnvSelection]) -> dict[str, Any]:
-    """Return the arguments of a recipe that say which environment, or which several.
+    """Return the arguments of a recipe that specify its environment, or several environments.
 
     Raises:
-        ValueError: An id is none.
+        ValueError: An id is invalid.
     """
     if len(given) == 1:
         (one,) = given
@@ -201,10 +201,10 @@ def chosen_in(given: Sequence[EnvSelection]) -> dict[str, Any]:
 
 
 def with_own_limits(recipe: RlRecipe, given: Sequence[EnvSelection]) -> RlRecipe:
-    """Return a recipe in which the turn limit of each environment is among its arguments.
+    """Return a recipe that passes the turn limit to each environment as an argument.
 
-    AgentGym's have one of their own, which might end episodes sooner. Another library's needs one only where
-    the limit of the loop, which is the highest of all, is above its own.
+    AgentGym's environments have a default limit, which might end episodes sooner. An environment of another
+    library needs an argument only if its limit is below that of the loop, which is the highest of all.
     """
     made = []
     for env, each in zip(recipe.environments, given, strict=True):
@@ -223,17 +223,17 @@ def with_own_limits(recipe: RlRecipe, given: Sequence[EnvSelection]) -> RlRecipe
 def rows_of(
     recipe: RlRecipe, given: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
-    """Return the rows of a recipe by ``"train"`` and ``"val"``, and what they hold of several environments.
+    """Return the rows of a recipe by ``"train"`` and ``"val"``, and the shares of several environments.
 
     Args:
         recipe: The recipe.
-        given: What the options say of each of its environments.
+        given: The options of each environment in the recipe.
 
     Raises:
-        BadOption: There are too few tasks, the weight of an environment leaves it none, or another library's
-            environment observes no text.
+        BadOption: There are too few tasks, the weight of an environment leaves it without rows, or the
+            observations of another library's environment are not text.
         MissingExtra: pyarrow is not installed.
-        ValueError: Another library's environment cannot be made.
+        ValueError: An environment of another library cannot be created.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
@@ -248,17 +248,19 @@ def rows_of(
 
 
 def _prompt(env: EnvChoice, each: EnvSelection) -> str | None:
-    """Return the system prompt for another library's environment, which is made and reset where it will run.
+    """Return the system prompt for an environment of another library.
+
+    To check the environment, this creates and resets it with the isolation that training will use.
 
     Raises:
-        SetupError: It observes no text.
-        ValueError: It cannot be made.
+        SetupError: The observations are not text.
+        ValueError: The environment cannot be created.
     """
     try:
         facts = asyncio.run(_facts(env))
     except AgentGymError:
         raise
-    except Exception as error:  # another's constructor may raise anything
+    except Exception as error:  # a foreign constructor may raise anything
         kind = getattr(error, "kind", type(error).__name__)
         raise ValueError(f"the environment {env.env_id!r} cannot be made: {kind}: {error}") from error
     return each.system_prompt or facts.system_prompt
@@ -341,7 +343,7 @@ def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int) -> int:
 
 
 def _rows(recipe: RlRecipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the rows of some tasks; the arguments of a single environment stand in the yaml of the loop."""
+    """Return the rows of some tasks; a single environment's arguments are in the loop's YAML instead."""
     made = _rows_of_tasks(recipe, at, each, tasks)
     if recipe.several:
         for row in made:
@@ -365,7 +367,7 @@ def _rows_of_tasks(
 
 
 def print_shares(shares: Sequence[Share]) -> None:
-    """Say how many rows each environment has, and of how many tasks."""
+    """Print the numbers of rows and tasks of each environment."""
     table = [
         (share.env_id, f"{share.weight:g}", f"{share.rows:,}", share.said, f"{share.val:,}")
         for share in shares

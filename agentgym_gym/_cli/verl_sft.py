@@ -1,4 +1,4 @@
-"""``agentgym verl sft``: a folder from which verl fine-tunes on what was played."""
+"""``agentgym verl sft``: create a folder for fine-tuning on trajectories with verl."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def sft(options: SftOptions) -> None:
 
 
 def _games(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[str]]:
-    """Return the games by ``"train"`` and ``"val"``, and how many are left out for each reason."""
+    """Return the games by ``"train"`` and ``"val"``, and the number of dropped games by reason."""
     from verl_bridge.recipes import SFT_PRESETS  # noqa: PLC0415 - no other command waits for this import
 
     left_out: Counter[str] = Counter()
@@ -167,10 +167,10 @@ def _games(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[st
 
 
 def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> SftRecipe:
-    """Return the recipe that the options choose for some games.
+    """Return the recipe for the options and games.
 
     Raises:
-        ValueError: A choice that is none, or two that do not go together.
+        ValueError: An option is invalid, or two options are incompatible.
     """
     from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
 
@@ -196,12 +196,12 @@ def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> S
 
 
 def _parts(sources: Sequence[Path], *, divided: bool) -> dict[str, list[Path]]:
-    """Return the sources by what they are for.
+    """Return the sources by ``"train"`` and ``"val"``.
 
     Args:
-        sources: As they were given.
-        divided: Whether folders that are divided already stay so: all of them have a ``train.parquet`` and a
-            ``val.parquet``.
+        sources: The paths from the command line.
+        divided: Whether to keep an existing division, if all sources are folders with a ``train.parquet`` and
+            a ``val.parquet``.
     """
     names = ("train", "val")
     if divided and all((each / f"{name}.parquet").is_file() for each in sources for name in names):
@@ -212,7 +212,7 @@ def _parts(sources: Sequence[Path], *, divided: bool) -> dict[str, list[Path]]:
 def _in_format(
     games: Sequence[Trajectory], source: SourceFormat | None, target: FormatName | None
 ) -> list[Trajectory]:
-    """Return the games in a format, without those that cannot be put into it, of which it prints."""
+    """Convert games to a format; report and drop games that cannot be converted."""
     if target is None:
         return list(games)
     left: list[Trajectory] = []
@@ -233,13 +233,13 @@ def _in_format(
 
 
 def _name(games: Sequence[Trajectory]) -> str:
-    """Return the name of the environment of which all games are, or another word."""
+    """Return the environment's name if all games share one, otherwise "games"."""
     names = {game.env_id.rpartition("/")[2] for game in games}
     return names.pop() if len(names) == 1 else "games"
 
 
 def _evaluation(name: str, games: Sequence[Trajectory], tasks: str | None, options: str) -> Evaluation:
-    """Return what is played after the training: in the format that was learned, if it is one."""
+    """Return the evaluation to run after training, in the trained format if there is only one."""
     from verl_bridge.recipes import Evaluation  # noqa: PLC0415 - no other command waits for this import
 
     chosen = resolve(name)

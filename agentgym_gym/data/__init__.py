@@ -1,4 +1,4 @@
-"""From tasks to the files that verl trains on.
+"""Convert tasks and trajectories to the files that verl trains on.
 
 ::
 
@@ -9,12 +9,12 @@
     files = {"train": rows(division.train, recipes), "val": rows(division.val, recipes)}
     write(Path("data/webshop"), files, schema())
 
-Trajectories are read from runs, from AgentGym's files and from rows, and written as rows for fine-tuning::
+Trajectories can be read from runs, AgentGym files or parquet rows, and written as rows for fine-tuning::
 
     chosen = select(read_trajectories(Path("runs/qwen")), successful=True)
     write(Path("data/sft"), {"train": sft_rows(chosen.kept)}, sft_schema())
 
-Nothing here imports pyarrow before a parquet file is read or written.
+pyarrow is imported only when a parquet file is read or written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""AgentGym's own files of trajectories: AgentTraj, and what its trainer writes in the same form.
+"""AgentGym's trajectory files: the AgentTraj dataset, and rollouts saved by AgentGym's trainer.
 
 An entry is ``{"conversations": [{"from": "human", "loss": null, "value": "..."}], "item_id": "maze_3"}``,
-where ``from`` is ``human``, ``gpt`` or ``system``. Its trainer adds ``reward``, and ``success`` as 0 or 1.
+where ``from`` is ``human``, ``gpt`` or ``system``. The trainer adds ``reward``, and ``success`` as 0 or 1.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ __all__ = ["agenttraj_entry", "read_agenttraj", "write_agenttraj"]
 
 _ROLES: dict[str, Role] = {"human": "user", "gpt": "assistant", "system": "system"}
 _SPEAKERS = {role: speaker for speaker, role in _ROLES.items()}
-_MOST = sys.float_info.max  # an integer of JSON may be more than any float
+_MOST = sys.float_info.max  # a JSON integer may exceed the float range
 _OF_A_MESSAGE = frozenset({"from", "value", "loss"})
 _OF_AN_ENTRY = frozenset({"conversations", "item_id", "reward", "success", "action_format"})
 
 
 def read_agenttraj(path: Path) -> list[Trajectory]:
-    """Return the trajectories of a file of AgentTraj, or of all ``.json`` files of a folder, in order.
+    """Return the trajectories of an AgentTraj file, or of all ``.json`` files in a folder, in order.
 
-    The messages are as they stand there, the prompt as the first message of the user among them. ``reward``
-    is the score. Keys that are not known are kept in ``extra``.
+    Messages are copied unchanged; the prompt is the first user message. ``reward`` becomes the score. Unknown
+    keys are kept in ``extra``.
 
     Args:
-        path: A file ``.json``, or ``.jsonl`` with an entry in each line; or a folder, whose own folders are
-            not looked into.
+        path: A ``.json`` file, a ``.jsonl`` file with one entry per line, or a folder. Subfolders are not
+            searched.
 
     Raises:
-        BadOption: A file cannot be read, or an entry is no trajectory; the message names the file and the
-            entry, counted from 0.
+        BadOption: A file cannot be read, or an entry is not a trajectory. The message names the file and the
+            index of the entry, from 0.
     """
     return [_trajectory(record, file, at) for file, at, record in entries(path)]
 
 
 def agenttraj_entry(trajectory: Trajectory) -> dict[str, Any]:
-    """Return a trajectory as an entry of AgentTraj.
+    """Return a trajectory as an AgentTraj entry.
 
-    A system message becomes AgentGym's two first messages, as `as_turns` says. The score is written as
-    ``reward``. It, ``success`` and ``action_format`` stand there where they are known.
+    `as_turns` converts a system message to AgentGym's first two messages. The score is written as ``reward``.
+    The keys ``reward``, ``success`` and ``action_format`` are omitted if their values are unknown.
 
     Raises:
-        BadOption: A fault ended it, or its environment is none of those that AgentGym's item ids name.
+        BadOption: A fault ended the trajectory, or AgentGym has no item ids for its environment.
     """
     if trajectory.fault is not None:
         raise BadOption(f"{trajectory.source or trajectory.key}: {trajectory.fault} ended it; it is no data")
@@ -73,19 +73,19 @@ def agenttraj_entry(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bool = False) -> int:
-    """Write a file of AgentTraj, whole or not at all.
+    """Write an AgentTraj file atomically.
 
     Args:
         path: The file. Its folder is created if it does not exist.
-        trajectories: What is written, in this order.
-        force: Whether to replace a file that is there.
+        trajectories: The trajectories to write, in this order.
+        force: Whether to replace an existing file.
 
     Returns:
-        How many were written.
+        The number of trajectories written.
 
     Raises:
-        BadOption: There is nothing to write, a trajectory cannot be written, the file exists and ``force`` is
-            false, or it cannot be written to.
+        BadOption: There are no trajectories, a trajectory has no AgentTraj form, the file exists and
+            ``force`` is false, or writing fails.
     """
     if path.exists() and not force:
         raise BadOption(f"{path} would be replaced; choose another file, or say --force (force=True)")
@@ -102,7 +102,7 @@ def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bo
 
 
 def _with(own: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keys of this module, and behind them those of the source that have no other meaning here."""
+    """Return our keys, followed by the source's extra keys that do not clash with them."""
     return own | {key: value for key, value in extra.items() if key not in own}
 
 
@@ -169,6 +169,6 @@ def _score(value: Any, where: str) -> float | None:
 
 
 def _success(value: Any, where: str) -> bool | None:
-    if value is None or value in (True, False):  # 1 and 0 are equal to these
+    if value is None or value in (True, False):  # 1 and 0 equal True and False
         return None if value is None else bool(value)
     raise BadOption(f"{where}: success is true, false, 1 or 0, not {value!r:.80}")

@@ -1,8 +1,8 @@
-"""AgentGym's files: the tasks they name, and the prompts of their trajectories.
+"""Read tasks and prompts from AgentGym's files.
 
-AgentGym names a task by an item id, such as ``webshop_5238``: the environment and the task. Its files are
-JSON lists of objects with an ``item_id``. Those of AgentTraj hold the trajectory too, in ``conversations``.
-Its first message is the prompt of the environment.
+AgentGym identifies a task by an item id, such as ``webshop_5238``: the environment and the task number. Its
+files are JSON lists of objects with an ``item_id``. AgentTraj files also contain the trajectory, in
+``conversations``. The first message of a trajectory is the prompt of the environment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 SEEDS = 1_000
-"""How many seeds "all" are, of an environment that numbers no tasks."""
+"""The number of seeds that "all" selects for an environment without numbered tasks."""
 
 _MOST_SEEDS = 10_000_000
 
@@ -45,7 +45,7 @@ _ITEM_ID = re.compile(r"(?P<prefix>.+)_(?P<task>[0-9]{1,18})", re.DOTALL)
 
 @dataclass(frozen=True)
 class Seeds:
-    """An environment that numbers no tasks: each seed of its ``reset`` is one.
+    """An environment without numbered tasks: each seed of its ``reset`` is a task.
 
     Attributes:
         id: Its gymnasium id.
@@ -55,35 +55,35 @@ class Seeds:
 
     @property
     def name(self) -> str:
-        """The id: it has no other name."""
+        """The gymnasium id, which is the only name of such an environment."""
         return self.id
 
 
 @dataclass(frozen=True)
 class Item:
-    """A task of an environment: its number, or a seed where it numbers none."""
+    """A task of an environment: its number, or a seed if the environment has no numbered tasks."""
 
     environment: Environment | Seeds
     task_id: int
 
     @property
     def key(self) -> tuple[str, int]:
-        """The key by which items are compared."""
+        """The key that identifies the item."""
         return self.environment.name, self.task_id
 
 
 def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | None = None) -> list[Item]:
-    """Return the items that are meant by a text.
+    """Return the items that a task selection names.
 
     Args:
         environment: The environment.
-        tasks: Which tasks, as :func:`agentgym_gym.evaluate.parse_tasks` reads them, or the path of a file or
-            folder of item ids, as :func:`read_items` reads it. Each counts once.
-        split: The split they are of. By default ``all`` tasks are those of the first, and others of any.
+        tasks: The task selection, in the syntax of :func:`agentgym_gym.evaluate.parse_tasks`, or the path of
+            a file or folder of item ids for :func:`read_items`. Duplicates are dropped.
+        split: The split of the tasks. By default, ``all`` means the first split, and task numbers may be of
+            any split.
 
     Raises:
-        BadOption: There is no such split, there are no such tasks, or the file names tasks of another
-            environment.
+        BadOption: The split or a task does not exist, or the file names tasks of another environment.
     """
     path = Path(tasks)
     if not is_tasks(tasks) and not path.exists():
@@ -110,27 +110,30 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
 
 
 def read_items(path: Path, split: str | None = None) -> list[Item]:
-    """Return the items that one of AgentGym's files names, or all ``.json`` files of a folder, in order.
+    """Return the items in an AgentGym file, or in all ``.json`` files of a folder, in order.
 
     Args:
-        path: A file, or a folder, whose own folders are not looked into.
-        split: The split that all must be of; by default any.
+        path: A file or folder. Subfolders are not searched.
+        split: The split that every item must belong to; any by default.
 
     Raises:
-        BadOption: A file cannot be read, or names something that is not a task; the message names both.
+        BadOption: A file cannot be read, or an item id does not name a task. The message includes both.
     """
     return [item_of(record, file, at, split) for file, at, record in entries(path)]
 
 
 def read_prompts(path: Path) -> dict[str, str]:
-    """Return the first message of AgentTraj's trajectories by the name of their environment.
+    """Return the prompt of each environment in AgentTraj files: the first message of its trajectories.
 
     Args:
-        path: A file, or a folder, whose own folders are not looked into.
+        path: A file or folder. Subfolders are not searched.
+
+    Returns:
+        The prompts by environment name.
 
     Raises:
-        BadOption: A file cannot be read, a trajectory does not begin with what the agent was told, or the
-            trajectories of an environment begin differently.
+        BadOption: A file cannot be read, a trajectory does not start with a user message, or trajectories of
+            the same environment start differently.
     """
     prompts: dict[str, str] = {}
     firsts: dict[str, str] = {}
@@ -138,7 +141,7 @@ def read_prompts(path: Path) -> dict[str, str]:
         name = item_of(record, file, at).environment.name
         item_id = record["item_id"]
         if record.get("conversations") is None:
-            continue  # AgentEval's items have none
+            continue  # AgentEval items have no conversations
         text = _first_message(record["conversations"])
         if text is None:
             raise BadOption(
@@ -155,19 +158,19 @@ def read_prompts(path: Path) -> dict[str, str]:
 
 
 def item_id_of(environment: Environment, task_id: int) -> str:
-    """Return AgentGym's name of a task, such as ``webshop_5238``."""
+    """Return the AgentGym item id of a task, such as ``webshop_5238``."""
     return f"{_prefixes(environment)[0]}_{task_id}"
 
 
 def entries(path: Path) -> Iterator[tuple[Path, int, Any]]:
-    """Yield the file, the position in it from 0 and the value of every entry of AgentGym's files.
+    """Yield every entry of AgentGym's files, as a tuple of file, index in the file (from 0) and value.
 
     Args:
-        path: A file, or a folder, whose ``.json`` files are read, and whose own folders are not looked into.
-            A file ``.jsonl`` holds an entry in each line.
+        path: A file, or a folder whose ``.json`` files are read. Subfolders are not searched. A ``.jsonl``
+            file has one entry per line.
 
     Raises:
-        BadOption: A file cannot be read, or holds no list.
+        BadOption: A file cannot be read, or is not a list.
     """
     if path.is_dir():
         files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
@@ -183,7 +186,7 @@ def entries(path: Path) -> Iterator[tuple[Path, int, Any]]:
 def _load(file: Path) -> list[Any]:
     try:
         content = file.read_bytes()
-        if file.suffix == ".jsonl":  # as AgentGym's trainer writes what it has played
+        if file.suffix == ".jsonl":  # the format of the rollouts that AgentGym's trainer saves
             loaded = [json.loads(line) for line in content.split(b"\n") if line.strip()]
         else:
             loaded = json.loads(content)
@@ -201,12 +204,12 @@ def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
 
     Args:
         record: The entry.
-        file: The file it is in.
-        at: Its position in it, from 0.
-        split: The split that it must be of; by default any.
+        file: The file of the entry.
+        at: The index of the entry in the file, from 0.
+        split: The split that the task must belong to; any by default.
 
     Raises:
-        BadOption: It names none; the message says which and where.
+        BadOption: The entry does not name a task. The message includes the entry and the file.
     """
     item_id = record.get("item_id") if isinstance(record, dict) else None
     if item_id is None:
@@ -249,7 +252,7 @@ def _environment(prefix: str) -> Environment | None:
 
 
 def _prefixes(environment: Environment) -> list[str]:
-    """Return the prefixes of the environment's item ids, AgentGym's own first."""
+    """Return the prefixes accepted in the environment's item ids, AgentGym's own prefix first."""
     names = [environment.name, *environment.aliases]
     return [name.lower() for name in ([environment.item_prefix] if environment.item_prefix else []) + names]
 
@@ -263,5 +266,5 @@ def _first_message(conversations: Any) -> str | None:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether text can be encoded as UTF-8: JSON may escape half a surrogate pair."""
+    """Return whether text can be encoded as UTF-8: JSON can contain an escaped lone surrogate."""
     return text.encode("utf-8", "ignore").decode() == text

@@ -1,4 +1,4 @@
-"""Parquet files, written all or none."""
+"""Write parquet files, either all of them or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["need_pyarrow", "write"]
 
 _NAMES = ("train", "val")
 
-_BATCH = 10_000  # rows held in memory at a time, and in a row group
+_BATCH = 10_000  # rows per row group, and in memory at a time
 
 
 def write(
@@ -23,17 +23,17 @@ def write(
 ) -> dict[str, Path]:
     """Write ``train.parquet``, ``val.parquet`` or both.
 
-    They are moved to their places when all are written. Earlier ones are removed just before that, so that a
-    new file never lies beside an old one, which may hold the same rows.
+    The files are written under temporary names. When all are complete, existing files are removed and the new
+    ones renamed. A new file is therefore never next to an old one, which may contain the same rows.
 
     Args:
-        folder: Where to write; created if it does not exist.
-        files: The rows by ``"train"`` and ``"val"``.
+        folder: The target folder; created if it does not exist.
+        files: The rows, by ``"train"`` and ``"val"``.
         schema: The columns, a ``pyarrow.Schema``.
-        force: Whether to replace what is there.
+        force: Whether to replace existing files.
 
     Returns:
-        The paths written.
+        The paths of the written files.
 
     Raises:
         BadOption: A file exists and ``force`` is false, or the folder cannot be written to.
@@ -62,7 +62,7 @@ def write(
 
 
 def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
-    """Return the path of each file that the folder may hold, after checking that it may be written."""
+    """Return the path of each possible file, after checking that no existing file would be overwritten."""
     found = {name: folder / f"{name}.parquet" for name in _NAMES}
     there = [str(path) for path in found.values() if path.exists()]
     if there and not force:
@@ -90,7 +90,7 @@ def need_pyarrow() -> Any:
     """Return pyarrow.
 
     Raises:
-        MissingExtra: It is not installed.
+        MissingExtra: pyarrow is not installed.
     """
     try:
         import pyarrow.parquet  # noqa: PLC0415 - an optional dependency

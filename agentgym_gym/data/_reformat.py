@@ -1,4 +1,4 @@
-"""Trajectories put into another action format: each reply is read, and written anew."""
+"""Convert trajectories to another action format by parsing and rendering each reply."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = ["Reformatted", "SourceFormat", "Unparsed", "reformat"]
 SourceFormat: TypeAlias = Literal[
     "react", "function_calling", "code_as_action", "tags", "adapt", "bare", "tool_calls", "agentgym"
 ]
-"""How replies are read: by a format, or as AgentGym's own client reads its ReAct."""
+"""The parser of the replies: an action format, or ``agentgym`` for the ReAct parser of AgentGym's client."""
 
 _OF_A_CALL = "tool_calls"
 
 
 @dataclass(frozen=True)
 class Unparsed:
-    """A reply that could not be put into the other format.
+    """A reply that could not be converted to the target format.
 
     Attributes:
-        kind: The kind of the parse error; ``OnlyThought`` where the reply only thinks, for which the other
-            format has no form; ``ThoughtNotKept`` where the other format would lose or misread the thought.
+        kind: The kind of the parse error; ``OnlyThought`` if the reply has no action, which the target format
+            cannot express; ``ThoughtNotKept`` if the target format would lose or misread the thought.
         source: The file and the entry.
-        turn: Which reply of the trajectory, from 1.
-        reply: What it says.
+        turn: The number of the reply in the trajectory, from 1.
+        reply: The text of the reply.
     """
 
     kind: str
@@ -54,11 +54,11 @@ class Unparsed:
 
 @dataclass(frozen=True)
 class Reformatted:
-    """What became of a trajectory.
+    """The result of converting a trajectory.
 
     Attributes:
-        trajectory: The trajectory in the other format; None where it is left out.
-        unparsed: The replies that could not be put into it.
+        trajectory: The trajectory in the target format; None if it was skipped.
+        unparsed: The replies that could not be converted.
     """
 
     trajectory: Trajectory | None
@@ -73,24 +73,25 @@ def reformat(
     *,
     keep_unparsed: bool = False,
 ) -> Reformatted:
-    """Put a trajectory into another action format.
+    """Convert a trajectory to another action format.
 
-    Each reply is read by the one format, and its action and its thought are written in the other. The format
-    ``bare`` has no place for a thought. The system prompt becomes the environment's own for the new format;
-    AgentGym's two first messages become one, as `as_system` says. What the environment said stays as it is.
+    Each reply is parsed in the source format; its action and thought are rendered in the target format. The
+    format ``bare`` drops the thought. The system prompt is replaced by the environment's prompt for the
+    target format. `as_system` merges AgentGym's first two messages into one. The environment's messages are
+    not changed.
 
     Args:
         trajectory: The trajectory.
-        environment: Its environment.
-        source_format: The format that its replies are read in. Function calls that a run keeps apart from the
-            text are read where it is ``"tool_calls"``.
-        target_format: The format that they are written in.
-        keep_unparsed: Whether a trajectory with a reply that cannot be read is kept, with that reply word for
-            word; by default it is left out.
+        environment: The environment of the trajectory.
+        source_format: The format of the replies. With ``"tool_calls"``, function calls are read from
+            ``extra``, where a run stores them.
+        target_format: The format to write.
+        keep_unparsed: Whether to keep a trajectory with a reply that cannot be converted, with that reply
+            unchanged. By default, such a trajectory is skipped.
 
     Raises:
-        BadOption: The trajectory is of another environment, there is no such format, or AgentGym's parser
-            does not read the environment in ReAct.
+        BadOption: The trajectory is of another environment, the format does not exist, or AgentGym has no
+            ReAct parser for the environment.
     """
     if find(trajectory.env_id).name != environment.name:
         raise BadOption(f"{trajectory.source}: it is of {trajectory.env_id}, not of {environment.name}")
@@ -126,11 +127,11 @@ def reformat(
 
 
 class _NotWritten(Exception):
-    """A reply was read and cannot be written in the other format; the message is the kind."""
+    """A reply was parsed but cannot be written in the target format; the message is the kind."""
 
 
 class _Reading:
-    """How the replies of an environment are read in one format."""
+    """The parser of one environment's replies in one format."""
 
     def __init__(self, environment: Environment, source_format: SourceFormat) -> None:
         self._grammar = environment.grammar
@@ -143,15 +144,15 @@ class _Reading:
         """Return a reply in another format.
 
         Raises:
-            ActionError: It cannot be read.
-            _NotWritten: It cannot be written.
+            ActionError: The reply cannot be parsed.
+            _NotWritten: The reply cannot be written in the target format.
         """
         target = get_format(target_format)
         action = self._action(said)
         if not isinstance(action, Action):
             if target.name != self._format.name:
                 raise _NotWritten("OnlyThought")
-            return said.content  # as the format has it
+            return said.content  # already in the target format
         thought = self._format.thought_of(said.content, action)
         try:
             written = target.render(action, thought)
@@ -167,7 +168,7 @@ class _Reading:
     def _action(self, said: Message) -> Action | Thought:
         read = self._read(said)
         if not isinstance(read, Action | Thought):
-            raise _NotWritten("UnknownAction")  # a format of the user's own may read what no grammar knows
+            raise _NotWritten("UnknownAction")  # a custom format may return an action outside the grammar
         return read
 
     def _read(self, said: Message) -> ParsedReply:
@@ -180,7 +181,7 @@ class _Reading:
             ).action
         if self._agentgym is not None:
             words = self._agentgym(said.content)
-            # The servers of the tools are sent the whole reply, and read it by themselves.
+            # AgentGym sends whole replies to the tool servers, which parse them.
             if words != said.content or self._grammar.knows(words):
                 return self._grammar.parse(words)
         return self._format.parse(said.content, self._grammar)

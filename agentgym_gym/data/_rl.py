@@ -1,7 +1,7 @@
-"""Rows for reinforcement learning: one for each task, from which the agent loop makes the environment.
+"""Rows for reinforcement learning: one per task, from which the agent loop creates the environment.
 
-A row holds only the system prompt: the first observation comes from the reset, when the task is played. What
-differs from row to row is JSON in a string, since a column of structs has the same keys in all rows.
+The prompt of a row is only the system prompt: the first observation comes from the reset, during the rollout.
+Values with different keys per row are JSON strings, since a struct column has the same keys in all rows.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Recipe", "own_prompt", "rows", "schema"]
 
-_LOOP = "gym_env"  # the name of verl_bridge's agent loop and interaction
+_LOOP = "gym_env"  # the name of the agent loop and interaction in verl_bridge
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the tasks of one environment are played.
+    """The settings of one environment's tasks.
 
     Attributes:
-        env_kwargs: What ``gymnasium.make`` is given, as JSON values.
-        system_prompt: The system prompt; None for none.
+        env_kwargs: Arguments for ``gymnasium.make``, as JSON values.
+        system_prompt: The system prompt; None for no system prompt.
         module: The module that registers the id with gymnasium, for processes that have not imported it.
 
     Raises:
-        BadOption: The arguments hold headers: a file of rows must hold no tokens.
+        BadOption: The arguments contain headers: tokens must not be written to a file.
     """
 
     env_kwargs: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Recipe:
 
 
 def own_prompt(environment: Environment, env_kwargs: Mapping[str, Any]) -> str:
-    """Return the system prompt of an environment made with these arguments. Asks no server.
+    """Return the system prompt of an environment made with these arguments, without contacting a server.
 
     Raises:
         BadOption: The environment cannot be made with these arguments.
@@ -66,7 +66,7 @@ def rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[
 
     Args:
         items: The tasks.
-        recipes: How they are played, by the name of their environment.
+        recipes: The settings of the tasks, by environment name.
     """
     for index, item in enumerate(items):
         recipe = recipes[item.environment.name]
@@ -74,7 +74,7 @@ def rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[
             "data_source": item.environment.id,
             "prompt": row_messages(recipe.system_prompt),
             "ability": "agent",
-            "reward_model": {"style": "rule", "ground_truth": ""},  # the environment rewards
+            "reward_model": {"style": "rule", "ground_truth": ""},  # the environment computes the reward
             "agent_name": _LOOP,
             "extra_info": {
                 "index": index,

@@ -1,4 +1,4 @@
-"""The episodes of a run of ``agentgym eval`` as trajectories."""
+"""Convert the episodes of an ``agentgym eval`` run to trajectories."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["of_run"]
 
 
 def of_run(run: Run) -> list[Trajectory]:
-    """Return the episodes of a run, those that a fault ended among them.
+    """Return the episodes of a run as trajectories, including those that a fault ended.
 
-    The first message is the system prompt of the run, as a prompt of the user's own makes it; the examples in
-    such a prompt follow. What the agent said has ``loss=True``, but for a reply that was cut, and so was not
-    played. Its function calls, and the reasoning that its server gave apart from the reply, are in ``extra``.
+    The first message is the system prompt of the run, which a custom prompt may have changed. The examples of
+    a custom prompt follow. Replies have ``loss=True``, except truncated replies, which were never executed.
+    Function calls, and reasoning that the model server returned separately from the reply, are in ``extra``.
 
     Args:
         run: The run.
 
     Raises:
-        BadOption: The run does not say what the agent was told.
+        BadOption: The run does not record the system prompt of the agent.
     """
     head = tuple(_head(run))
     action_format = _action_format(run)
@@ -59,7 +59,7 @@ def _head(run: Run) -> Iterator[Message]:
     kept = prompt if isinstance(prompt, dict) else {}
     around = ChatPrompt(kept.get("system"), tuple(kept.get("examples") or ()))
     messages = around.messages(settings.get("system_prompt", run.facts["system_prompt"]))
-    # Without a system message the first example would look like AgentGym's prompt and its answer.
+    # Without a system message, `as_system` would take the first example for AgentGym's prompt and its answer.
     example = False if messages and messages[0]["role"] == "system" else None
     for message in messages:
         role = cast("Role", message["role"])
@@ -75,7 +75,7 @@ def _messages(record: EpisodeRecord) -> Iterator[Message]:
             continue
         step = record.steps[replies] if replies < len(record.steps) else None
         replies += 1
-        played = replies <= record.turns  # not one that was cut, or by which the agent gave up
+        played = replies <= record.turns  # not a truncated reply, or one that gives up
         yield Message(role, message["content"], played, _extra(step or {}))
 
 
@@ -96,7 +96,7 @@ def _action_format(run: Run) -> str | None:
         find(run.env_id)
     except UnknownEnvironment:
         return None
-    return "react" if options else None  # which is what is played by default
+    return "react" if options else None  # the default format
 
 
 def _fault(record: EpisodeRecord) -> str | None:

@@ -1,8 +1,7 @@
-"""Rows for supervised fine-tuning: one for each trajectory.
+"""Rows for supervised fine-tuning: one per trajectory.
 
-verl's SFT dataset reads the column ``messages`` and trains on every message of the assistant: no version of
-it from 0.7 to 0.9 reads a flag that would leave one out. The other columns say what else is known, so that
-the trajectory can be read back.
+verl's SFT dataset reads the column ``messages`` and trains on every assistant message: verl 0.7 to 0.9 has no
+flag to exclude one. The other columns store the rest of the trajectory, so that it can be read back.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ __all__ = ["read_sft", "sft_rows", "sft_schema"]
 def sft_rows(trajectories: Iterable[Trajectory]) -> Iterator[dict[str, Any]]:
     """Yield a row for each trajectory.
 
-    ``messages`` ends with the last reply. What the environment said after it is in ``rest``, since no reply
-    follows from it.
+    ``messages`` ends with the last reply. Later messages of the environment are in ``rest``: no reply follows
+    them, so there is nothing to train on.
 
     Raises:
         BadOption: A fault ended a trajectory.
@@ -76,10 +75,10 @@ def read_sft(path: Path) -> list[Trajectory]:
     """Return the trajectories of a file of :func:`sft_rows`, or of all ``.parquet`` files of a folder.
 
     Args:
-        path: A file, or a folder, whose own folders are not looked into.
+        path: A file or folder. Subfolders are not searched.
 
     Raises:
-        BadOption: A file cannot be read, or was not written so; the message names the file and the row.
+        BadOption: A file cannot be read, or does not contain such rows. The message names the file and row.
         MissingExtra: pyarrow is not installed.
     """
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]

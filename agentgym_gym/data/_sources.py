@@ -1,4 +1,4 @@
-"""Trajectories from wherever they are: runs, AgentGym's files, rows for fine-tuning."""
+"""Read trajectories from runs, AgentGym files or rows for fine-tuning."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ __all__ = ["read_trajectories"]
 
 
 def read_trajectories(path: Path) -> list[Trajectory]:
-    """Return the trajectories at a path, in their order.
+    """Return the trajectories at a path, in order.
 
     Args:
-        path: The folder of a run, or of several, or an ``episodes.jsonl``; a file ``.json`` or ``.jsonl`` of
-            AgentTraj, or a folder of them; a file ``.parquet`` of ``agentgym data sft``, or a folder of them.
+        path: A folder with one or several runs, or an ``episodes.jsonl``; an AgentTraj file (``.json`` or
+            ``.jsonl``), or a folder of them; a ``.parquet`` file of ``agentgym data sft``, or a folder of
+            them.
 
     Raises:
-        BadOption: There is none of these, or one that cannot be read; the message names the file and the
-            entry.
-        MissingExtra: It is parquet, and pyarrow is not installed.
+        BadOption: The path does not exist, holds no trajectories, or a file cannot be read. The message names
+            the file and the entry.
+        MissingExtra: The files are parquet, and pyarrow is not installed.
     """
     if not path.exists():
         raise BadOption(f"{path} does not exist")

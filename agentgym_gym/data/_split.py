@@ -1,4 +1,4 @@
-"""The division of items into a training and a validation split."""
+"""Divide items into a training and a validation split."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Division:
     """Items in two disjoint splits.
 
     Attributes:
-        train: Those for training, shuffled.
-        val: Those for validation.
-        duplicates: How many items were left out because they were there already.
+        train: The training items, shuffled.
+        val: The validation items.
+        duplicates: The number of duplicate items that were dropped.
     """
 
     train: Sequence[Item]
@@ -35,19 +35,19 @@ class Division:
 def divide(
     items: Iterable[Item], *, val: float = 0, seed: int = 0, num_samples: int | None = None
 ) -> Division:
-    """Shuffle items and split off some for validation, about the same share of each environment.
+    """Shuffle items and split off a validation set with about the same share of each environment.
 
-    The order depends only on the seed and the set of items, not on files, their order or the machine. A
-    smaller sample is a subset of a larger one.
+    The order depends only on the seed and the set of items, not on the files, the input order or the machine.
+    A smaller sample is a subset of a larger one.
 
     Args:
-        items: The items; each counts once.
+        items: The items. Duplicates are dropped.
         val: Size of the validation split: a number of items as an integer, or a share as a float below 1.
-        seed: Decides the order, and so which items are chosen and which are for validation.
-        num_samples: How many are chosen, those for validation included; all by default.
+        seed: Seed of the shuffle, which determines the sample and the validation split.
+        num_samples: Number of items to sample, including validation items; all by default.
 
     Raises:
-        BadOption: There are not so many items, or none would be left to train on.
+        BadOption: There are fewer items than ``num_samples``, or no training items would remain.
     """
     given = list(items)
     chosen = _shuffled({item.key: item for item in given}.values(), seed)
@@ -65,10 +65,10 @@ def divide(
 
 
 def parse_val(text: str) -> float:
-    """Read the size of a validation split: ``"50"`` is a number of items, ``"0.1"`` and ``"10%"`` shares.
+    """Parse the size of a validation split: ``"50"`` is a number of items, ``"0.1"`` and ``"10%"`` shares.
 
     Raises:
-        BadOption: The text says neither.
+        BadOption: The text is neither a number of items nor a share.
     """
     if re.fullmatch(r"[0-9]{1,9}", text):
         return int(text)
@@ -88,7 +88,7 @@ def _share(share: float, items: int) -> int:
 
 
 def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
-    """Return items in an order whose every prefix holds the environments in proportion."""
+    """Shuffle items so that every prefix contains the environments in proportion."""
     by_environment: dict[str, list[tuple[bytes, Item]]] = defaultdict(list)
     for item in items:
         drawn = hashlib.sha256(f"{seed} {item.environment.name} {item.task_id}".encode()).digest()

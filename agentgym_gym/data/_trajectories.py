@@ -1,7 +1,7 @@
-"""A trajectory: the messages of one episode, and what is known of it.
+"""Trajectories: the messages of an episode, and its metadata.
 
-It is the one form between AgentGym's AgentTraj, the runs of ``agentgym eval`` and the rows that a model is
-fine-tuned on.
+`Trajectory` is the common representation of AgentTraj entries, ``agentgym eval`` episodes and rows for
+fine-tuning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Message", "Role", "Selected", "Trajectory", "as_system", "as_turns",
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
-_ANSWER = "agentgym_answer"  # where a system message keeps the answer to the prompt that it was made of
+_ANSWER = "agentgym_answer"  # the key under which `as_system` stores the answer to the prompt
 _OK = "OK."
 
 
@@ -27,15 +27,14 @@ class Message:
     """One message.
 
     Attributes:
-        role: Whose it is: ``system`` (what the agent is told), ``user`` (the environment's) or ``assistant``
-            (the agent's).
-        content: Its text.
-        loss: Whether a model is to be trained on it; None where the source says nothing.
-        extra: What else the source says of it, as JSON values. Runs have ``tool_calls``, a list of objects
-            with ``name``, ``arguments`` (text) and ``id``, and ``reasoning_content``.
+        role: The sender: ``system`` (the prompt), ``user`` (the environment) or ``assistant`` (the agent).
+        content: The text.
+        loss: Whether to train a model on the message; None if the source does not specify it.
+        extra: Other values from the source, as JSON values. Messages of runs may have ``reasoning_content``,
+            and ``tool_calls``, a list of objects with ``name``, ``arguments`` (text) and ``id``.
 
     Raises:
-        BadOption: There is no such role.
+        BadOption: The role does not exist.
     """
 
     role: Role
@@ -54,17 +53,17 @@ class Trajectory:
 
     Attributes:
         env_id: The environment's gymnasium id.
-        task_id: The task, or the seed where the environment numbers no tasks.
-        messages: What was said.
-        score: The final score, where it is known.
-        success: Whether the task was solved, where it is known.
-        action_format: The format of the replies, where it is known: the name of a format, or ``agentgym``
-            where AgentGym's own parser read them.
-        item_id: AgentGym's name of the task, as the source has it.
-        fault: Kind of the fault that ended it, of the environment or of the agent. Such a trajectory is no
-            data: `select` leaves it out, and no file takes it.
-        extra: What else the source says of it, as JSON values.
-        source: The file and the entry it was read from. Equal trajectories may have different ones.
+        task_id: The task, or the seed if the environment has no numbered tasks.
+        messages: The messages.
+        score: The final score; None if unknown.
+        success: Whether the task was solved; None if unknown.
+        action_format: The format of the replies: the name of a format, or ``agentgym`` if AgentGym's own
+            parser read them; None if unknown.
+        item_id: AgentGym's item id of the task, if the source has one.
+        fault: Kind of the fault of the environment or agent that ended the episode. Such a trajectory is not
+            training data: `select` drops it, and it cannot be written to a file.
+        extra: Other values from the source, as JSON values.
+        source: The file and entry that it was read from. It is ignored when trajectories are compared.
     """
 
     env_id: str
@@ -80,16 +79,16 @@ class Trajectory:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Which task of which environment."""
+        """The environment id and the task id."""
         return self.env_id, self.task_id
 
 
 def as_system(trajectory: Trajectory) -> Trajectory:
     """Return a trajectory whose prompt is a system message.
 
-    AgentGym tells the agent the rules in a first message of the user, and has the agent answer "OK." or the
-    like, which no model is trained on (``"loss": false``). These two become one. The answer is kept beside
-    it, so that `as_turns` restores both. Any other trajectory is returned as it is.
+    AgentGym's prompt is the first user message, followed by an answer such as "OK.", which is excluded from
+    training (``"loss": false``). Both are merged into one system message. The answer is kept in its
+    ``extra``, so that `as_turns` can restore both messages. Any other trajectory is returned unchanged.
     """
     first, *rest = trajectory.messages or (None,)
     answer = rest[0] if rest else None
@@ -103,9 +102,9 @@ def as_system(trajectory: Trajectory) -> Trajectory:
 
 
 def as_turns(trajectory: Trajectory) -> Trajectory:
-    """Return a trajectory whose prompt is a first message of the user, which the agent answers.
+    """Return a trajectory whose prompt is the first user message, followed by an answer of the agent.
 
-    It is the inverse of `as_system`. The answer to a prompt that never was answered is "OK.".
+    It is the inverse of `as_system`. If the trajectory has no stored answer, the answer is "OK.".
     """
     first, *rest = trajectory.messages or (None,)
     if first is None or first.role != "system":
@@ -119,11 +118,11 @@ def as_turns(trajectory: Trajectory) -> Trajectory:
 
 @dataclass(frozen=True)
 class Selected:
-    """What was chosen of some trajectories.
+    """The result of `select`.
 
     Attributes:
-        kept: The chosen ones, in their order.
-        left_out: How many were not chosen, by the reason in words.
+        kept: The selected trajectories, in input order.
+        left_out: The number of dropped trajectories by reason.
     """
 
     kept: tuple[Trajectory, ...]
@@ -137,19 +136,19 @@ def select(
     min_score: float | None = None,
     best: int | None = None,
 ) -> Selected:
-    """Choose trajectories to train on.
+    """Select trajectories to train on.
 
-    Left out are always those that a fault ended, those in which the agent says nothing, and those that are
-    there already, message for message.
+    Trajectories that a fault ended, that have no replies, or whose messages duplicate an earlier trajectory
+    of the same task are always dropped.
 
     Args:
         trajectories: The trajectories.
-        successful: Whether only those are chosen that solved their task.
-        min_score: The least score.
-        best: How many of each task at most: those of the highest scores, of equal ones the first.
+        successful: Whether to keep only trajectories that solved their task.
+        min_score: The minimum score.
+        best: Keep the N trajectories with the highest scores of each task; on ties, earlier ones win.
 
     Raises:
-        BadOption: ``best`` is below 1, or ``min_score`` is no finite number.
+        BadOption: ``best`` is below 1, or ``min_score`` is not finite.
     """
     if min_score is not None and not math.isfinite(min_score):
         raise BadOption(f"min_score={min_score} should be a finite number")

@@ -1,11 +1,11 @@
-"""Tools to test agents, rollouts and servers with.
+"""Tools for testing agents, rollouts and servers.
 
-- `FaultyProxy` makes calls to a server go wrong over real sockets, for whatever talks to it; as a program,
-  ``python -m agentgym_gym.testing URL``;
-- `FaultyTransport` does the same without a socket, for ``AgentGymEnv(http_client=...)``;
-- `ScriptedAgent` and `FunctionAgent` play given replies, in an evaluation or by hand;
-- :mod:`agentgym_gym.testing.strategies` has hypothesis strategies of replies, tasks and whole episodes. Typed
-  actions need none of it: ``hypothesis.strategies.from_type`` knows them.
+- `FaultyProxy` injects faults into calls to a server over real sockets, for any client. To run it as a
+  program: ``python -m agentgym_gym.testing URL``.
+- `FaultyTransport` does the same without sockets, for ``AgentGymEnv(http_client=...)``.
+- `ScriptedAgent` and `FunctionAgent` return predefined replies, in an evaluation or in your own loop.
+- :mod:`agentgym_gym.testing.strategies` has hypothesis strategies for replies, tasks and whole episodes. For
+  typed actions, use ``hypothesis.strategies.from_type``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""``python -m agentgym_gym.testing URL``: `FaultyProxy` in a process of its own.
+"""``python -m agentgym_gym.testing URL`` runs a `FaultyProxy` in a separate process.
 
-Prints a line of JSON with its address when it serves, and one with what it counted when it is told to stop.
+It prints its address as a line of JSON once it serves, and its counts as another line when it stops.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentgym_gym.testing._proxy import FaultyProxy
 
 
 def main() -> int:
-    """Run the command line; return the exit status: 0 when told to stop, 2 when it cannot start."""
+    """Run the command and return the exit status: 0 after a normal stop, 2 if the proxy cannot start."""
     parser = argparse.ArgumentParser(
         prog="python -m agentgym_gym.testing",
         description="A proxy before one server that makes a share of the calls go wrong. It runs until "
@@ -64,7 +64,7 @@ def _say(value: dict[str, Any]) -> None:
 
 
 def _is_pipe() -> bool:
-    """Return whether standard input ends when a parent does; /dev/null, as services have it, always has."""
+    """Return whether standard input ends with the parent process; /dev/null, used by services, is at EOF."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -73,7 +73,7 @@ def _is_pipe() -> bool:
 
 
 def _at_end_of_input(told: threading.Event) -> None:
-    # Not through `sys.stdin`: Python aborts if its buffer's lock is held by a thread at exit.
+    # Not `sys.stdin`: Python aborts at exit if a thread holds the lock of its buffer.
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass
@@ -81,7 +81,7 @@ def _at_end_of_input(told: threading.Event) -> None:
 
 
 def _allow_many_connections() -> None:
-    """Raise this process's limit of open files as far as it may be raised: each client takes two."""
+    """Raise the limit of open files to its maximum: each client needs two."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - not on every system
 

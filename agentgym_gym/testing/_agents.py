@@ -14,14 +14,14 @@ __all__ = ["FunctionAgent", "ScriptedAgent"]
 
 
 class ScriptedAgent:
-    """Gives the same replies in every episode, and then gives up.
+    """Returns the same replies in every episode, then gives up.
 
-    An `agentgym_gym.evaluate.Agent`, as all agents here. `agentgym_gym.evaluate.RandomAgent` draws its
-    replies by a seed.
+    It implements `agentgym_gym.evaluate.Agent`. For random replies from a seed, use
+    `agentgym_gym.evaluate.RandomAgent`.
 
     Args:
-        *replies: Its replies: text, or typed actions.
-        name: What to call it in a log.
+        *replies: The replies: text, or typed actions.
+        name: The name of the agent in logs.
     """
 
     def __init__(self, *replies: str | Action, name: str = "scripted") -> None:
@@ -34,16 +34,16 @@ class ScriptedAgent:
         self._left = iter(self.replies)
 
     def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
-        """Return the next reply, None when there is none."""
+        """Return the next reply; None after the last one."""
         return next(self._left, None)
 
 
 class FunctionAgent:
-    """Replies by a function of the last observation.
+    """Computes each reply from the last observation with a function.
 
     Args:
         function: Takes an observation; returns text, a typed action, or None to give up.
-        name: What to call it in a log.
+        name: The name of the agent in logs.
     """
 
     def __init__(self, function: Callable[[str], str | Action | None], name: str = "function") -> None:
@@ -51,8 +51,8 @@ class FunctionAgent:
         self.function = function
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Do nothing: it remembers nothing."""
+        """Do nothing: the agent has no state."""
 
     def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
-        """Return the function's answer."""
+        """Return the result of the function."""
         return self.function(observation)

@@ -1,4 +1,4 @@
-"""The remote environments a server made, and what became of them, as a proxy sees it."""
+"""Track the remote environments that a server created, as seen by a proxy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["Created", "Journal"]
 
-_NAMES = ("id", "env_idx")  # what servers call the id, where their reply is not the bare number
+_NAMES = ("id", "env_idx")  # keys of the id in replies that are not a bare number
 
 
 @dataclass
@@ -16,13 +16,13 @@ class Created:
     """A remote environment.
 
     Attributes:
-        id: Its id, unique among those of one path in one life of a server at most.
-        path: The path by which it was made, such as ``/create``.
-        life: How often the server had been restarted when it was made.
-        told: Whether the client was sent the whole reply while it still listened. A client that gives up at
-            that moment may not have read it.
-        asked: Whether the client sent a request to close it, even if that did not arrive.
-        closed: Whether a request to close it arrived and was answered by HTTP 200.
+        id: The id. It is unique at most among environments of the same path between two restarts.
+        path: The path of the request that created it, such as ``/create``.
+        life: The number of server restarts before it was created.
+        told: Whether the proxy sent the whole reply to a client that was still connected. A client that gives
+            up at that moment may not have read it.
+        asked: Whether the client sent a close request, even if it did not reach the server.
+        closed: Whether the server answered a close request with HTTP 200.
     """
 
     id: int
@@ -34,11 +34,11 @@ class Created:
 
 
 class Journal:
-    """The remote environments that were made, in order. Used in one thread.
+    """The remote environments that were created, in order. Not thread-safe.
 
     Attributes:
-        created: All of them.
-        life: How often the server has been restarted.
+        created: All environments.
+        life: The number of server restarts so far.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Journal:
         self._by_id: dict[tuple[int, str, int], Created] = {}
 
     def note_created(self, path: str, content: bytes) -> Created | None:
-        """Note an answer to a request to create; None where it names no id."""
+        """Record a reply to a create request; return None if the reply has no id."""
         env_id = _id_in(content)
         if env_id is None:
             return None
@@ -57,7 +57,7 @@ class Journal:
         return made
 
     def note_asked(self, path: str, content: bytes) -> Created | None:
-        """Note a request to close, and return what it is to close; None where that is not known."""
+        """Record a close request and return its environment; None if the environment is unknown."""
         env_id = _id_in(content)
         made = None if env_id is None else self._by_id.get((self.life, _prefix(path), env_id))
         if made is not None:
@@ -66,12 +66,12 @@ class Journal:
 
 
 def _prefix(path: str) -> str:
-    """Return a path without its last word: one server may serve two games, each with ids of its own."""
+    """Return a path without its last segment: a server may serve two games, each with its own ids."""
     return path.partition("?")[0].rpartition("/")[0]
 
 
 def _id_in(content: bytes) -> int | None:
-    """Return the id that a message carries, which is a number or an object with one."""
+    """Return the id in a message, which is a number or an object that contains it."""
     try:
         value: Any = json.loads(content)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Injected faults: which calls go wrong and how, for the proxy and the transport."""
+"""Choose which calls fail and how, for the proxy and the transport."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["ARRIVES", "ERROR", "KINDS", "PAGE", "SEEN_AS", "STAGES", "Faults", "
 T = TypeVar("T")
 
 Kind: TypeAlias = Literal["reset", "lost", "truncate", "error", "garble", "delay", "silent"]
-"""How a call goes wrong.
+"""How a call fails.
 
-- ``reset``: the connection is reset, and the request never reaches the server;
-- ``lost``: the server carries the request out, and the connection is reset instead of the reply;
-- ``truncate``: the server carries it out, and the connection is closed in the middle of the reply;
-- ``error``: HTTP 500, and the request never reaches the server;
-- ``garble``: the server carries it out, and the reply is HTTP 200 with a page of HTML;
-- ``delay``: the server carries it out, and the reply comes late;
-- ``silent``: nothing is answered, and the request never reaches the server.
+- ``reset``: the connection is reset; the request never reaches the server.
+- ``lost``: the server executes the request; the connection is reset before the reply.
+- ``truncate``: the server executes the request; the connection is closed in the middle of the reply.
+- ``error``: HTTP 500; the request never reaches the server.
+- ``garble``: the server executes the request; the reply is HTTP 200 with an HTML page.
+- ``delay``: the server executes the request; the reply is late.
+- ``silent``: there is no reply; the request never reaches the server.
 """
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""All of them."""
+"""All kinds of faults."""
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
-"""All that a call may be for."""
+"""All stages of a call."""
 
 ARRIVES: frozenset[Kind] = frozenset({"lost", "truncate", "garble", "delay"})
-"""Those in which the server carries out the request."""
+"""The kinds of faults where the server executes the request."""
 
 SEEN_AS: Mapping[Kind, str] = MappingProxyType(
     {
@@ -48,7 +48,7 @@ SEEN_AS: Mapping[Kind, str] = MappingProxyType(
         "silent": "ServerTimeout",
     }
 )
-"""The fault that a step ends with; none after a ``delay`` that is shorter than its time limit."""
+"""The fault of a step by injected kind; a ``delay`` shorter than the timeout causes no fault."""
 
 _BY_WORD: Mapping[str, Stage] = {
     "": "identify",
@@ -60,32 +60,32 @@ _BY_WORD: Mapping[str, Stage] = {
 }
 
 ERROR = b"Internal Server Error"
-"""The body of ``error``."""
+"""The response body of ``error``."""
 
 PAGE = b"<!doctype html><title>It works!</title>"
-"""The body of ``garble``."""
+"""The response body of ``garble``."""
 
 
 class Faults:
-    """Draws what happens to each call, and counts it.
+    """Draws the fault of each call at random, and counts calls and faults.
 
-    The same seed and the same sequence of calls give the same faults. Calls of several clients come in
-    another order each time, so different calls are hit, at the same share.
+    The same seed and the same sequence of calls give the same faults. With several clients, the order of the
+    calls varies, so the faults hit different calls at the same rate.
 
     Args:
-        share: How many of the calls go wrong, from 0 to 1.
-        kinds: How; one that is named twice is drawn twice as often.
-        stages: What the calls that may go wrong are for; all by default.
-        seed: Seed of the draws.
-        delay: Seconds by which ``delay`` is late.
+        share: Fraction of the calls that fail, from 0 to 1.
+        kinds: Kinds of faults; a kind listed twice is drawn twice as often.
+        stages: Stages of the calls that may fail; all by default.
+        seed: Random seed.
+        delay: Seconds by which ``delay`` delays a reply.
 
     Attributes:
-        share: As given. It may be changed at any time, for example to 0 for a while without faults.
-        injected: The faults so far, by kind.
-        calls: The calls so far, by stage.
+        share: Fraction of the calls that fail. It can be changed at any time, for example to 0 to pause.
+        injected: Number of faults so far, by kind.
+        calls: Number of calls so far, by stage.
 
     Raises:
-        BadOption: A value is out of its range, or there is no such kind or stage.
+        BadOption: A value is out of range, or a kind or stage does not exist.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Faults:
         self._lock = threading.Lock()
 
     def draw(self, stage: Stage) -> Kind | None:
-        """Return the fault of the next call; None for no fault."""
+        """Draw the fault of the next call; None for no fault."""
         with self._lock:
             self.calls[stage] += 1
             if stage not in self.stages or self._random.random() >= self.share:
@@ -121,14 +121,14 @@ class Faults:
             return kind
 
     def take_back(self, kind: Kind | None) -> None:
-        """Uncount a fault that could not be injected, since the server itself failed before."""
+        """Uncount a fault that was not injected because the server itself failed first."""
         if kind is not None:
             with self._lock:
                 self.injected[kind] -= 1
 
 
 def stage_of(path: str) -> Stage:
-    """Return what a request is for, by the last word of its path, which all servers of AgentGym share.
+    """Return the stage of a request from the last segment of its path, the same for all AgentGym servers.
 
     Args:
         path: The path, with or without a query.
@@ -137,10 +137,10 @@ def stage_of(path: str) -> Stage:
 
 
 def _known(name: str, given: Collection[T], known: tuple[T, ...]) -> tuple[T, ...]:
-    """Return what was given as a tuple.
+    """Validate a collection and return it as a tuple.
 
     Raises:
-        BadOption: It is empty, or something of it is not known.
+        BadOption: The collection is empty, or contains an unknown value.
     """
     unknown = [each for each in given if each not in known]
     if isinstance(given, str) or unknown or not given:

@@ -1,4 +1,4 @@
-"""Forwarding of calls from clients to a server, with injected faults: the proxy without its listener."""
+"""Forward calls from clients to a server and inject faults: the proxy without its listener."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from agentgym_gym.testing._messages import Message, read_reply, read_request, re
 __all__ = ["MAX_HEAD_BYTES", "Address", "Forwarder"]
 
 MAX_HEAD_BYTES = 1 << 20
-"""How long the head of a message may be."""
+"""The maximum size of a message head."""
 
-_IDLE_SECONDS = 4.0  # after which a connection is opened anew: uvicorn closes one after 5
-_CONNECT_SECONDS = 5.0  # after which a server counts as gone
-_RESET = struct.pack("ii", 1, 0)  # linger for no time at all: closing the socket then resets the connection
+_IDLE_SECONDS = 4.0  # reconnect after this idle time: uvicorn closes a connection after 5
+_CONNECT_SECONDS = 5.0  # the server counts as down after this time
+_RESET = struct.pack("ii", 1, 0)  # linger for 0 seconds: closing the socket resets the connection
 
 _BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError)
-"""How a connection may fail, or what comes over it be no HTTP."""
+"""Errors of a broken connection, or of data that is not HTTP."""
 
 
 class Address:
     """The address of a server.
 
     Args:
-        server: Its base URL.
+        server: Base URL of the server.
 
     Attributes:
-        host: The value of the header ``Host``.
-        prefix: The path of its base URL.
+        host: The value of the ``Host`` header.
+        prefix: The path of the base URL.
 
     Raises:
-        BadOption: It is no such URL.
+        BadOption: The value is not a single URL without a user name.
     """
 
     def __init__(self, server: str) -> None:
@@ -59,7 +59,7 @@ class Address:
         """Open a connection.
 
         Raises:
-            OSError: There is none to be had.
+            OSError: The server does not accept the connection, or not in time.
         """
         opening = asyncio.open_connection(*self._to, ssl=self._context, limit=MAX_HEAD_BYTES)
         try:
@@ -69,7 +69,7 @@ class Address:
 
 
 class _Line:
-    """The connection to the server that belongs to one client."""
+    """The connection to the server for one client."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -78,15 +78,15 @@ class _Line:
         self._asked = 0.0
 
     async def ask(self, request: Message) -> Message:
-        """Pass a request on and return the reply.
+        """Forward a request and return the reply.
 
         Raises:
-            OSError, EOFError, ValueError, asyncio.LimitOverrunError: There is none.
+            OSError, EOFError, ValueError, asyncio.LimitOverrunError: There is no valid reply.
         """
         now = asyncio.get_running_loop().time()
         if self._reader is not None and (self._reader.at_eof() or now - self._asked > _IDLE_SECONDS):
             self.close()
-        # Not when the reply is read: a busy machine may read it long after the server began to wait.
+        # Measured from the request: a busy machine may read the reply long after the server became idle.
         self._asked = now
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await self._address.connect()
@@ -95,7 +95,7 @@ class _Line:
         await self._writer.drain()
         reply = await read_reply(self._reader, request.method)
         if reply.closes or request.closes or reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            self.close()  # after an error of its own a server closes it without a word
+            self.close()  # after an internal error, a server closes without "Connection: close"
         return reply
 
     def close(self) -> None:
@@ -105,15 +105,15 @@ class _Line:
 
 
 class Forwarder:
-    """Serves the connections of clients, each in its own task.
+    """Serves each client connection in its own task.
 
     Args:
         address: The server.
         faults: The faults to inject.
 
     Attributes:
-        journal: Which environments were made.
-        unplanned: How many calls the server did not answer.
+        journal: The environments that the server created.
+        unplanned: The number of calls that the server did not answer.
     """
 
     def __init__(self, address: Address, faults: Faults) -> None:
@@ -124,18 +124,18 @@ class Forwarder:
         self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection from now on."""
+        """Start serving a connection."""
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._clients[task] = writer
         task.add_done_callback(self._clients.pop)
 
     def drop_all(self) -> None:
-        """End all connections at once, as they end when a server dies."""
+        """Abort all connections, as when the server dies."""
         for writer in self._clients.values():
             writer.transport.abort()
 
     async def stop(self) -> None:
-        """End all connections, and wait until nothing is under way."""
+        """Close all connections and wait for their tasks."""
         tasks = list(self._clients)
         for task in tasks:
             task.cancel()
@@ -151,7 +151,7 @@ class Forwarder:
             if not writer.transport.is_closing():
                 writer.close()
                 with contextlib.suppress(*_BROKEN):
-                    await writer.wait_closed()  # what was written gets there
+                    await writer.wait_closed()  # flush pending data
         finally:
             line.close()
             writer.transport.abort()
@@ -159,7 +159,7 @@ class Forwarder:
     async def _answer(
         self, request: Message, line: _Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Answer a request, or fail to; return whether the connection goes on."""
+        """Answer a request or inject a fault; return whether the connection stays open."""
         kind = self._faults.draw(stage_of(request.path))
         reply, made = _ERROR, None
         if kind is None or kind in ARRIVES:
@@ -183,7 +183,7 @@ class Forwarder:
             writer.write(_cut(reply))
             return False
         if reader.at_eof():
-            return False  # nobody listens any more
+            return False  # the client disconnected
         writer.write(reply.head + reply.body)
         await writer.drain()
         if made is not None:
@@ -191,10 +191,10 @@ class Forwarder:
         return not (request.closes or reply.closes)
 
     async def _pass_on(self, request: Message, line: _Line) -> tuple[Message, Created | None]:
-        """Have the server answer, and note it; return what was created, too.
+        """Forward a request and update the journal; return the reply and the environment it created, if any.
 
         Raises:
-            OSError, EOFError, ValueError, asyncio.LimitOverrunError: It does not answer.
+            OSError, EOFError, ValueError, asyncio.LimitOverrunError: The server does not answer.
         """
         stage, path, made = stage_of(request.path), request.path, None
         closing = self.journal.note_asked(path, request.content) if stage == "close" else None
@@ -217,7 +217,7 @@ _PAGE = _message("200 OK", "text/html; charset=utf-8", PAGE)
 
 
 def _cut(reply: Message) -> bytes:
-    """Return the first half of the body with what comes before it, or of the head where there is no body."""
+    """Return the head and half of the body, or half of the head if there is no body."""
     if not reply.body:
         return reply.head[: len(reply.head) // 2]
     return reply.head + reply.body[: len(reply.body) // 2]
@@ -231,9 +231,9 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def _gone(reader: asyncio.StreamReader, seconds: float | None) -> bool:
-    """Wait for a client to give up; return whether it did within some seconds.
+    """Wait for a client to disconnect; return whether it did within the given seconds.
 
-    One that says something more before it was answered counts as gone: no client of these servers does.
+    A client that sends more data before the reply counts as disconnected: no AgentGym client does this.
     """
     with contextlib.suppress(asyncio.TimeoutError, OSError):
         await asyncio.wait_for(reader.read(1), seconds)

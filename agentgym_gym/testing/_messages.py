@@ -1,4 +1,4 @@
-"""HTTP/1.1 messages, read whole from a stream and kept as received."""
+"""Read complete HTTP/1.1 messages from a stream and keep them byte for byte."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Message(NamedTuple):
     """A request or a reply.
 
     Attributes:
-        head: Everything up to the empty line, as it came.
-        body: What stands behind it, as it came.
-        content: The body without the marks of its chunks.
+        head: The head up to and including the empty line, as received.
+        body: The body, as received.
+        content: The body after decoding chunks.
     """
 
     head: bytes
@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
     @property
     def closes(self) -> bool:
-        """Whether the connection ends with it."""
+        """Whether the connection closes after this message."""
         return b"HTTP/1.0" in self.head.partition(b"\r\n")[0] or _CLOSE.search(self.head) is not None
 
     @property
@@ -50,11 +50,11 @@ class Message(NamedTuple):
 
 
 async def read_request(reader: asyncio.StreamReader) -> Message | None:
-    """Read a request; None where the connection has ended before it began.
+    """Read a request; return None if the connection closed before it.
 
     Raises:
-        asyncio.IncompleteReadError: It ended within the request.
-        ValueError: It is no request.
+        asyncio.IncompleteReadError: The connection closed in the middle of the request.
+        ValueError: The data is not an HTTP request.
     """
     head = await _head(reader)
     if not head:
@@ -69,12 +69,12 @@ async def read_reply(reader: asyncio.StreamReader, method: str) -> Message:
     """Read a reply.
 
     Args:
-        reader: Where it comes from.
+        reader: The stream to read from.
         method: The method of the request; a reply to HEAD has no body.
 
     Raises:
-        asyncio.IncompleteReadError: The connection ended within the reply.
-        ValueError: It is no reply.
+        asyncio.IncompleteReadError: The connection closed before the end of the reply.
+        ValueError: The data is not an HTTP reply.
     """
     while True:
         head = await _head(reader)
@@ -82,24 +82,24 @@ async def read_reply(reader: asyncio.StreamReader, method: str) -> Message:
             raise asyncio.IncompleteReadError(b"", None)
         status = _status(head)
         if status >= HTTPStatus.OK:
-            break  # what comes before is word that the reply is under way
+            break  # skip 1xx replies
     if method == "HEAD" or status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         return Message(head, b"", b"")
     if not _LENGTH.search(head) and not _CHUNKED.search(head):
-        body = await reader.read()  # to the end of the connection; from here on it says how long it is
+        body = await reader.read()  # until EOF; a Content-Length header is added below
         return Message(head[:-2] + b"Content-Length: %d\r\n\r\n" % len(body), body, body)
     body, content = await _body(reader, head)
     return Message(head, body, content)
 
 
 def redirected_to(head: bytes, host: bytes, prefix: bytes) -> bytes:
-    """Return the head of a request as it is sent to another host, below a path there."""
+    """Return a request head with the Host header replaced and a prefix added to its path."""
     method, path, rest = head.split(b" ", 2)
     return _HOST.sub(b"\r\nHost: " + host, b" ".join([method, prefix + path, rest]), count=1)
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:
-    """Read up to the empty line; nothing where there is nothing."""
+    """Read up to the empty line; return nothing at EOF."""
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -109,7 +109,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _body(reader: asyncio.StreamReader, head: bytes) -> tuple[bytes, bytes]:
-    """Read a body; return it as it came, and without the marks of its chunks."""
+    """Read a body; return it as received, and with chunks decoded."""
     if not _CHUNKED.search(head):
         length = _LENGTH.search(head)
         body = await reader.readexactly(int(length[1])) if length else b""
@@ -123,7 +123,7 @@ async def _body(reader: asyncio.StreamReader, head: bytes) -> tuple[bytes, bytes
             break
         came.append(await reader.readexactly(size + 2))
         content.append(came[-1][:-2])
-    while came[-1] != b"\r\n":  # what may be said behind the last chunk
+    while came[-1] != b"\r\n":  # trailers may follow the last chunk
         came.append(await reader.readuntil(b"\r\n"))
     return b"".join(came), b"".join(content)
 

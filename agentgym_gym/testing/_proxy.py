@@ -1,4 +1,4 @@
-"""A reverse proxy that makes calls go wrong, over real sockets."""
+"""A reverse proxy that injects faults into calls, over real sockets."""
 
 from __future__ import annotations
 
@@ -25,34 +25,35 @@ __all__ = ["FaultyProxy"]
 
 _HOST = "127.0.0.1"
 _MAX_PORT = 65_535
-_BACKLOG = 2048  # connections that wait to be accepted, as many as uvicorn lets wait
-_PROBE = 0.02  # seconds between looks whether a server that was gone is back
+_BACKLOG = 2048  # queue of connections to accept; uvicorn's default
+_PROBE = 0.02  # seconds between attempts to reach a server that is down
 
 
 class FaultyProxy:
-    """A reverse proxy of one server that makes a share of the calls go wrong.
+    """A reverse proxy for one server that injects faults into a share of the calls.
 
-    It is a context manager and serves at 127.0.0.1 in its own thread; ``python -m agentgym_gym.testing`` is
-    the same in its own process. Each request and each reply is read whole and forwarded byte for byte, except
-    for the request's ``Host``. Each client has its own connection to the server. While the server is down, so
-    is the proxy: its connections are closed, and new ones are refused until the server is back at its
-    address. It learns of that by one more connection, on which nothing is sent.
+    It is a context manager and serves on 127.0.0.1 in its own thread. To run it in a separate process, use
+    ``python -m agentgym_gym.testing``. The proxy reads each request and reply completely and forwards it byte
+    for byte, except for the ``Host`` header of requests. Each client has its own connection to the server.
+
+    When the server goes down, the proxy closes its connections and refuses new ones until the server is back
+    at its address. It detects this with one extra connection, on which it sends nothing.
 
     Args:
         server: Base URL of the server.
-        share: How many of the calls go wrong, from 0 to 1.
-        kinds: How, as `Kind` lists them; one that is named twice is drawn twice as often.
-        stages: What the calls that may go wrong are for; all by default.
-        seed: Seed of the draws: the same sequence of calls meets the same faults. Concurrent calls come in
-            another order each time, so different ones are hit.
-        delay: Seconds by which ``delay`` is late.
-        port: The port to listen on; 0 takes any free one.
+        share: Fraction of the calls that fail, from 0 to 1.
+        kinds: Kinds of faults, see `Kind`; a kind listed twice is drawn twice as often.
+        stages: Stages of the calls that may fail; all by default.
+        seed: Random seed: the same sequence of calls gets the same faults. Concurrent calls arrive in a
+            different order each time, so the faults hit different calls.
+        delay: Seconds by which ``delay`` delays a reply.
+        port: The port to listen on; 0 for any free port.
 
     Attributes:
-        faults: The injected faults and their counts; its ``share`` may be changed at any time.
+        faults: The injected faults and their counts; its ``share`` can be changed at any time.
 
     Raises:
-        BadOption: An argument has a value it cannot have.
+        BadOption: The value of an argument is invalid.
     """
 
     def __init__(
@@ -80,26 +81,26 @@ class FaultyProxy:
 
     @property
     def url(self) -> str:
-        """Where it listens, once it does, such as ``http://127.0.0.1:43210``."""
+        """The URL of the running proxy, such as ``http://127.0.0.1:43210``."""
         return f"http://{_HOST}:{self._port}"
 
     @property
     def injected(self) -> Counter[Kind]:
-        """The faults so far, by kind."""
+        """The number of faults so far, by kind."""
         return self.faults.injected
 
     @property
     def unplanned(self) -> int:
-        """How many calls the server itself did not answer."""
+        """The number of calls that the server itself did not answer."""
         return self._forwarder.unplanned
 
     @property
     def journal(self) -> Journal:
-        """Which environments were made."""
+        """The environments that the server created."""
         return self._forwarder.journal
 
     def report(self) -> dict[str, Any]:
-        """Return what was counted, as for JSON."""
+        """Return all counts, ready for JSON."""
         return {
             "calls": dict(self.faults.calls),
             "injected": dict(self.injected),
@@ -121,8 +122,8 @@ class FaultyProxy:
         self._end()
 
     def _end(self) -> None:
-        """Wait for the thread to end, and raise what it failed by."""
-        with contextlib.suppress(RuntimeError):  # its loop is closed already
+        """Wait for the thread to end, and raise its exception if it failed."""
+        with contextlib.suppress(RuntimeError):  # the loop is already closed
             self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
         if self._failure is not None:
@@ -130,7 +131,7 @@ class FaultyProxy:
 
     @contextlib.contextmanager
     def down(self) -> Iterator[None]:
-        """End all connections and refuse new ones until this context is left, as if the server were gone."""
+        """Close all connections and refuse new ones within this context, as if the server were down."""
         self._hold(down=True)
         try:
             yield
@@ -144,7 +145,7 @@ class FaultyProxy:
 
         asyncio.run_coroutine_threadsafe(hold(), self._loop).result()
 
-    # ------------------------------------------------------------------------------ in a thread of its own
+    # ------------------------------------------------------------------------------ in its own thread
 
     def _run(self) -> None:
         try:
@@ -171,7 +172,7 @@ class FaultyProxy:
             await self._forwarder.stop()
 
     async def _watch(self) -> None:
-        """Watch when the server goes down, and when it is back."""
+        """Detect when the server goes down and when it is back."""
         while True:
             try:
                 reader, writer = await self._address.connect()
@@ -193,7 +194,7 @@ class FaultyProxy:
                 writer.transport.abort()
 
     async def _settle(self) -> None:
-        """Listen while the server is up and the proxy is not told to be down."""
+        """Start or stop listening: the proxy listens if the server is up and `down` is not active."""
         async with self._settling:
             if self._there and not self._held_down:
                 if self._door is None:
@@ -204,12 +205,12 @@ class FaultyProxy:
             elif self._door is not None:
                 self._door.close()
                 self._door = None
-                self._socket = _bound(self._port)  # nobody else is to have it meanwhile
+                self._socket = _bound(self._port)  # reserve the port
                 self._forwarder.drop_all()
 
 
 def _bound(port: int) -> socket.socket:
-    """Return a socket that is bound and does not listen: connections are refused, and the port is ours."""
+    """Return a socket that reserves the port but does not listen, so that connections are refused."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

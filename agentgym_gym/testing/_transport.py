@@ -1,4 +1,4 @@
-"""A transport that makes calls go wrong, without a socket."""
+"""An httpx transport that injects faults into calls, without sockets."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["FaultyTransport"]
 
 
 class FaultyTransport(httpx.BaseTransport):
-    """Passes requests on to another transport and makes a share of them go wrong.
+    """Forwards requests to another transport and injects faults into a share of them.
 
-    For ``AgentGymEnv(http_client=lambda: httpx.Client(transport=...))`` and other uses of httpx. No time is
-    lost where a time limit is reached: what would have been waited for fails at once.
+    Use it with ``AgentGymEnv(http_client=lambda: httpx.Client(transport=...))`` or any other httpx client. A
+    request that would time out fails immediately, without waiting.
 
     Args:
-        inner: Where requests go: ``httpx.HTTPTransport()`` for real servers, or one that answers by itself.
-        share: How many of the calls go wrong, from 0 to 1.
-        kinds: How, as `Kind` lists them; one that is named twice is drawn twice as often.
-        stages: What the calls that may go wrong are for; all by default.
-        seed: Seed of the draws: the same sequence of calls meets the same faults.
-        delay: Seconds by which ``delay`` is late.
+        inner: The transport to forward to: ``httpx.HTTPTransport()`` for real servers, or a mock transport.
+        share: Fraction of the calls that fail, from 0 to 1.
+        kinds: Kinds of faults, see `Kind`; a kind listed twice is drawn twice as often.
+        stages: Stages of the calls that may fail; all by default.
+        seed: Random seed: the same sequence of calls gets the same faults.
+        delay: Seconds by which ``delay`` delays a reply.
 
     Attributes:
-        faults: The injected faults and their counts; its ``share`` may be changed at any time.
+        faults: The injected faults and their counts; its ``share`` can be changed at any time.
 
     Raises:
-        BadOption: An argument has a value it cannot have.
+        BadOption: The value of an argument is invalid.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class FaultyTransport(httpx.BaseTransport):
 
     @property
     def injected(self) -> Counter[Kind]:
-        """The faults so far, by kind."""
+        """The number of faults so far, by kind."""
         return self.faults.injected
 
     @contextlib.contextmanager
     def down(self) -> Iterator[None]:
-        """Refuse all connections until this context is left, as if the server were gone."""
+        """Refuse all connections within this context, as if the server were down."""
         self._is_down = True
         try:
             yield
@@ -68,7 +68,7 @@ class FaultyTransport(httpx.BaseTransport):
             self._is_down = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return the response, or raise what httpx raises when that goes wrong."""
+        """Send a request and return the response, or raise the httpx error of the injected fault."""
         if self._is_down:
             raise httpx.ConnectError("injected: there is nobody", request=request)
         kind = self.faults.draw(stage_of(request.url.path))
@@ -101,12 +101,12 @@ class FaultyTransport(httpx.BaseTransport):
         )
 
     def close(self) -> None:
-        """Close the transport behind it."""
+        """Close the inner transport."""
         self._inner.close()
 
 
 class _Cut(httpx.SyncByteStream):
-    """A body that ends too early."""
+    """A response body that ends with an error."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -117,6 +117,6 @@ class _Cut(httpx.SyncByteStream):
 
 
 def _plain(headers: httpx.Headers) -> list[tuple[bytes, bytes]]:
-    """Return headers without those about the encoding of the body, which has been decoded."""
+    """Drop the headers that describe the encoding of the body, which is already decoded."""
     travel = {b"content-encoding", b"content-length", b"transfer-encoding"}
     return [(name, value) for name, value in headers.raw if name.lower() not in travel]

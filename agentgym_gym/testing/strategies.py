@@ -1,6 +1,6 @@
-"""Hypothesis strategies of what agents write and play. They need the extra ``testing``.
+"""Hypothesis strategies for replies, tasks and episodes. They require the extra ``testing``.
 
-Typed actions have strategies of their own: ``st.from_type(Get)``, :meth:`Grammar.strategy`.
+For typed actions, use ``st.from_type(Get)`` or :meth:`Grammar.strategy`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["MARKS", "broken_replies", "episodes", "mixtures", "replies", "tasks", "thoughts"]
 
 MARKS: tuple[str, ...] = (
-    # What the formats look for, what chat templates add, what separates lines somewhere, what breaks tools.
+    # Markers of the formats, tokens of chat templates, line separators, and text that breaks tools.
     *("Action:", "\nAction:\n", "Action：", "**Action:**", "\n> Action :", "Thought:", "Observation:"),
     *("<action>", "</action>", "<ACTION>", "<think>", "</think>", "<tool_call>", "</tool_call>"),
     *("> ", "\n> ", "> think:", "think: ", ">", "```", "```python\n", "\n```\n", "```json\n", "`"),
@@ -32,26 +32,26 @@ MARKS: tuple[str, ...] = (
     *("\ud800", "\udfff", "\N{KELVIN SIGN}", "ß", "İ", "٣", "\uff11", "\u202e", "\ufeff", "\U0001f600"),
     *("0", "1", "-1", "1.0", "1e9", "0x", "9**9**9", "NaN", "None", "True", "lambda:", "f'{", "await "),
 )
-"""Pieces of text that mean something to a parser of replies."""
+"""Text fragments that are special to a reply parser."""
 
 
 def thoughts() -> SearchStrategy[str]:
-    """Return ordinary text, as a model may write it before an action, or none: it hides no action."""
+    """Generate plain text, possibly empty, such as a model writes before an action; it contains no action."""
     st = strategies()
     letters = st.characters(categories=["Lu", "Ll", "Nd", "Zs"], include_characters=".,!?'-()\n")
     return st.text(letters)  # type: ignore[no-any-return]
 
 
 def replies(environment: str | Environment, action_format: str | Format = "react") -> SearchStrategy[str]:
-    """Return replies that hold exactly one action, wrapped as the format has it.
+    """Generate replies with exactly one action in the given format.
 
     Args:
         environment: The environment, or its name.
         action_format: The format, or its name.
 
     Raises:
-        UnknownEnvironment: There is no such environment.
-        BadOption: There is no such format.
+        UnknownEnvironment: The environment does not exist.
+        BadOption: The format does not exist.
     """
     grammar, wrapped = _grammar(environment), _format(action_format)
     drawn = strategies().tuples(grammar.strategy(), thoughts())
@@ -59,13 +59,13 @@ def replies(environment: str | Environment, action_format: str | Format = "react
 
 
 def mixtures(environment: str | Environment) -> SearchStrategy[str]:
-    """Return text made of `MARKS` and of pieces of the environment's actions, in any order.
+    """Generate random sequences of `MARKS` and fragments of the environment's actions.
 
     Args:
         environment: The environment, or its name.
 
     Raises:
-        UnknownEnvironment: There is no such environment.
+        UnknownEnvironment: The environment does not exist.
     """
     st = strategies()
     piece = st.sampled_from([*MARKS, *_pieces(_grammar(environment))]) | st.text(max_size=4)
@@ -75,19 +75,19 @@ def mixtures(environment: str | Environment) -> SearchStrategy[str]:
 def broken_replies(
     environment: str | Environment, action_format: str | Format = "react"
 ) -> SearchStrategy[str]:
-    """Return broken replies, as a model may write them.
+    """Generate malformed replies.
 
-    They are good replies with pieces removed, inserted or doubled; `mixtures`; and any text. Most cannot be
-    parsed. Some can: the broken piece may be in a thought. Lone surrogates are among them, which models do
-    write and UTF-8 cannot hold.
+    They are well-formed replies with fragments removed, inserted or doubled; `mixtures`; and arbitrary text.
+    Most cannot be parsed, but some can, for example if the damage is in the thought. The text may contain
+    lone surrogates, which models do generate and UTF-8 cannot encode.
 
     Args:
         environment: The environment, or its name.
         action_format: The format, or its name.
 
     Raises:
-        UnknownEnvironment: There is no such environment.
-        BadOption: There is no such format.
+        UnknownEnvironment: The environment does not exist.
+        BadOption: The format does not exist.
     """
     st = strategies()
     good = replies(environment, action_format)
@@ -108,15 +108,15 @@ def broken_replies(
 
 
 def tasks(environment: str | Environment, split: str | None = None) -> SearchStrategy[int]:
-    """Return ids of tasks.
+    """Generate task ids.
 
     Args:
         environment: The environment, or its name.
-        split: The split they are of; the environment's first by default.
+        split: The split of the tasks; the environment's first split by default.
 
     Raises:
-        UnknownEnvironment: There is no such environment.
-        BadOption: It has no such split.
+        UnknownEnvironment: The environment does not exist.
+        BadOption: The environment does not have this split.
     """
     return strategies().sampled_from(_environment(environment).split(split))  # type: ignore[no-any-return]
 
@@ -124,16 +124,16 @@ def tasks(environment: str | Environment, split: str | None = None) -> SearchStr
 def episodes(
     environment: str | Environment, action_format: str | Format = "react", *, max_turns: int = 8
 ) -> SearchStrategy[tuple[int, list[str]]]:
-    """Return episodes: a task, and the reply of each turn, most of them well formed.
+    """Generate episodes: a task id and the reply of each turn. Most replies are well-formed.
 
     Args:
         environment: The environment, or its name.
         action_format: The format, or its name.
-        max_turns: Most replies.
+        max_turns: Maximum number of replies.
 
     Raises:
-        UnknownEnvironment: There is no such environment.
-        BadOption: There is no such format, or the number of turns is below 1.
+        UnknownEnvironment: The environment does not exist.
+        BadOption: The format does not exist, or ``max_turns`` is below 1.
     """
     if max_turns < 1:
         raise BadOption(f"max_turns={max_turns} should be 1 or more")
@@ -158,7 +158,7 @@ def _format(given: str | Format) -> Format:
 
 
 def _pieces(grammar: Grammar) -> list[str]:
-    """Return actions in each way that they are written in, and their words."""
+    """Return example actions in every notation, and their words."""
     found = []
     for example in grammar.examples:
         text, arguments = str(example), example.to_json()
