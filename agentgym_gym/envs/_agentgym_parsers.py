@@ -80,8 +80,8 @@ def cut_end(reply: str) -> str:
 def react_action(reply: str) -> str:
     """Return the text after the last ``Action:``, including line breaks.
 
-    Without an ``Action:``, return the whole reply if it contains a WebShop action (in any environment), or
-    "".
+    Without an ``Action:``, return the whole reply if it contains a WebShop action (in any environment), or an
+    empty string.
     """
     _, label, action = cut_end(reply).rpartition("Action:")
     return action.strip() if label or "search[" in action or "click[" in action else ""

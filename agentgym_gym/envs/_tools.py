@@ -239,8 +239,8 @@ nobody asked for in an hour are forgotten. Both limits can be set."""
 
 _GOAL = re.compile(r"accomplish the goal: (.*?)\s*(?:\nGive me one action\.)?\Z", re.DOTALL)
 
-# Observations of a server that could not reach its web service, or was rejected there for a reason that is no
-# mistake of the agent.
+# Observations of a server that could not reach its web service, or was rejected there through no mistake of
+# the agent.
 _DOWN = re.compile(
     r"Observation: (?:ERROR \| )?(?:"
     r"\w+\((?:[\w.]+\()*HTTPS?ConnectionPool\(host="

@@ -61,7 +61,7 @@ _SAMPLES = [
 class _Thing(Name):
     """The name of a thing, optionally with its location or contents, as in ``cup containing water in sink``.
 
-    A name cannot start or end with a preposition that joins two names: the second name would be missing.
+    A name cannot start or end with a preposition that joins two names: one of the two would be missing.
     """
 
     _joints = frozenset({"to", "on", "in", "into", "with", "at"})

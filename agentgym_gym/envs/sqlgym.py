@@ -221,7 +221,7 @@ class SqlGymWire(Wire):
         return (yield Call("create", "POST", "/create")).body().integer()
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
-        """Return the ids of all environments; ids are random, so nobody else can own one of ours."""
+        """Return the ids of all environments; ids are random, so a listed id of ours is still ours."""
         return (yield Call("observe", "GET", "/list_envs")).body().integers()
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:

@@ -273,7 +273,7 @@ class WebArenaWire(Wire):
 
     greeting = "ok"
     plain_greeting = True
-    # This server does not list its routes; servers that have the same greeting and do are of another kind.
+    # This server does not list its routes; servers with the same greeting that list them are of another kind.
     no_routes: ClassVar[tuple[str, ...]] = ("/step",)
     closes = True
     time_limits: ClassVar[Mapping[str, float]] = {"close": 30.0}  # a close takes 5 s, and they run in turn

@@ -127,7 +127,7 @@ class WebShopWire(Wire):
         return body.integer()
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
-        """Return the ids of all environments; ids are random, so nobody else can own one of ours."""
+        """Return the ids of all environments; ids are random, so a listed id of ours is still ours."""
         try:
             return (yield Call("observe", "GET", "/list_envs")).body().integers()
         except ServerError:  # optional: the list only lets the client reuse environments
