@@ -145,7 +145,7 @@ class _IntoAction(_Named):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the action."""
+        """Parse the action."""
         parts = _IN.split(text)
         if len(parts) == 1 or cls.others.search(text):
             return super().parse(text)
@@ -228,7 +228,7 @@ class Use(_Named):
         return super().__str__() if self.obj else f"use {self.tool}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the arguments, without what is left out."""
+        """Return the arguments, without omitted ones."""
         return {name: value for name, value in super().to_json().items() if value}
 
 

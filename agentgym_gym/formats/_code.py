@@ -370,7 +370,7 @@ def _check_numbers(node: ast.AST, text: str) -> None:
     """Check that each number is written in plain decimal digits and has exactly that value.
 
     Raises:
-        BadArguments: A number does not.
+        BadArguments: A number is written differently.
     """
     lines = text.encode("utf-8", "replace").split(b"\n")
     for each in ast.walk(node):

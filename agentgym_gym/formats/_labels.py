@@ -129,7 +129,7 @@ def labels(shape: str) -> list[Mark]:
 
 
 def _english_labels(shape: str) -> list[Mark]:
-    """Return the English labels at the start of a line: a search for these only takes a third of the time."""
+    """Return the English labels at the start of a line; searching only for them takes a third of the time."""
     found: list[Mark] = []
     line = -1  # start of the previous word's line: only the first word of a line can be its label
     for word in _IN_ENGLISH.finditer(shape):

@@ -25,7 +25,7 @@ def main() -> None:
     with contextlib.suppress(ValueError, OSError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the parent process
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # redirect prints of the environment to standard error
+    os.dup2(2, 1)  # redirect the environment's output to standard error
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     source = os.fdopen(os.dup(0), "rb")
     nothing = os.open(os.devnull, os.O_RDONLY)

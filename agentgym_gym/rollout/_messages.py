@@ -100,7 +100,7 @@ class Conversation:
     Attributes:
         history: The part of the conversation to send.
         head: The messages before the first reply.
-        overhead: Estimated tokens of the request beside the messages, i.e. the tools.
+        overhead: Estimated tokens of the rest of the request, which are the tools.
     """
 
     history: History

@@ -1,7 +1,7 @@
 """Run an environment in a spawned process: a crash, ``sys.exit`` or hang is a fault of only one episode.
 
 The process reads pickled requests from its standard input and writes pickled replies to its standard output.
-Prints of the environment go to standard error. The process exits when its standard input is closed, so it
+Output of the environment goes to standard error. The process exits when its standard input is closed, so it
 never outlives its parent.
 """
 
