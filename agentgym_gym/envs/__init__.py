@@ -1,1 +1,1 @@
-"""One module per kind of server: its wire, actions, prompt and numbers."""
+"""One module per kind of server: its wire protocol, actions, prompt and limits."""

@@ -1,7 +1,8 @@
-"""The common parts of the readers that copy AgentGym's own clients.
+"""Shared helpers of the readers that reproduce the reply parsers of AgentGym's own clients.
 
-A reader returns the text that the client sends. Where the client sends nothing and answers by itself, the
-reader raises an ``ActionError`` whose ``answer`` is that of the client, word for word.
+A reader returns the text that AgentGym's client would send to the server. If that client answers the model
+itself instead of sending a request, the reader raises an ``ActionError`` whose ``answer`` is the client's
+exact text.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ __all__ = [
 Reader = Callable[[str], str]
 
 INVALID_ACTION = ClientAnswer("Invalid Action.\n\n", repeats_page=True)
-"""The answer of the clients of ALFWorld, SciWorld and WebShop to a call that they cannot read."""
+"""Answer of AgentGym's ALFWorld, SciWorld and WebShop clients to a call that they cannot parse."""
 
 _ONLY_ONE = ClientAnswer("Error: Only one 'Action' is allowed per response. Please adjust your response.")
 
 
 def answers(answer: ClientAnswer) -> Callable[[Reader], Reader]:
-    """Return a decorator that gives the errors of a reader the client's answer."""
+    """Return a decorator that attaches the client's answer to the errors of a reader."""
 
     def decorate(reader: Reader) -> Reader:
         @wraps(reader)
@@ -57,7 +58,7 @@ def answers(answer: ClientAnswer) -> Callable[[Reader], Reader]:
             except ActionError as error:
                 error.answer = answer
                 raise
-            except (ValueError, RecursionError):  # of a value that cannot be written as text
+            except (ValueError, RecursionError):  # an argument that cannot be serialized
                 unwritten = BadArguments("an argument cannot be written as text")
                 unwritten.answer = answer
                 raise unwritten from None
@@ -68,18 +69,19 @@ def answers(answer: ClientAnswer) -> Callable[[Reader], Reader]:
 
 
 def cut_end(reply: str) -> str:
-    """Return a reply without ``</s>`` at its end and the letter before that.
+    """Return a reply without a trailing ``</s>`` and the character before it.
 
-    The clients of ALFWorld, Maze, SciWorld, WebShop and Wordle cut five characters where the mark has four.
+    AgentGym's ALFWorld, Maze, SciWorld, WebShop and Wordle clients cut five characters although the mark has
+    four.
     """
     return reply[:-5] if reply.endswith("</s>") else reply
 
 
 def react_action(reply: str) -> str:
-    """Return the text after the last ``Action:``, over all its lines.
+    """Return the text after the last ``Action:``, including line breaks.
 
-    Without an ``Action:`` it is the whole reply if that looks like an action of WebShop, in any environment,
-    and else nothing.
+    Without an ``Action:``, return the whole reply if it contains a WebShop action (in any environment), or an
+    empty string.
     """
     _, label, action = cut_end(reply).rpartition("Action:")
     return action.strip() if label or "search[" in action or "click[" in action else ""
@@ -87,13 +89,13 @@ def react_action(reply: str) -> str:
 
 @answers(_ONLY_ONE)
 def plain_line(reply: str) -> str:
-    """Return what the clients of TextCraft and BabyAI send.
+    """Return the text that AgentGym's TextCraft and BabyAI clients send.
 
-    They take each ``Action:`` with the rest of its line, or of the next line that is not blank; refuse two;
-    and keep nothing but ASCII letters, digits, commas and blanks. Without an ``Action:`` they send "".
+    These clients take the rest of the line after ``Action:``, or the next line that is not blank. They reject
+    two actions, and keep only ASCII letters, digits, commas and spaces. Without an ``Action:`` they send "".
 
     Raises:
-        ManyActions: There are two.
+        ManyActions: The reply has more than one ``Action:``.
     """
     found = re.findall(r"Action:\s*([^\n]*)", reply)
     if len(found) > 1:
@@ -103,15 +105,15 @@ def plain_line(reply: str) -> str:
 
 
 def as_it_is(reply: str) -> str:
-    """Return the reply, which is what the clients of SearchQA and of the tool servers send."""
+    """Return the reply unchanged, as AgentGym's SearchQA and tool clients send it."""
     return reply
 
 
 def json_call(reply: str) -> tuple[str, Any]:
-    """Return the function's name and its arguments from the JSON between the first brace and the last.
+    """Return the function name and arguments from the JSON between the first and the last brace.
 
     Raises:
-        NoAction: There is no JSON object with a thought, a name and arguments.
+        NoAction: The reply has no JSON object with a thought, a function name and arguments.
     """
     inner = cut_end(reply).split("{", 1)[-1].rsplit("}", 1)[0]
     try:
@@ -129,18 +131,21 @@ def json_call(reply: str) -> tuple[str, Any]:
 def code_action(
     reply: str, signatures: Mapping[str, Sequence[str]], action: Callable[[str, dict[str, Any]], str]
 ) -> str:
-    """Return what a client sends of a reply that is Python: a plain text as it is, or the action of a call.
+    """Return the text that AgentGym's client sends for a reply that is Python code.
 
-    AgentGym's clients run the code. Here nothing is run: only a text, or one call of one of the functions
-    with plain values, is accepted.
+    A string literal is sent unchanged; a call is converted by ``action``. AgentGym's clients execute the
+    code. This function executes nothing: it accepts only a string literal, or one call of a known function
+    with literal arguments.
 
     Args:
-        reply: The reply, with a fence around it or without.
-        signatures: The names of each function's arguments.
-        action: Takes the name of a function and its arguments by name, and returns the action.
+        reply: The reply, with or without a code fence.
+        signatures: Argument names of each function.
+        action: Builds the action from the function name and its arguments by name.
 
     Raises:
-        NoAction: The code is not one plain call.
+        NoAction: The code is not a single call.
+        UnknownAction: It calls an unknown function.
+        BadArguments: An argument is not a literal, or the function has no such argument.
         UnknownAction: It calls another function.
         BadArguments: An argument is not a plain value, or the function does not take it.
     """
@@ -156,7 +161,7 @@ def code_action(
 
 
 def _code_in(reply: str) -> str:
-    """Return a reply without the first line of a fence and the last."""
+    """Return a reply without the first and last lines of its code fence."""
     code = cut_end(reply).strip()
     code = code.split("\n", 1)[-1] if code.startswith("```") else code
     return code.rsplit("\n", 1)[0] if code.endswith("```") else code
@@ -165,7 +170,7 @@ def _code_in(reply: str) -> str:
 def _call(
     call: ast.Call, function: str, signatures: Mapping[str, Sequence[str]]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the function that a call names and the arguments given, by name."""
+    """Return the name of the called function and its arguments by name."""
     name = known(function, signatures)
     names = signatures[name]
     given = [*zip(names, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
@@ -179,10 +184,10 @@ def _call(
 
 
 def known(name: str, functions: Mapping[str, Any]) -> str:
-    """Return the name of a function.
+    """Return the name if it is one of the functions.
 
     Raises:
-        UnknownAction: There is none of that name.
+        UnknownAction: No function has this name.
     """
     if name not in functions:
         raise UnknownAction(f"{shown(name)} is not one of the functions: {', '.join(functions)}")

@@ -1,4 +1,4 @@
-"""Compound arguments of the tools: any plain value, lists, and optional values."""
+"""Compound arguments of the tool environments: arbitrary values, lists and optional values."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 __all__ = ["ListOfValues", "Maybe", "Value", "literal"]
 
-_MAX_NUMBER = 10**18  # so that none is too long to be written or read
+_MAX_NUMBER = 10**18  # keeps every number short enough to write and parse
 _MAX_DEPTH = 8
 _NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_BMP = 0xFFFF  # above it Python and JSON have no escape in common
+_BMP = 0xFFFF  # beyond it, Python and JSON share no escape sequence
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
-_PLAIN = re.compile(r"[ !#-\[\]-~]*")  # what most values are, and all names: it is read fastest
-# What does not stand for itself in a literal. Behind a letter whose escape may end in "f", "inish" is another
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")  # fast path: most values, and all names
+# Characters to escape in a literal. After a letter whose escape may end in "f", "inish" would spell another
 # "finish".
 _SPELT = re.compile(r'["\\]|[^ -~]|(?i:f(?=inish)|(?<=[^ -~])i(?=nish))')
 
 
 def literal(value: Any) -> str:
-    r"""Return a plain value as a literal that means the same in Python and (but for None and booleans) JSON.
+    r"""Return a value as a literal of Python and JSON (None and booleans are written as in Python).
 
-    The word that ends an episode wherever AgentGym's server sees it is escaped.
+    The word "finish" is escaped, since AgentGym's server ends the episode wherever it finds that word.
 
     >>> literal({"a": ["it's", 1.0, None], "b": "Finished"})
     '{"a": ["it\'s", 1.0, None], "b": "\\u0046inished"}'
@@ -41,7 +41,7 @@ def literal(value: Any) -> str:
         return f'"{value}"' if plain else f'"{_SPELT.sub(_spelling, value)}"'
     if isinstance(value, (int, float)):
         return repr(value)
-    if isinstance(value, (dict, Mapping)):  # a dict is told at once
+    if isinstance(value, (dict, Mapping)):  # `dict` first: the check against it is faster
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(literal, value)) + "]"
@@ -49,11 +49,11 @@ def literal(value: Any) -> str:
 
 
 class Value(Argument[Any]):
-    """Any plain value: text, number, truth value, None, a list or an object of such.
+    """Any plain value: text, a number, a boolean, None, or a list or object of these.
 
     Args:
-        samples: Likely values, for samples and examples.
-        nested: Whether lists, objects, truth values and None are allowed.
+        samples: Likely values, for sampling and examples.
+        nested: Whether lists, objects, booleans and None are allowed.
     """
 
     def __init__(self, *samples: Any, nested: bool = True) -> None:
@@ -61,11 +61,11 @@ class Value(Argument[Any]):
         self.nested = nested
 
     def read(self, text: str) -> Any:
-        """Read text as itself: a string is an answer as good as any."""
+        """Return the text unchanged: a string is a valid value."""
         return self.from_json(text)
 
     def check(self, value: Any) -> None:
-        """Accept what can be written out, sent and read again."""
+        """Accept values that can be serialized, sent and parsed again."""
         self._check(value, 0)
 
     def _check(self, value: Any, depth: int) -> None:
@@ -88,12 +88,12 @@ class Value(Argument[Any]):
         raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
 
     def from_json(self, value: Any) -> Any:
-        """Accept JSON values as they are; lists become tuples."""
+        """Accept JSON values unchanged, except that lists become tuples."""
         self.check(value)
         return _frozen(value)
 
     def to_json(self, value: Any) -> Any:
-        """Return lists for tuples."""
+        """Convert tuples to lists."""
         if isinstance(value, (list, tuple)):
             return [self.to_json(part) for part in value]
         if isinstance(value, Mapping):
@@ -101,11 +101,11 @@ class Value(Argument[Any]):
         return value
 
     def describe(self) -> str:
-        """Name the types."""
+        """Describe the allowed types."""
         return "text, a number, a list or an object" if self.nested else "text or a number"
 
     def schema(self) -> dict[str, Any]:
-        """Return a schema of all types allowed."""
+        """Return a schema of all allowed types."""
         more = ["array", "object", "boolean", "null"] if self.nested else []
         return {"type": ["string", "number", *more]}
 
@@ -141,8 +141,8 @@ class ListOfValues(Argument[tuple[Any, ...]]):
     """One or more values of one kind.
 
     Args:
-        kind: The kind.
-        max_items: Greatest number of values.
+        kind: The argument type of each value.
+        max_items: Maximum number of values.
     """
 
     def __init__(self, kind: Argument[Any], *, max_items: int = 200) -> None:
@@ -150,28 +150,28 @@ class ListOfValues(Argument[tuple[Any, ...]]):
         self.max_items = max_items
 
     def read(self, text: str) -> tuple[Any, ...]:
-        """Refuse text: what a list is written as depends on the format."""
+        """Reject plain text: the syntax of a list depends on the reply format."""
         raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
 
     def check(self, value: Any) -> None:
-        """Accept tuples of the right length of values of the kind."""
+        """Accept non-empty tuples of at most ``max_items`` valid values."""
         if not isinstance(value, tuple) or not 1 <= len(value) <= self.max_items:
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         for each in value:
             self.kind.check(each)
 
     def from_json(self, value: Any) -> tuple[Any, ...]:
-        """Accept a list."""
+        """Convert a list to a tuple."""
         if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= self.max_items:
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         return tuple(map(self.kind.from_json, value))
 
     def to_json(self, value: tuple[Any, ...]) -> Any:
-        """Return a list."""
+        """Convert to a list."""
         return list(map(self.kind.to_json, value))
 
     def describe(self) -> str:
-        """Say what it holds."""
+        """Describe the length and the kind of the values."""
         return f"a list of 1 to {self.max_items} of: {self.kind.describe()}"
 
     def schema(self) -> dict[str, Any]:
@@ -194,34 +194,34 @@ class ListOfValues(Argument[tuple[Any, ...]]):
 
 
 class Maybe(Argument[Any]):
-    """A value of a kind, or None for an argument that is left out.
+    """An optional argument: a value of a kind, or None if omitted.
 
     Args:
-        kind: The kind.
+        kind: The argument type of the value.
     """
 
     def __init__(self, kind: Argument[Any]) -> None:
         self.kind = kind
 
     def read(self, text: str) -> Any:
-        """Read a value of the kind."""
+        """Parse a value of the kind."""
         return self.kind.read(text)
 
     def check(self, value: Any) -> None:
-        """Accept None and values of the kind."""
+        """Accept None and valid values of the kind."""
         if value is not None:
             self.kind.check(value)
 
     def from_json(self, value: Any) -> Any:
-        """Accept null too."""
+        """Convert a JSON value; null is accepted."""
         return None if value is None else self.kind.from_json(value)
 
     def to_json(self, value: Any) -> Any:
-        """Return what the kind returns."""
+        """Convert a value with the kind; None stays None."""
         return None if value is None else self.kind.to_json(value)
 
     def describe(self) -> str:
-        """Say what the kind says."""
+        """Return the description of the kind."""
         return self.kind.describe()
 
     def schema(self) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class Maybe(Argument[Any]):
         return strategies().none() | self.kind.strategy()  # type: ignore[no-any-return]
 
     def sample(self, rng: np.random.Generator) -> Any:
-        """Leave it out."""
+        """Return None: samples omit the argument."""
         return None
 
 

@@ -1,9 +1,9 @@
-"""What AgentGym's five tool servers share: how an action is written and read, the wire, the reader.
+"""Shared parts of AgentGym's five tool servers: action syntax, wire protocol and parser.
 
-What the adapter must know of the servers: they look for ``Action: NAME with Action Input: {…}`` and give
-what follows it to Python's ``eval``, so only literals that this library writes may be sent. Any text
-with "finish" in it ends the episode, wherever it stands. The reward is what has been reached so far, not a
-difference; and a server goes on paying after the end.
+The servers look for ``Action: NAME with Action Input: {…}`` and pass the input to Python's ``eval``, so this
+library sends only literals that it wrote itself. Any text that contains "finish" ends the episode. The reward
+is the total reached so far, not the gain of the step, and a server continues to pay rewards after the episode
+ends.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _NOTHING = re.compile(r"(?:\(\s*\)|\{\s*\}|none)?[\s.*`\"'\])]*", re.IGNORECASE)
-_MARKUP = " \t\n`*_\"')].;"  # around an action
+_MARKUP = " \t\n`*_\"')].;"  # characters to strip around an action
 _BRACES = frozenset("{｛")
-_SHORT = 100  # characters: ten arguments of so many are short, were each written as ``\\U0001f600``
+_SHORT = 100  # characters: ten such arguments fit the limit even if every character becomes ``\\U0001f600``
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
 class _ToolStyle(Style):
-    """An action ends with the bracket of its arguments, or with its line where it has none."""
+    """Style of an action that ends with its argument object, or at the end of the line if it has none."""
 
     def end(self, text: str, start: int, limit: int) -> int:
-        """Return where the object of arguments or the line ends."""
+        """Return the position where the argument object or the line ends."""
         head = _HEAD.match(text, start, limit)
         if head is not None and text[head.end() : head.end() + 1] in _BRACES:
             try:
@@ -95,7 +95,7 @@ class Tool(Action):
             raise BadArguments(f"an action may have at most {MAX_ACTION_CHARS} characters")
 
     def _is_surely_short(self) -> bool:
-        """Return whether it is short enough however its characters are escaped, without writing it."""
+        """Return whether the action fits the length limit under any escaping, without serializing it."""
         return all(
             isinstance(value, (int, float)) or value is None or (type(value) is str and len(value) < _SHORT)
             for value in self.__dict__.values()
@@ -117,24 +117,24 @@ class Tool(Action):
 
     @classmethod
     def openings(cls) -> frozenset[str]:
-        """Return the function's name, in lower case."""
+        """Return the function's name in lower case."""
         return frozenset({cls.function.lower()})
 
     @classmethod
     def begins(cls, text: str) -> bool:
-        """Return whether text begins with the function's name, whatever its capitals."""
+        """Return whether the text starts with the function's name, regardless of case."""
         head = _HEAD.match(text)
         return head is not None and head["name"].lower() == cls.function.lower()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the call from text; the object may be JSON or a Python literal, and is never run.
+        """Parse a call; its argument object may be JSON or a Python literal, and is never executed.
 
         Raises:
-            BadArguments: The text does not fit, or a field does not allow what it says.
+            BadArguments: The text does not match, or a value is not valid for its field.
         """
         start = len(cls.template)
-        if not text.startswith(cls.template) or text[start : start + 1] != "{":  # as prompts teach it
+        if not text.startswith(cls.template) or text[start : start + 1] != "{":  # not as in the prompt
             head = _HEAD.match(text)
             if head is None or head["name"].lower() != cls.function.lower():
                 raise cls._unfit(text)
@@ -159,10 +159,10 @@ class Tool(Action):
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
-        """Make the call from a mapping of its arguments; capitals in their names are forgiven.
+        """Create the call from a mapping of arguments; their names are matched regardless of case.
 
         Raises:
-            BadArguments: An argument is missing, unknown, or has a value its kind does not allow.
+            BadArguments: An argument is missing, unknown or invalid.
         """
         if isinstance(value, (dict, Mapping)) and value.keys() != names_of(cls):
             names = {f.key.lower(): f.key for f in fields_of(cls)}
@@ -172,13 +172,13 @@ class Tool(Action):
         return super().from_json(value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the arguments as JSON values, without those that are left out."""
+        """Return the arguments as JSON values, without omitted ones."""
         known, given = fields_of(type(self)), super().to_json()
         return {f.key: given[f.key] for f in known if f.required or given[f.key] is not None}
 
     @classmethod
     def usage(cls) -> str:
-        """Return how the call is written, with all arguments; then those that may be left out, if any."""
+        """Return the syntax of the call with all arguments, followed by the list of optional ones, if any."""
         known = fields_of(cls)
         written = ", ".join(f'"{f.key}": <{f.key}>' for f in known)
         optional = ", ".join(f'"{f.key}"' for f in known if not f.required)
@@ -239,8 +239,8 @@ nobody asked for in an hour are forgotten. Both limits can be set."""
 
 _GOAL = re.compile(r"accomplish the goal: (.*?)\s*(?:\nGive me one action\.)?\Z", re.DOTALL)
 
-# What the servers show as an observation if they could not reach their web service, or were refused there
-# through no mistake of the agent.
+# Observations of a server that could not reach its web service, or was rejected there through no mistake of
+# the agent.
 _DOWN = re.compile(
     r"Observation: (?:ERROR \| )?(?:"
     r"\w+\((?:[\w.]+\()*HTTPS?ConnectionPool\(host="
@@ -254,11 +254,11 @@ _DOWN = re.compile(
 
 @dataclass(frozen=True)
 class ToolWire(Wire):
-    """The wire of a tool server: ids under ``env_idx``, bare values, failures as a bare HTTP 500.
+    """Wire protocol of a tool server: ids under ``env_idx``, bare values, failures as a bare HTTP 500.
 
     Attributes:
-        checks_at_end: Whether a reward is checked against the state only when the episode ends, so that none
-            before counts.
+        checks_at_end: Whether the server compares the state with the goal only when the episode ends, so
+            earlier rewards do not count.
     """
 
     greeting = "ok"
@@ -269,7 +269,7 @@ class ToolWire(Wire):
     checks_at_end: bool = False
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment; the server wants to know a task."""
+        """Create an environment; the server requires a task id."""
         body = (yield Call("create", "POST", "/create", {"id": task_id})).body()
         return body.integer()
 
@@ -281,13 +281,13 @@ class ToolWire(Wire):
         return Start(observation, goal=goal[1] if goal else None)
 
     def render(self, action: object) -> str:
-        """Return an action with the ``Action:`` that the server requires; the agent's words as they are."""
+        """Return a typed action with the ``Action:`` label that the server requires, and text unchanged."""
         return f"Action: {action}" if isinstance(action, Tool) else str(action)
 
     def check(self, words: str) -> None:
-        """Refuse what the server would evaluate, unless that is a plain Python value.
+        """Reject input that the server would evaluate unless it is a Python literal.
 
-        The error has the answer that the server gives where the evaluation fails.
+        The error carries the answer that the server gives when the evaluation fails.
         """
         evaluated = _evaluated(words)
         if evaluated is None:
@@ -304,7 +304,7 @@ class ToolWire(Wire):
         raise error
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": action})).body()
         observation, reward = body.text("observation"), body.number("reward")
         done = body.flag("done")
@@ -317,12 +317,12 @@ class ToolWire(Wire):
         return Outcome(observation, reward, done)
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the goal, which is all that the server shows of an episode."""
+        """Compare the goal, the only part of an episode that the server exposes."""
         shown = yield from look(Call("observe", "GET", "/observation", query={"env_idx": env_id}), seen)
         return shown.text() == seen.start.observation if isinstance(shown, Body) else shown
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Score the best that the server has paid: it pays what is reached so far, not what is new."""
+        """Score the best reward so far: the server pays the total reached, not the gain of the step."""
         counts = outcome.done or not self.checks_at_end
         best = max(score, outcome.reward) if counts else score
         return Score(best, best >= 1, outcome.done, outcome.reward)
@@ -333,7 +333,7 @@ def launch_of(command: str) -> str:
     return f"cd agentenv-tool && source ./setup.sh && {command} --host 127.0.0.1 --port 36001"
 
 
-# --------------------------------------------------------------------------------- as AgentGym's client does
+# ------------------------------------------------------------------------ parser of AgentGym's own client
 
 _NOT_EVALUATED = ClientAnswer(
     "Observation: ERROR | Exception(Parameters in action input are not valid, please change your action "
@@ -344,10 +344,10 @@ _WITH = re.compile(r"with\s*Action Input:\s*")
 
 
 def _evaluated(reply: str) -> str | None:
-    """Return the part of a text that the server would evaluate; None where it would evaluate nothing.
+    """Return the part of a text that the server would evaluate, or None if it would evaluate nothing.
 
-    The server takes one line with ``with Action Input:`` whose input reaches to the end of the text, and
-    evaluates what follows the first such words behind the first ``Action:`` in it.
+    The server uses one line with ``with Action Input:`` whose input extends to the end of the text. It
+    evaluates the text after the first such label that follows the first ``Action:`` in that line.
     """
     reply = reply.removesuffix("\n")
     last = reply.rfind("\n") + 1

@@ -1,7 +1,7 @@
 """Academia: answer questions about papers and their authors (Ma et al., 2024, arXiv:2401.13178).
 
-What the adapter must know of the server: each of its two networks must be loaded before it is asked
-for, and asking for a node that is not there is answered in words, not refused.
+Each of the server's two networks must be loaded before use. A request for a missing node returns an
+explanation as the observation, not an error.
 """
 
 from __future__ import annotations

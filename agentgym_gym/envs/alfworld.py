@@ -1,9 +1,9 @@
 """ALFWorld: household tasks in text (Shridhar et al., 2021, arXiv:2010.03768).
 
-What the adapter must know of the server: it reads lower case only and answers "Nothing happens." to all
-that it does not understand or that cannot be done here; it ends an episode after 50 actions; and it cannot
-free an environment. A game's release decides whether an object is laid down by ``put mug 1 in/on desk 1`` or
-by ``move mug 1 to desk 1``: ``info["available_actions"]`` shows which.
+The server accepts only lower case, and answers "Nothing happens." to every action that it cannot parse or
+execute. It ends an episode after 50 actions, and cannot free an environment. The release of the game
+determines whether ``put mug 1 in/on desk 1`` or ``move mug 1 to desk 1`` lays down an object;
+``info["available_actions"]`` shows which one is valid.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ _JOINING = ("and", "from", "in", "into", "on", "onto", "then", "to", "with")
 
 
 class _Thing(Name):
-    """The name of an object or receptacle; an article before it is read over."""
+    """The name of an object or receptacle, optionally after an article, which is dropped."""
 
     def read(self, text: str) -> str:
-        """Read a name with or without an article."""
+        """Parse a name with or without an article."""
         article, _, rest = text.strip().partition(" ")
         return super().read(rest if article.lower() in _ARTICLES else text)
 
 
 def _name(*samples: str) -> Name:
-    # A number ends a name, and the game has none of many words: "use of the lamp is next" is no action.
+    # A number ends a name, and names in the game are short: "use of the lamp is next" is not an action.
     words = r"[a-z]+(?: [a-z]+)?(?: [0-9]{1,3})?"
     return _Thing(samples, reserved=[*_ARTICLES, *_JOINING], words=words)
 
@@ -185,7 +185,7 @@ class Use(Action):
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
-        """Make the action; AgentGym's ``toggle`` calls the lamp ``recep``, where it is called in Python."""
+        """Create the action; AgentGym's ``toggle`` names the lamp ``recep`` in Python calls."""
         if isinstance(value, Mapping) and value.keys() == {"recep"}:
             value = {"obj": value["recep"]}
         return super().from_json(value)
@@ -255,18 +255,18 @@ _TASK = re.compile(r"^Your task is to: (.+?)\.?$", re.MULTILINE)
 
 
 class ALFWorldWire(Wire):
-    """The wire of AgentGym's ALFWorld server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+    """Protocol of AgentGym's ALFWorld server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
 
     greeting = "This is environment AlfWorld."
     closes = False
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment."""
+        """Create an environment."""
         body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
-        """Start a task; the first observation ends in what can be done, as AgentGym's client shows it."""
+        """Start a task; the first observation ends with the available actions, as in AgentGym's client."""
         body = (
             yield Call("reset", "POST", "/reset", {"id": env_id, "game": task_id, "world_type": "Text"})
         ).body()
@@ -280,7 +280,7 @@ class ALFWorldWire(Wire):
         )
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(
             body.text("observation"),
@@ -290,11 +290,11 @@ class ALFWorldWire(Wire):
         )
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the task, the last observation and what can be done."""
+        """Compare the task, the last observation and the available actions."""
         shown = yield from look(Call("observe", "GET", "/detail", query={"id": env_id}), seen)
         if not isinstance(shown, Body):
             return shown
-        if not shown.has("game"):  # no task was started in it
+        if not shown.has("game"):  # no task was started
             return False
         observation = shown.text("observation")
         actions = shown.texts("available_actions")
@@ -304,7 +304,7 @@ class ALFWorldWire(Wire):
         return same and shown.integer("game") == seen.task_id
 
     def page(self, seen: Seen) -> str:
-        """Return the last observation with the list of what can be done, which steps do not show."""
+        """Return the last observation with the list of available actions, which step observations omit."""
         if seen.outcome is None:
             return seen.observation
         return _with_actions(seen.observation, seen.outcome.available_actions or ())
@@ -314,7 +314,7 @@ def _with_actions(observation: str, actions: Sequence[str]) -> str:
     return f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}"
 
 
-# AgentGym's functions: the words that begin the action, those between its arguments, and their names.
+# AgentGym's functions: the start of the action, the word between its arguments, and the argument names.
 _FUNCTIONS = {
     "goto": ("go to", "", ("recep",)),
     "take": ("take", "from", ("obj", "recep")),
@@ -334,16 +334,16 @@ _SIGNATURES = {name: arguments for name, (_, _, arguments) in _FUNCTIONS.items()
 
 
 def _sentence(name: str, values: list[Any]) -> str:
-    """Return the action that AgentGym's client makes of a function and the arguments it was given."""
+    """Return the action text that AgentGym's client builds for a function and its arguments."""
     verb, between, _ = _FUNCTIONS[name]
     return f"{verb} {f' {between} '.join(map(str, values))}" if values else verb
 
 
 @answers(INVALID_ACTION)
 def _read_function_calling(reply: str) -> str:
-    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is a JSON object.
+    """Return the text that AgentGym's ``AlfWorldEnvClient`` would send for a JSON reply.
 
-    It writes the action out of as many arguments as there are: without any, the bare verb.
+    The client writes as many arguments as the reply has; without arguments it sends only the verb.
     """
     name, given = json_call(reply)
     name = known(name.strip(), _FUNCTIONS)
@@ -358,7 +358,7 @@ def _read_function_calling(reply: str) -> str:
 
 @answers(INVALID_ACTION)
 def _read_code_as_action(reply: str) -> str:
-    """Return what AgentGym's ``AlfWorldEnvClient`` would send of a reply that is Python."""
+    """Return the text that AgentGym's ``AlfWorldEnvClient`` would send for a Python reply."""
     return code_action(reply, _SIGNATURES, _action_of_call)
 
 

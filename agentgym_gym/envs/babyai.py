@@ -1,9 +1,9 @@
 """BabyAI: carry out an instruction among coloured things (Chevalier-Boisvert et al., 2018, arXiv:1810.08272).
 
-What the adapter must know of the server: it adds up the last reward at every step, also after an action
-that it does not know, and calls that the score; it takes back the end of an episode that was won late; and it
-steps on when the time of the game is up, after which a win costs points. So an episode is scored and ended
-here by the first reward above 0.
+The server's score has three defects. The server adds the last reward to it at every step, even for an unknown
+action. It revokes the end of an episode with a late success. It continues after the time limit of the game,
+when a success has a negative reward. Therefore this module scores and ends an episode at the first positive
+reward.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _LOOSE = ("ball", "key", "box")
 
 
 class _Thing(Name):
-    """One of the things in sight: colour, kind and number, such as ``red ball 1``.
+    """An object in sight: colour, kind and number, such as ``red ball 1``.
 
-    Reading forgives ``the`` in front and the American spelling of grey. The number is never guessed.
+    The parser accepts a leading ``the`` and the American spelling of grey. It never guesses the number.
     """
 
     def __init__(self, samples: Sequence[str], kinds: Sequence[str]) -> None:
@@ -55,13 +55,13 @@ class _Thing(Name):
         self._kinds = kinds
 
     def read(self, text: str) -> str:
-        """Read a thing as forgivingly as the class says."""
+        """Parse the name of an object with the tolerance described in the class docstring."""
         words = text.lower().replace("_", " ").split()
         words = words[1:] if words[:1] == ["the"] else words
         return super().read(" ".join("grey" if word == "gray" else word for word in words))
 
     def strategy(self) -> SearchStrategy[str]:
-        """Draw any of the things."""
+        """Draw any object."""
         st = strategies()
         parts = st.tuples(
             st.sampled_from(_COLOURS), st.sampled_from(self._kinds), st.integers(1, 99).map(str)
@@ -217,13 +217,13 @@ def _available(observation: str) -> tuple[str, ...] | None:
 
 
 class BabyAIWire(Wire):
-    """The wire of AgentGym's BabyAI server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+    """Protocol of AgentGym's BabyAI server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
 
     greeting = "This is environment BabyAI."
     closes = True
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment."""
+        """Create an environment."""
         body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
@@ -235,7 +235,7 @@ class BabyAIWire(Wire):
         return Start(observation, goal=goal[1] if goal else None, available_actions=_available(observation))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         observation = body.text("observation")
         return Outcome(
@@ -247,7 +247,7 @@ class BabyAIWire(Wire):
         )
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the last observation, above which the server puts the goal, as in the first one."""
+        """Compare the last observation, which the server may prefix with the goal, as in the first one."""
         shown = yield from look(Call("observe", "GET", "/observation", query={"id": env_id}), seen)
         if not isinstance(shown, Body):
             return shown
@@ -255,14 +255,14 @@ class BabyAIWire(Wire):
         return shown.text("observation") in {seen.observation, f"{goal}\n{seen.observation}"}
 
     def close(self, env_id: int) -> Flow[None]:
-        """Free an environment; closing one that is gone, or was never reset, does nothing."""
+        """Free an environment; the server ignores ids that are already closed or were never reset."""
         (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Score an outcome by the first reward above 0, whatever the server says of the end.
+        """Score the first positive reward and end the episode there, regardless of the server's ``done``.
 
-        The server's own score, which AgentGym's client reports, is the sum of all rewards, with the last one
-        counted again at every action that it does not know.
+        The server's own score, which AgentGym's client reports, is the sum of all rewards, where every
+        unknown action adds the last reward again.
         """
         success = outcome.reward > 0
         return Score(
@@ -323,7 +323,7 @@ _UNWINNABLE = {
 }
 
 _LIKE_TRAIN = (728, 762, 772, 842, 843, 888, 892)
-"""Tasks of the last 180 with the same first observation and winning actions as one before them."""
+"""Test tasks (the last 180) with the same first observation and winning actions as a training task."""
 
 BABYAI = Environment(
     name="BabyAI",

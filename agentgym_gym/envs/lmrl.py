@@ -1,6 +1,6 @@
-"""The wire of LMRL-Gym's server, which serves Maze and Wordle, each under its own prefix.
+"""Wire protocol of LMRL-Gym's server, which serves Maze and Wordle under separate prefixes.
 
-A server of either one has the same greeting: each is known by its routes.
+Both environments have the same greeting; their routes distinguish them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["LMRLWire", "read_as_agentgym"]
 
 
 class LMRLWire(Wire):
-    """The wire of AgentGym's LMRL-Gym server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200.
+    """Protocol of AgentGym's LMRL-Gym server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200.
 
     The text of an error may be empty.
 
     Class attributes:
-        prefix: What the routes of the environment begin with.
-        task: The name under which a reset is told its task.
+        prefix: Prefix of the environment's routes.
+        task: Name of the field with the task id in a reset request.
     """
 
     greeting = "This is environment LMRL-Gym."
@@ -30,35 +30,35 @@ class LMRLWire(Wire):
     task: ClassVar[str]
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment."""
+        """Create an environment."""
         body = (yield Call("create", "POST", f"{self.prefix}/create")).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
-        """Start a task; the reply need hold nothing but the observation."""
+        """Start a task; the response may contain only the observation."""
         wanted = {"id": env_id, self.task: task_id}
         body = (yield Call("reset", "POST", f"{self.prefix}/reset", wanted)).body()
         body.check_id("id", env_id)
         return Start(body.text("observation"))
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         played = {"id": env_id, "action": action}
         body = (yield Call("step", "POST", f"{self.prefix}/step", played)).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the last observation."""
+        """Compare the last observation."""
         asked = Call("observe", "GET", f"{self.prefix}/observation", query={"id": env_id})
         shown = yield from look(asked, seen)
         return shown.text() == seen.observation if isinstance(shown, Body) else shown
 
 
 def read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's ``MazeEnvClient`` and ``WordleEnvClient`` would send.
+    """Return the text that AgentGym's ``MazeEnvClient`` and ``WordleEnvClient`` would send.
 
-    They take what stands between the first ``Action:`` and the second, or the whole reply where there is no
-    ``Action:``, with all its quotes, fences and line ends.
+    These clients take the text between the first and the second ``Action:``, or the whole reply if it has no
+    ``Action:``, including quotes, fences and line breaks.
     """
     before, marked, after = cut_end(reply).partition("Action:")
     return (after.partition("Action:")[0] if marked else before).strip()

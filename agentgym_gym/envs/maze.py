@@ -1,8 +1,7 @@
 """Maze: reach the goal of a small maze (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).
 
-What the adapter must know of the server: there is one maze, and a task is a place to start from. An
-action other than its four costs a step and changes nothing. It fails an episode at the fifty-first step, with
-reward -1.
+The server has a single maze; a task is a start position in it. An action that is not one of its four moves
+costs a step and changes nothing. The server fails an episode at the fifty-first step, with reward -1.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ from it; moving right adds 1 to the column and moving left takes 1 from it.
 
 
 class MazeWire(LMRLWire):
-    """The wire of Maze: a task is the number of a place to start from."""
+    """Protocol of the Maze server, where a task is the number of a start position."""
 
     prefix = "/maze"
     task = "game"
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/maze/reset": ("id", "game")}
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Score an outcome: 1 at the goal, -1 where the server has given the episode up."""
+        """Score the reward at the end of the episode: 1 at the goal, -1 at the server's step limit."""
         success = outcome.done and outcome.reward > 0
         return Score(outcome.reward if outcome.done else score, success, outcome.done, outcome.reward)
 

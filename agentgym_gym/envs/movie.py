@@ -1,7 +1,7 @@
 """Movie: answer questions about films with The Movie Database (Ma et al., 2024, arXiv:2401.13178).
 
-What the adapter must know of the server: where it cannot reach the database it tries ten times, 15 s
-apart, and then shows the error as an observation.
+If the server cannot reach the database, it retries ten times at intervals of 15 s, and then returns the error
+as an observation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """SciWorld: do science at the level of a primary school in a house of ten rooms (Wang et al., 2022).
 
-What the adapter must know of the server: the score may be above 0 when a task begins, so what an
-episode is worth is counted from there. A wrong ``focus on`` ends it at -100. A request that could mean
-several things is answered by a numbered list, and whatever is said next counts as the choice. An environment
-is a Java process, so a server fills up where they are not closed.
+The server's score may be above 0 at the start of a task, so episodes are scored by the difference. A wrong
+``focus on`` ends the episode at -100. The server answers an ambiguous request with a numbered list, and
+treats the next action as the choice. Each environment is a Java process, so a server runs out of memory
+unless environments are closed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ focusing on a wrong thing fails the task at once.
 
 
 def _score_of(body: Body) -> float:
-    """Return the server's score: 0 to 100, or -100 where the task has failed."""
+    """Return the server's score: 0 to 100, or -100 for a failed task."""
     score = body.number("score")
     if not -_FULL <= score <= _FULL:
         raise BadReply(f"{body.call} broke the protocol: 'score' should be -100 to 100, got {score}")
@@ -55,19 +55,19 @@ def _score_of(body: Body) -> float:
 
 
 class SciWorldWire(Wire):
-    """The wire of AgentGym's SciWorld server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+    """Protocol of AgentGym's SciWorld server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
 
     greeting = "This is environment ScienceWorld."
     closes = True
-    time_limits: ClassVar[Mapping[str, float]] = {"close": 15.0}  # behind the steps of others, .2 s each
+    time_limits: ClassVar[Mapping[str, float]] = {"close": 15.0}  # it waits for other steps, 0.2 s each
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment; the server starts a Java process for it."""
+        """Create an environment; the server starts a Java process for it."""
         body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
-        """Start a task. Its description is shown above the first observation, as AgentGym's client does."""
+        """Start a task; its description precedes the first observation, as in AgentGym's client."""
         body = (yield Call("reset", "POST", "/reset", {"id": env_id, "data_idx": task_id})).body()
         task, seen = body.text("task_description"), body.text("observation")
         if body.flag("done"):
@@ -75,7 +75,7 @@ class SciWorldWire(Wire):
         return Start(f"{task}\n{seen}", goal=task, details={"score": _score_of(body)})
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(
             body.text("observation"),
@@ -85,11 +85,11 @@ class SciWorldWire(Wire):
         )
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the task, the last observation and the score."""
+        """Compare the task, the last observation and the score."""
         shown = yield from look(Call("observe", "GET", "/detail", query={"id": env_id}), seen)
         if not isinstance(shown, Body):
             return shown
-        if not shown.has("task_description"):  # no task was started in it
+        if not shown.has("task_description"):  # no task was started
             return False
         task, observation = shown.text("task_description"), shown.text("observation")
         now = seen.start if seen.outcome is None else seen.outcome
@@ -98,18 +98,18 @@ class SciWorldWire(Wire):
         return same and task == seen.start.goal and _score_of(shown) == now.details["score"]
 
     def close(self, env_id: int) -> Flow[None]:
-        """Free an environment; for one that is gone the server answers HTTP 500."""
+        """Free an environment; the server answers HTTP 500 if it does not exist."""
         (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Count the score from what it was when the task began; a task that has failed is worth -1."""
+        """Score the gain since the start of the task; a failed task scores -1."""
         now = outcome.details["score"]
         gained = (now - start.details["score"]) / _FULL
         return Score(max(gained, -1.0), now == _FULL, outcome.done, now)
 
 
-# The functions of AgentGym's client: how the action begins, the arguments, and what joins two of them. Its
-# `lookin` is described to the model and then refused.
+# Functions of AgentGym's client: start of the action, argument names, and the word between two arguments. The
+# client describes `lookin` to the model but rejects calls of it.
 _FUNCTIONS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "open": ("open", ("obj",), ""),
     "close": ("close", ("obj",), ""),
@@ -140,7 +140,7 @@ _FUNCTIONS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
 
 
 def _sent(name: str, values: list[Any]) -> str:
-    """Return the action of a call with these arguments."""
+    """Return the action text of a call with these arguments."""
     verb, _, joint = _FUNCTIONS[name]
     if not values:
         return verb
@@ -152,10 +152,11 @@ def _sent(name: str, values: list[Any]) -> str:
 
 @answers(INVALID_ACTION)
 def _read_function_calling(reply: str) -> str:
-    """Return what AgentGym's client would send for a call in JSON.
+    """Return the text that AgentGym's client would send for a JSON call.
 
-    A call without arguments is sent as the bare verb, and one with a single argument as if that were all; and
-    it looks for what is read under ``obj``, though it told the model ``info``.
+    The client sends a call without arguments as the verb only, and a call with one argument as if the
+    function had only one. It reads the argument of ``read`` from ``obj``, although its prompt names it
+    ``info``.
     """
     name, arguments = json_call(reply)
     name = known(name.strip(), _FUNCTIONS)
@@ -172,13 +173,13 @@ def _read_function_calling(reply: str) -> str:
 
 @answers(INVALID_ACTION)
 def _read_code_as_action(reply: str) -> str:
-    """Return what AgentGym's client would send for a reply that is one call."""
+    """Return the text that AgentGym's client would send for a reply that is one Python call."""
     return code_action(reply, {name: names for name, (_, names, _) in _FUNCTIONS.items()}, _action_of_call)
 
 
 def _action_of_call(name: str, given: dict[str, Any]) -> str:
     names = _FUNCTIONS[name][1]
-    if name == "use" and not given.get("obj"):  # which may be left out
+    if name == "use" and not given.get("obj"):  # optional
         given.pop("obj", None)
         names = names[:1]
     if set(given) != set(names):

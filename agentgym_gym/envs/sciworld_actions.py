@@ -1,6 +1,6 @@
-"""The actions of ScienceWorld, in the words that its parser reads.
+"""The actions of ScienceWorld, in the syntax of its parser.
 
-Function and argument names are those of AgentGym's client. Its waits of other lengths are left out, because
+Function and argument names are those of AgentGym's client. Its waits of other lengths are omitted, because
 ScienceWorld has no such commands.
 """
 
@@ -59,9 +59,9 @@ _SAMPLES = [
 
 
 class _Thing(Name):
-    """The name of a thing, which may say where it is or what it holds, as ``cup containing water in sink``.
+    """The name of a thing, optionally with its location or contents, as in ``cup containing water in sink``.
 
-    It neither begins nor ends with a word that joins two names: there, one of the two is missing.
+    A name cannot start or end with a preposition that joins two names: one of the two would be missing.
     """
 
     _joints = frozenset({"to", "on", "in", "into", "with", "at"})
@@ -71,7 +71,7 @@ class _Thing(Name):
         super().__init__(_SAMPLES, words=rf"{word}(?: {word})*", max_chars=200, reserved=NO_NAMES)
 
     def read(self, text: str) -> str:
-        """Read a name, also one in quotes."""
+        """Parse a name, optionally in quotes."""
         return super().read(text.strip().strip("\"'`"))
 
     def _fits(self, value: str) -> bool:
@@ -80,16 +80,16 @@ class _Thing(Name):
 
 
 class _MovedThing(_Thing):
-    """One that runs to the last ``to``, for ``instructions to make mixed nuts``."""
+    """A name that extends to the last ``to``, as in ``instructions to make mixed nuts``."""
 
     greedy = True
 
 
 class _MaybeThing(_Thing):
-    """One that may be left out, and is then empty text."""
+    """An optional name; the empty string if omitted."""
 
     def check(self, value: Any) -> None:
-        """Accept names, and empty text."""
+        """Accept names and the empty string."""
         if value != "":
             super().check(value)
 
@@ -98,7 +98,7 @@ class _MaybeThing(_Thing):
         return super().from_json("" if value is None else value)
 
     def strategy(self) -> SearchStrategy[str]:
-        """Draw a name or none."""
+        """Draw a name or the empty string."""
         return strategies().just("") | super().strategy()  # type: ignore[no-any-return]
 
 
@@ -123,7 +123,7 @@ class _Named(Action):
 _ON_OR_WITH = re.compile(r" (?:on|with) ")
 _IN = re.compile(" in ", re.IGNORECASE)
 
-# What stands in these is not poured or put there by an "in": they say where the name before them is found.
+# Places: an "in" before one of them gives the location of the preceding thing, not the target of the action.
 _PLACES = frozenset(
     {
         *("art studio", "bathroom", "bedroom", "foundry", "greenhouse", "hallway", "inventory", "kitchen"),
@@ -145,7 +145,7 @@ class _IntoAction(_Named):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the action."""
+        """Parse the action."""
         parts = _IN.split(text)
         if len(parts) == 1 or cls.others.search(text):
             return super().parse(text)
@@ -228,7 +228,7 @@ class Use(_Named):
         return super().__str__() if self.obj else f"use {self.tool}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the arguments, without what is left out."""
+        """Return the arguments, without omitted ones."""
         return {name: value for name, value in super().to_json().items() if value}
 
 

@@ -1,8 +1,8 @@
 """SearchQA: answer a question with the help of a search engine (Jin et al., 2025, arXiv:2503.09516).
 
-What the adapter must know of the server: of the tags in a text the first says what is done, and the
-last answer is the one that is scored; a wrong answer ends nothing, so that an agent can guess until its turns
-run out; and an episode that is over pays again.
+The first tag in an action determines whether it is a search or an answer, but the server scores the last
+answer. A wrong answer does not end the episode, so an agent can guess until its turns run out. The server
+pays again for answers after the episode ends.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 __all__ = ["SEARCHQA", "Answer", "Search", "SearchQAWire", "Words"]
 
-# A pair of tags with none between them. Where generation stops at the closing tag, an engine leaves that out
-# of the reply; a tag that opens a line and is never closed is read, if nothing but that line follows.
+# A pair of tags with none between them. If generation stops at the closing tag, the inference engine omits it
+# from the reply; so an unclosed tag at the start of the last line is accepted too.
 _TAGS = re.compile(
     r"<(?:search|answer)>[^<]*(?:<(?!/?(?:search|answer)>)[^<]*)*</(?:search|answer)>"
     r"|^[ \t]*<(?:search|answer)>[^<\n]*\n?\Z",
     re.IGNORECASE | re.ASCII | re.MULTILINE,
 )
 
-# The tags, and what ends a reply or an action in one format or another, wherever it stands.
+# The tags, and other marks that end a reply or an action in one of the formats, at any position.
 _MARKS = re.compile(r"</?(?:search|answer|action|think)>|```|<\||<｜|<end_of_turn>", re.IGNORECASE)
 
 
 class Words(Text):
-    """Text on one line, with one blank between words; reading makes it so."""
+    """Text on one line with single spaces; parsing normalizes white space."""
 
     def read(self, text: str) -> str:
-        """Read text, whatever the white space in it, and without the stars that print it bold."""
+        """Parse text: normalize white space and remove surrounding ``**`` (Markdown bold)."""
         text = " ".join(text.split())
         return super().read(text[2:-2].strip() if self._is_bold(text) else text)
 
     def check(self, value: Any) -> None:
-        """Accept text without tags and without more white space than it needs."""
+        """Accept text without tags and with normalized white space."""
         super().check(value)
         if value != " ".join(value.split()):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
@@ -59,10 +59,10 @@ class Words(Text):
 
 @dataclass(frozen=True)
 class _TagStyle(Style):
-    """Between tags; an action ends with its closing tag, or with its line where it has none."""
+    """Style of an action between tags; it ends at its closing tag, or with its line if it has none."""
 
     def end(self, text: str, start: int, limit: int) -> int:
-        """Return where the tags or the line end."""
+        """Return the position where the tags or the line end."""
         tags = _TAGS.match(text, start, limit)
         line = text.find("\n", start, limit)
         return tags.end() if tags else limit if line < 0 else line
@@ -113,7 +113,7 @@ _TAG = re.compile(r"<(search|answer)>")
 
 
 def _answers(action: str) -> bool:
-    """Return whether the server takes a text for an answer: its first pair of tags says so."""
+    """Return whether the server treats an action as an answer, which its first pair of tags determines."""
     last_end = {name: action.rfind(f"</{name}>") for name in ("search", "answer")}
     for tag in _TAG.finditer(action):
         if last_end[tag[1]] >= tag.end():
@@ -123,14 +123,14 @@ def _answers(action: str) -> bool:
 
 @dataclass(frozen=True)
 class SearchQAWire(Wire):
-    """The wire of AgentGym's SearchQA server: bare values, ids under ``env_idx``, failures as HTTP 500.
+    """Protocol of AgentGym's SearchQA server: bare values, ids under ``env_idx``, failures as HTTP 500.
 
     Args:
-        answers: 1 to end an episode at its first answer, right or wrong; None to let the agent answer as
-            often as it has turns, as AgentGym's server does.
+        answers: 1 to end an episode at its first answer, right or wrong; None to let the agent answer in
+            every turn, as AgentGym's server does.
 
     Raises:
-        BadOption: ``answers`` is something else.
+        BadOption: ``answers`` has another value.
     """
 
     greeting = "ok"
@@ -148,7 +148,7 @@ class SearchQAWire(Wire):
             raise BadOption(f"answers={shown(self.answers)} is neither 1 nor None")
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment; the server wants to know a task already."""
+        """Create an environment; the server requires a task id."""
         body = (yield Call("create", "POST", "/create", {"id": task_id})).body()
         return body.integer()
 
@@ -159,21 +159,21 @@ class SearchQAWire(Wire):
         return Start(observation, goal=observation.partition("\n\n Question: ")[2].strip() or None)
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": action})).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the question, which is all that the server shows of an episode."""
+        """Compare the question, the only part of an episode that the server exposes."""
         shown = yield from look(Call("observe", "GET", "/observation", query={"env_idx": env_id}), seen)
         return shown.text() == seen.start.observation if isinstance(shown, Body) else shown
 
     def close(self, env_id: int) -> Flow[None]:
-        """Free an environment; closing one that is gone does nothing."""
+        """Free an environment; the server ignores ids that are already closed."""
         (yield Call("close", "POST", "/close", {"env_idx": env_id})).body()
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Score an outcome: 1 for a right answer, and the end at the first one unless more are allowed."""
+        """Score 1 for a right answer; the first answer ends the episode unless more are allowed."""
         success = outcome.done and outcome.reward > 0
         done = outcome.done or (self.answers is not None and _answers(action))
         return Score(1.0 if success else score, success, done, outcome.reward)

@@ -1,7 +1,7 @@
-"""Sheet: edit a spreadsheet as told (Ma et al., 2024, arXiv:2401.13178).
+"""Sheet: edit a spreadsheet according to instructions (Ma et al., 2024, arXiv:2401.13178).
 
-What the adapter must know of the server: the score is the part of the cells that are as they should be,
-the best so far, and so above 0 from the moment a sheet is opened; positions in formulas may have one letter.
+The score is the best share of correct cells so far, so it is above 0 as soon as a sheet is open. The columns
+of cells in formulas can have only one letter.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """SQLGym: answer a question about a database by one SQL statement (BIRD: Li et al., 2023, arXiv:2305.03111).
 
-What the adapter must know of the server: it holds eight environments, frees none, and when it is full
-hands out again those that are in use, so that two episodes score each other's statements. Its reply to a step
-carries the gold statement. A statement that says nothing has no rows, and so is right where the right answer
-has none.
+The server has eight environments and frees none. When all are taken it returns ids that are in use, so two
+episodes would score each other's statements. Its response to a step contains the gold statement. An empty
+statement returns no rows, so the server scores it as correct if the gold statement returns none.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLGYM", "Query", "Sql", "SqlGymWire"]
 
-# A part that is not closed runs to the end, so no part is ever read twice. A byte order mark is white space.
+# An unclosed token extends to the end, so no text is scanned twice. A byte order mark counts as white space.
 _TOKEN = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)"  # comments
-    r"|'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"  # in quotes
+    r"|'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"  # quoted
     r"|\w+|[^\s\ufeff]",
     re.DOTALL,
 )
 _QUOTES = {"'": "'", '"': '"', "`": "`", "[": "]"}
-_OPENING_CHARS = 1_000  # of a text in which the beginning of a statement is looked for
+_OPENING_CHARS = 1_000  # prefix of a text that is searched for the start of a statement
 _OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re.ASCII)
 
-# What ends a reply or an action in one format or another, wherever it stands.
+# Marks that end a reply or an action in one of the formats, at any position.
 _MARKS = re.compile(
     r"```|\b(?:then|or)\s+select\b|</?(?:action|think)>|<\||<｜|<end_of_turn>"
     r"|^[ \t>#*_`-]*(?:next[ \t]+)?(?:action|observation|thought)[ \t\d*_`]*(?:[:：]|$)",
@@ -45,7 +44,7 @@ _MARKS = re.compile(
 )
 
 
-# What no statement ends with.
+# Tokens that cannot end a statement.
 _UNFINISHED = frozenset(
     {
         *("select", "from", "join", "inner", "outer", "left", "right", "cross", "natural", "where"),
@@ -60,7 +59,7 @@ _END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z|```)")
 
 
 def _is_closed(tokens: Sequence[str]) -> bool:
-    """Return whether no quote, bracket or comment of a text is open at its end."""
+    """Return whether a text closes all its quotes and brackets."""
     last = tokens[-1] if tokens else ""
     if last[:1] in _QUOTES and (len(last) < 2 or last[-1] != _QUOTES[last[0]]):  # noqa: PLR2004 - a pair
         return False
@@ -68,7 +67,7 @@ def _is_closed(tokens: Sequence[str]) -> bool:
 
 
 def _tokens(sql: str) -> list[str]:
-    """Return the parts of a text that SQLite would see: no white space and no comments."""
+    """Return the tokens that SQLite would parse, without white space and comments."""
     found = _TOKEN.findall(sql)
     if "--" in sql or "/*" in sql:
         found = [part for part in found if part[:2] not in {"--", "/*"}]
@@ -76,46 +75,43 @@ def _tokens(sql: str) -> list[str]:
 
 
 def _says_nothing(sql: str) -> bool:
-    """Return whether SQLite would find nothing to execute, which it answers as it does a lack of rows."""
+    """Return whether SQLite would find nothing to execute; its result is then empty, as for no rows."""
     return all(part == ";" for part in _tokens(sql))
 
 
 def _reads(tokens: Sequence[str]) -> bool:
-    """Return whether a text begins as a statement that reads does, and not as a sentence with "with"."""
+    """Return whether a text starts like a query, and not like an English sentence with "with"."""
     first = tokens[0].lower() if tokens else ""
     if first != "with":
         return first in {"select", "values"}
     table = [token.lower() for token in tokens[1:]]
     if table[:1] == ["recursive"]:
         del table[0]
-    if table[1:2] == ["("] and ")" in table:  # the names of its columns
+    if table[1:2] == ["("] and ")" in table:  # column names
         del table[1 : table.index(")") + 1]
     return table[1:2] == ["as"]
 
 
 def _without_opening(text: str) -> str:
-    """Return a text without the fence and the language before it."""
+    """Return a text without the opening code fence and its language tag."""
     opening = _OPENING.match(text)
     return text[opening.end() :] if opening else text
 
 
 class Sql(Text):
-    """One SQL statement that reads, in the words of whoever wrote it.
-
-    Reading takes off the code fence around it; nothing is done to what is inside.
-    """
+    """One SQL query, unchanged except that parsing removes a surrounding code fence."""
 
     def read(self, text: str) -> str:
-        """Read a statement, with a fence around it or without."""
+        """Parse a statement with or without a code fence."""
         value = _without_opening(text.replace("\r\n", "\n").strip())
         return super().read(value.rstrip("`") if value.endswith("```") else value)
 
     def check(self, value: Any) -> None:
-        """Accept a single statement that begins as one that reads does.
+        """Accept a single complete query.
 
         Raises:
-            ManyActions: Something follows the end of the statement.
-            BadArguments: It is anything else.
+            ManyActions: The text continues after the end of the statement.
+            BadArguments: The text is not a query, breaks off, or is otherwise invalid.
         """
         super().check(value)
         several = "\n" in value or "`" in value or "<" in value or value.lower().count("select") > 1
@@ -137,11 +133,11 @@ class Sql(Text):
             return False
 
     def describe(self) -> str:
-        """Name the words it may begin with."""
+        """Describe the statement and its possible first words."""
         return f"one SQL statement of at most {self.max_chars} characters: SELECT, WITH or VALUES"
 
     def strategy(self) -> SearchStrategy[str]:
-        """Draw likely statements, and others with any text where SQL has a place for it."""
+        """Draw likely statements, and others with arbitrary text in quotes."""
         st = strategies()
         letters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n'\"`[];-*/<> ")
         texts = st.text(letters, max_size=20)
@@ -155,10 +151,10 @@ class Sql(Text):
 
 @dataclass(frozen=True)
 class _SqlStyle(Style):
-    """A statement in a fence; without one, it ends at an empty line, a fence or a final semicolon."""
+    """Style of a fenced statement; without a fence it ends at an empty line, a fence or a final semicolon."""
 
     def end(self, text: str, start: int, limit: int) -> int:
-        """Return where a statement without a fence ends."""
+        """Return the position where a statement without a fence ends."""
         found = _END.search(text, start, limit)
         return limit if found is None else found.start() + (text[found.start()] == ";")
 
@@ -172,7 +168,7 @@ class Query(Action):
         lines=False,
         verbatim=True,
         fence="sql",
-        # A fence may open around another, and is closed at the latest by the end.
+        # A fence may open around another one, and ends at the end of the text at the latest.
         mark=re.compile(r"```[`\s]*.*?(?:`{3,}|\Z)", re.DOTALL),
     )
     sql: Annotated[
@@ -187,7 +183,7 @@ class Query(Action):
 
     @classmethod
     def begins(cls, text: str) -> bool:
-        """Return whether the text begins as a statement that reads does."""
+        """Return whether the text starts like a query."""
         return _reads(_tokens(_without_opening(text[:_OPENING_CHARS].lstrip())))
 
 
@@ -207,25 +203,25 @@ _CAPACITY = 8
 
 
 class SqlGymWire(Wire):
-    """The wire of AgentGym's SQLGym server: bare values, ids under ``env_idx``, failures as HTTP 500.
+    """Protocol of AgentGym's SQLGym server: bare values, ids under ``env_idx``, failures as HTTP 500.
 
-    The reply to a step holds the gold statement, which is not read.
+    The response to a step contains the gold statement, which this class ignores.
     """
 
     greeting = "ok"
     closes = False
     capacity = _CAPACITY
     reissues_ids = True
-    repeats_ids = False  # they are random numbers
+    repeats_ids = False  # ids are random numbers
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/reset": ("env_idx", "item_id")}
     no_routes = ("/close",)
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment; the reply is its id and nothing else."""
+        """Create an environment; the response is a bare id."""
         return (yield Call("create", "POST", "/create")).body().integer()
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
-        """Return the ids of all environments; each is a random number, so one that we made is ours still."""
+        """Return the ids of all environments; ids are random, so a listed id of ours is still ours."""
         return (yield Call("observe", "GET", "/list_envs")).body().integers()
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
@@ -235,7 +231,7 @@ class SqlGymWire(Wire):
         return Start(observation, goal=observation.partition("\n\n")[2].strip() or None)
 
     def check(self, words: str) -> None:
-        """Refuse a NUL: SQLite's driver fails on it, and the agent's mistake must not count as a fault."""
+        """Reject NUL: SQLite's driver fails on it, and the agent's mistake must not count as a fault."""
         if "\0" in words:
             raise BadArguments("an SQL statement cannot hold the character NUL")
 
@@ -245,9 +241,9 @@ class SqlGymWire(Wire):
         return Outcome(body.text("state"), body.number("reward"), body.flag("done"))
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Score a statement as the server does, except that an empty one is worth 0.
+        """Score a statement as the server does, except that an empty one scores 0.
 
-        The server pays for an empty statement where the right answer has no rows.
+        The server rewards an empty statement if the gold statement returns no rows.
         """
         if _says_nothing(action):
             return Score(score, success=False, done=outcome.done, agentgym_score=outcome.reward)
@@ -255,9 +251,10 @@ class SqlGymWire(Wire):
 
 
 def _read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's ``SqlGymEnvClient`` would send.
+    """Return the text that AgentGym's ``SqlGymEnvClient`` would send.
 
-    It takes what stands between the last ```` ```sql ```` and the next fence, or the reply as it is.
+    The client takes the text between the last ```` ```sql ```` and the next fence, or the whole reply if
+    there is none.
     """
     return reply.rpartition("```sql")[2].partition("```")[0].strip()
 

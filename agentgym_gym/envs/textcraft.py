@@ -1,9 +1,9 @@
 """TextCraft: craft a Minecraft item from the recipes shown (Prasad et al., 2024, arXiv:2311.05772).
 
-What the adapter must know of the server: which goal an index means depends on the order in which the
-server read its recipe files, so an episode shows what the server said at its reset and ``info["goal"]`` names
-the goal. Item names are lower-case words; the server is case-sensitive. It has no step limit, and goes on
-paying when a finished episode is stepped.
+The goal of a task id depends on the order in which the server read its recipe files. Therefore an episode
+shows the server's text from the reset, and ``info["goal"]`` contains the goal. Item names are lower-case
+words, and the server is case-sensitive. It has no step limit, and pays rewards for steps after the end of an
+episode.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Item = Annotated[
         ["oak logs", "stick", "white dye", "iron ingot", "string", "glass", "bone meal", "redstone"],
         reserved=["using", "to", *NO_NAMES],
         namespace="minecraft:",
-        words=r"[a-z]+(?: [a-z]+)*",  # no item has a number: "oak logs and 2 sticks" is two
+        words=r"[a-z]+(?: [a-z]+)*",  # no item name has a number: "oak logs and 2 sticks" is two items
     ),
     "the item's name",
 ]
@@ -39,7 +39,7 @@ _Item = Annotated[
 
 @dataclass(frozen=True)
 class Ingredient(TemplateText):
-    """So many of an item."""
+    """A quantity of an item."""
 
     template: ClassVar[str] = "{count} {item}"
     count: _Count
@@ -96,14 +96,14 @@ ingredients. All other ingredients can be taken.
 item, such as planks, any item of that kind will do, such as dark oak planks.
 - To make an item several times over, give the command several times."""
 
-# Python reads no number of more than 4,300 digits, or 640 where it is set up so, and sums grow.
+# Python parses no number of more than 4,300 digits (640 in some configurations), and sums grow.
 _ENDLESS_NUMBER = re.compile(r"[0-9]{601}")
 
 _GOAL = re.compile(r"^Goal: craft (.+?)\.?$", re.MULTILINE)
 
 
 def _outcomes(action: str) -> list[str]:
-    """Return what the server says to an action, as far as the action alone tells it."""
+    """Return the possible responses of the server to an action, as far as they follow from its text."""
     if not action:
         return []
     got = re.fullmatch(r"get (\d+) (.+)", action)
@@ -111,13 +111,13 @@ def _outcomes(action: str) -> list[str]:
 
 
 class TextCraftWire(Wire):
-    """The wire of AgentGym's TextCraft server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+    """Protocol of AgentGym's TextCraft server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
 
     greeting = "This is environment TextCraft."
     closes = True
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment; the server demands a body, if an empty one."""
+        """Create an environment; the server requires a body, which may be empty."""
         body = (yield Call("create", "POST", "/create", {})).body()
         return body.integer("id")
 
@@ -130,24 +130,24 @@ class TextCraftWire(Wire):
         return Start(observation, goal=goal[1] if goal else None)
 
     def check(self, words: str) -> None:
-        """Refuse a number so long that AgentGym's server fails on it: that must not pass for a fault."""
+        """Reject numbers so long that AgentGym's server fails on them: that must not count as a fault."""
         if _ENDLESS_NUMBER.search(words):
             raise BadArguments("no number may have more than 600 digits")
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         body = (yield Call("step", "POST", "/step", {"id": env_id, "action": action})).body()
         return Outcome(body.text("observation"), body.number("reward"), body.flag("done"))
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the last observation, which may also be the outcome of an action that was not answered."""
+        """Compare the last observation, or the outcome of an action whose response was lost."""
         shown = yield from look(Call("observe", "GET", "/observation", query={"id": env_id}), seen)
         if not isinstance(shown, Body):
             return shown
         return shown.text() in {seen.observation, *_outcomes(seen.unanswered)}
 
     def close(self, env_id: int) -> Flow[None]:
-        """Free an environment; closing one that is gone does nothing."""
+        """Free an environment; the server ignores ids that are already closed."""
         (yield Call("close", "POST", "/close", {"id": env_id})).body()
 
 
@@ -165,7 +165,7 @@ _LOCAL_QUIRKS = """\
 - `"data_idx": null` is an error that says what is wrong, and the game goes on. On AgentGym's it empties the
   inventory."""
 
-# By integer programming over all recipes, each used any number of times and shown or not.
+# From integer programming over all recipes, shown or not, each used any number of times.
 _LEAST_TURNS = {
     **dict.fromkeys((422, 425, 429, 473, 476, 496, 538), 23),
     **dict.fromkeys((533, 537), 24),
@@ -174,7 +174,7 @@ _LEAST_TURNS = {
     420: 36,
     495: 48,
 }
-"""The least number of turns that win, for tasks for which it is above the turn limit."""
+"""Minimum number of turns to win, for tasks where it exceeds the turn limit."""
 
 TEXTCRAFT = Environment(
     name="TextCraft",

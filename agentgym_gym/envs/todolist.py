@@ -1,7 +1,7 @@
 """TODOList: look after the projects and tasks of a Todoist account (Ma et al., 2024, arXiv:2401.13178).
 
-What the adapter must know of the server: all its environments share one account, and every create and
-reset wipes it; what an answer is worth is checked against the state of the account only when it ends.
+All environments of a server share one account, and every create and reset wipes it. The server compares the
+account with the goal only when the episode ends.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ several things are a list. Where you were told to change something the answer is
 
 @dataclass(frozen=True)
 class TODOListWire(ToolWire):
-    """The wire of AgentGym's TODOList server, which holds one account for all its environments."""
+    """Protocol of AgentGym's TODOList server, whose environments all share one account."""
 
     capacity = 1
 

@@ -1,7 +1,7 @@
 """Weather: answer questions about the weather with Open-Meteo's data (Ma et al., 2024, arXiv:2401.13178).
 
-What the adapter must know of the server: dates and places are the user's, fixed by the task; any
-positive reward is rounded up to 1.0; a finish with text that holds "Invalid" is not scored.
+The task determines the user's date and location. The server rounds any positive reward up to 1.0. It does not
+score a ``finish`` whose text contains "Invalid".
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """WebArena: carry out a task on websites through a browser (Zhou et al., 2024, arXiv:2307.13854).
 
-What the adapter must know of the server: it takes an action from between two fences of three backticks.
-A reward before the end says only that an action was carried out; what a task is worth is said when it is
-``terminated``. It hides its failures: a reset that failed has the observation ``TimeoutError``, and a step
-that failed is a step without ``info`` whose observation is the message of an exception.
+The server expects an action between two fences of three backticks. A reward before the end only means that
+the server executed an action; the score comes with ``terminated``. The server hides its failures: the
+observation of a failed reset is ``TimeoutError``, and a failed step has no ``info`` and an exception message
+as its observation.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 _FENCE = "```"
 
-# What would make one action of two that stand on one line.
+# Text between two actions on one line; an argument that contained it would swallow the second action.
 _ACTIONS = tuple(
     f"] {verb} [" for verb in ["click", "type", "hover", "press", "scroll", "goto", "tab_focus", "stop"]
 )
@@ -54,14 +54,14 @@ _BETWEEN = (
 )
 _WITHOUT = (_FENCE, *_BETWEEN)
 
-# A fence and what follows it up to the next; of fences with nothing between them only the last opens.
+# A fence and its content up to the next fence; of fences with nothing between them, only the last one opens.
 _FENCED = re.compile(r"(?<!`)`{3,}(?!`)(?!\s*```)(?:.*?`{3,}|.*\Z)", re.DOTALL)
 
 _KEYS = 1_000  # the server's browser can type the characters below this one
 
 
 class _Typed(Text):
-    """Text that the server can type."""
+    """Text that the server's browser can type."""
 
     def check(self, value: Any) -> None:
         super().check(value)
@@ -77,7 +77,7 @@ class _Typed(Text):
 
 
 class _Flag(Integer):
-    """0 or 1, which a call may give as true or false."""
+    """0 or 1; a call may also pass a boolean."""
 
     def __init__(self) -> None:
         super().__init__(0, 1)
@@ -87,7 +87,7 @@ class _Flag(Integer):
 
 
 class _Answer(Text):
-    """Text that may be empty, for a task that asks for no answer."""
+    """Text that may be empty, for tasks without an answer."""
 
     def check(self, value: Any) -> None:
         if value != "":
@@ -256,8 +256,8 @@ the last page shown.
 belongs in the brackets, as short as it can be. If the objective cannot be reached, answer `N/A`. Nothing \
 can be done after that."""
 
-# Exceptions that an action itself brings about: it has no fence, is none of the actions, has arguments that
-# do not fit, is blank, has a number of thousands of digits, or types a character that there is no key for.
+# Exceptions caused by the action itself: no fence, an unknown action, invalid arguments, blank text, a number
+# of thousands of digits, or a character that the browser has no key for.
 _AGENTS_DOING = re.compile(
     r"Cannot parse action from response |Invalid (?:[a-z_]+ )?action |list index out of range\Z"
     r"|Exceeds the limit \(|(?:'(?:.|\\[0-9A-Za-z\\]{1,9})'|\"'\")\Z",
@@ -269,25 +269,25 @@ _PAGE = "OBSERVATION:\n"
 
 
 class WebArenaWire(Wire):
-    """The wire of AgentGym's WebArena server: ids under ``env_idx``, failures in disguise."""
+    """Protocol of AgentGym's WebArena server: ids under ``env_idx``, failures disguised as observations."""
 
     greeting = "ok"
     plain_greeting = True
-    # This server does not describe its routes; servers with the same greeting that do are others.
+    # This server does not list its routes; servers with the same greeting that list them are of another kind.
     no_routes: ClassVar[tuple[str, ...]] = ("/step",)
     closes = True
-    time_limits: ClassVar[Mapping[str, float]] = {"close": 30.0}  # one takes 5, and several take turns
+    time_limits: ClassVar[Mapping[str, float]] = {"close": 30.0}  # a close takes 5 s, and they run in turn
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment, which starts a browser."""
+        """Create an environment, which starts a browser."""
         body = (yield Call("create", "POST", "/create")).body()
         return body.integer("env_idx")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
-        """Start a task, and ask for the first page as AgentGym's client does: with the objective.
+        """Start a task and request the first page with the objective, as AgentGym's client does.
 
         Raises:
-            EnvironmentFailed: The reset failed, for whatever reason: the server tells none.
+            EnvironmentFailed: The reset failed; the server does not report the reason.
         """
         body = {"env_idx": env_id, "seed": 0, "idx": task_id}
         said = (yield Call("reset", "POST", "/reset", body)).body()
@@ -298,11 +298,11 @@ class WebArenaWire(Wire):
         return Start(page.text(), goal=goal)
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action, between fences unless it has some.
+        """Execute one action, enclosed in fences unless it already has some.
 
         Raises:
-            EnvironmentFailed: The step failed, and not by what the agent asked for: the server does not
-                know the environment, its browser died, the page could not be read, the evaluation failed.
+            EnvironmentFailed: The step failed, and not because of the action: the environment does not exist,
+                its browser crashed, the page could not be read, or the evaluation failed.
         """
         fenced = action if _FENCE in action else f"{_FENCE}{action}{_FENCE}"
         body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": fenced})).body()
@@ -315,10 +315,10 @@ class WebArenaWire(Wire):
         return Outcome(observation, reward, terminated or truncated, details={"terminated": terminated})
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the prompt of the last page, which the server has kept: no browser is asked.
+        """Compare the cached prompt of the last page; the server does not query the browser for it.
 
-        Behind a step that failed or ended the episode the server may have no page to show. Then only one that
-        is shown tells something, by its objective.
+        After a failed step or the end of the episode the server may have no page to show. In this case only
+        the objective is compared, if there is a page.
         """
         shown = yield from look(Call("observe", "GET", "/observation", query={"env_idx": env_id}), seen)
         failed = not seen.observation.startswith(_PAGE) or seen.done
@@ -328,10 +328,10 @@ class WebArenaWire(Wire):
         return f"\nOBJECTIVE: {seen.start.goal}\n" in page if failed else page == seen.observation
 
     def close(self, env_id: int) -> Flow[None]:
-        """Free an environment and its browser; closing one that is gone does nothing.
+        """Free an environment and its browser; the server ignores ids that are already closed.
 
         Raises:
-            EnvironmentFailed: The browser could not be ended.
+            EnvironmentFailed: The browser could not be closed.
         """
         body = (yield Call("close", "POST", "/close", {"env_idx": env_id})).body()
         said = body.text("closed")
@@ -339,7 +339,7 @@ class WebArenaWire(Wire):
             raise EnvironmentFailed(f"{body.call} failed: {shown(said)}")
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Take the reward of the end for the score, and no other."""
+        """Use only the final reward as the score."""
         worth = outcome.reward if outcome.details["terminated"] else 0.0
         return Score(worth, worth == 1.0, outcome.done, agentgym_score=worth)
 
@@ -352,9 +352,9 @@ _NO_FENCES = ClientAnswer(
 
 @answers(_NO_FENCES)
 def _read_as_agentgym(reply: str) -> str:
-    """Return what AgentGym's ``WebarenaEnvClient`` would send: the whole reply, if it holds two fences.
+    """Return the text that AgentGym's ``WebarenaEnvClient`` would send: a reply with two fences, unchanged.
 
-    Of what stands between fences, the server takes the first.
+    The server executes the text between the first two fences.
     """
     if reply.count(_FENCE) < 2:  # noqa: PLR2004 - a pair
         raise NoAction("there is no action between two fences of three backticks in the reply")

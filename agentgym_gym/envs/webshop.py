@@ -1,9 +1,8 @@
 """WebShop: find a product on a shopping site and buy it (Yao et al., 2022, arXiv:2207.01206).
 
-What the adapter must know of the server: it pays at the purchase alone, and pays again for a second
-one; it has no ``/close`` and keeps every environment it ever made; and once it holds 8,000 of them it hands
-out ids that are in use. Its words: ``click`` takes what is printed on the page, whatever the capitals, and
-anything that it does not understand changes nothing.
+The server rewards only the purchase, and pays again for a second one. It has no ``/close`` and keeps every
+environment; from 8,000 environments on it returns ids that are in use. ``click`` takes a label on the page,
+regardless of case. An action that the server does not understand changes nothing.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from agentgym_gym.wire import Outcome, Score, Start, Wire
 
 __all__ = ["WEBSHOP", "Click", "Search", "WebShopWire"]
 
-# A search that begins with one of these words is no search to the server but a command: <r> shows random
-# products, <c> and <q> those of a category or query, and <a> fails, as <c> does alone.
+# The server treats a search that starts with one of these words as a command: <r> shows random products, <c>
+# and <q> those of a category or query, and <a> fails, as does <c> without arguments.
 _COMMANDS = frozenset({"<a>", "<c>", "<q>", "<r>"})
 
 
-# What would make one action of two that stand on one line.
+# Text that starts a second action on one line; an argument that contained it would swallow that action.
 _ACTIONS = ("search[", "search [", "click[", "click [")
 
 
 class _Keywords(Text):
-    """Text that the server searches for."""
+    """Search keywords, which must not start with a command of the server."""
 
     def check(self, value: Any) -> None:
         super().check(value)
@@ -51,7 +50,7 @@ class _Keywords(Text):
 class _Shopping(Action):
     """What both actions share."""
 
-    style = Style(verbatim=True)  # an option may be named with two blanks, or one that does not break
+    style = Style(verbatim=True)  # the name of an option may contain double or non-breaking spaces
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Search(_Shopping):
     accepts: ClassVar[dict[str, dict[str, str]]] = {"search [{keywords}]": {}}
     keywords: Annotated[
         str,
-        # The search engine takes no more than 1,024 different words, and may count each letter as one.
+        # The search engine accepts at most 1,024 different words, and may count each letter as one.
         _Keywords(["waterproof hiking boots", "green coffee table"], max_chars=1_000, without=_ACTIONS),
         "what to search for",
     ]
@@ -100,16 +99,16 @@ options and its price fit. You can buy once, and without buying you score nothin
 _GOAL = re.compile(r"Instruction: \[SEP\] (.+?) \[SEP\] ", re.DOTALL)
 
 
-# The server reads ``name[argument]`` at the beginning of the first line, and the argument's first word.
+# The server parses ``name[argument]`` at the start of the first line, and the argument's first word.
 _SEARCHED = re.compile(r"search\[([^\[\n]+)\]")
 
 
 @dataclass(frozen=True)
 class WebShopWire(Wire):
-    """The wire of AgentGym's WebShop server: ids under ``env_idx``, failures as a bare HTTP 500.
+    """Protocol of AgentGym's WebShop server: ids under ``env_idx``, failures as a bare HTTP 500.
 
     Attributes:
-        available_actions: Whether to ask for the list of what can be done, in one more request for each
+        available_actions: Whether to request the available actions, with one additional request for each
             reset and step.
     """
 
@@ -118,24 +117,24 @@ class WebShopWire(Wire):
     closes = False
     capacity = 8_000
     reissues_ids = True
-    repeats_ids = False  # they are random numbers
+    repeats_ids = False  # ids are random numbers
 
     available_actions: bool = False
 
     def create(self, task_id: int) -> Flow[int]:
-        """Make an environment; the reply is its id and nothing else."""
+        """Create an environment; the response is a bare id."""
         body = (yield Call("create", "POST", "/create")).body()
         return body.integer()
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
-        """Return the ids of all environments; each is a random number, so one that we made is ours still."""
+        """Return the ids of all environments; ids are random, so a listed id of ours is still ours."""
         try:
             return (yield Call("observe", "GET", "/list_envs")).body().integers()
-        except ServerError:  # the list only saves environments, and is not needed
+        except ServerError:  # optional: the list only lets the client reuse environments
             return None
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
-        """Start a task, and ask for the first page as AgentGym's client does."""
+        """Start a task and request the first page, as AgentGym's client does."""
         body = {"env_idx": env_id, "session_id": task_id}
         said = (yield Call("reset", "POST", "/reset", body)).body()
         said.text(0)
@@ -145,22 +144,22 @@ class WebShopWire(Wire):
         return Start(observation, goal[1] if goal else None, (yield from self._list_actions(env_id)))
 
     def check(self, words: str) -> None:
-        """Refuse what the server fails on: the agent's doing must not pass for a fault."""
+        """Reject searches that the server fails on: the agent's mistake must not count as a fault."""
         found = _SEARCHED.match(words)
         searched = found[1].lower().split(" ") if found else [""]
         if searched[0] == "<a>" or searched == ["<c>"]:
             raise BadArguments(f"the server cannot search for {shown(words)}")
 
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action."""
+        """Execute one action."""
         body = (yield Call("step", "POST", "/step", {"env_idx": env_id, "action": action})).body()
         reward, done = _reward_of(body), body.flag("done")
-        # Behind a purchase nothing is left to do, and a failure to list that would lose the score.
+        # After a purchase no action is left, and a failed request for the list would lose the score.
         actions = None if done else (yield from self._list_actions(env_id))
         return Outcome(body.text("state"), reward, done, actions)
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Score a purchase as the server does; nothing before it counts, and only a perfect one succeeds."""
+        """Score a purchase as the server does and ignore earlier rewards; success requires a score of 1."""
         if not outcome.done:
             return Score(score, success=False, done=False, agentgym_score=outcome.reward)
         return Score(outcome.reward, outcome.reward == 1.0, done=True, agentgym_score=outcome.reward)
@@ -171,7 +170,7 @@ class WebShopWire(Wire):
         call = Call("observe", "GET", "/available_actions", query={"env_idx": env_id})
         body = (yield call).body()
         search = ("search[<keywords>]",) if body.flag("has_search_bar") else ()
-        # The button of the search bar is listed, but clicking it does nothing.
+        # The server lists the button of the search bar, but clicking it does nothing.
         return search + tuple(f"click[{item}]" for item in body.texts("clickables") if item != "search")
 
 
@@ -187,7 +186,7 @@ _PARAMETERS = {"search": "keywords", "click": "item"}
 
 @answers(INVALID_ACTION)
 def _read_function_calling(reply: str) -> str:
-    """Return what it would send for a call in JSON."""
+    """Return the text that AgentGym's client would send for a JSON call."""
     name, arguments = json_call(reply)
     wanted = _PARAMETERS[known(name, _PARAMETERS)]
     if not isinstance(arguments, dict) or wanted not in arguments:
@@ -197,7 +196,7 @@ def _read_function_calling(reply: str) -> str:
 
 @answers(INVALID_ACTION)
 def _read_code_as_action(reply: str) -> str:
-    """Return what it would send for a call in Python, or for a plain text, which it sends as it is."""
+    """Return the text that AgentGym's client would send for a Python call or a string literal."""
     return code_action(reply, {each: (argument,) for each, argument in _PARAMETERS.items()}, _action_of_call)
 
 

@@ -1,8 +1,8 @@
 """Wordle: guess a word of five letters (LMRL-Gym; Abdulhai et al., 2023, arXiv:2311.18232).
 
-What the adapter must know of the server: it knows forty words, in lower case. At each guess it draws
-the hidden word anew from those that fit all it has answered so far. Whatever is not one of its words is a
-try as well. It offers the words that are still possible under a route of its own, which is never asked here.
+The server accepts forty words, in lower case. At each guess it draws the hidden word again from the words
+that are consistent with all its feedback so far. Any other text costs a try too. The server lists the words
+that are still possible under a separate route, which this library never requests.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ WORDS = (
     *("prick", "proxy", "robin", "robot", "shake", "shard", "shire", "skill", "solar", "sugar"),
     *("swill", "tacit", "thorn", "those", "trove", "ulcer", "ultra", "whack", "wince", "wrung"),
 )
-"""The words that the server knows, which the rules tell the agent."""
+"""Words that the server accepts; the rules list them for the agent."""
 
 
-_ANSWER = frozenset("gyb")  # the letters by which the game answers
+_ANSWER = frozenset("gyb")  # the letters of the game's feedback
 
 
 class _Word(Argument[str]):
-    """A word of five letters, written with blanks between them.
+    """A word of five letters, written with spaces between them.
 
-    Reading takes it with blanks, commas or hyphens between all letters or with nothing between any: to cut
-    "I am ok" down to five letters would make a guess of it.
+    The parser accepts spaces, commas or hyphens between all letters, or no separators. Extracting five
+    letters from longer text would turn "I am ok" into a guess.
     """
 
     _value = re.compile(r"[a-z]{5}", re.ASCII)
@@ -51,11 +51,11 @@ class _Word(Argument[str]):
     _written = re.compile(r"[a-z]{5}|[a-z](?:[ ,_-]{1,3}[a-z]){4}", re.ASCII)
 
     def read(self, text: str) -> str:
-        """Read five letters, whatever their capitals.
+        """Parse five letters, regardless of case.
 
         Raises:
-            ManyActions: There are several of the words that the server knows, and nothing else.
-            BadArguments: There is anything else.
+            ManyActions: The text consists of several of the server's words.
+            BadArguments: The text is not a word, or is feedback of the game.
         """
         letters = self._letters(text)
         if _ANSWER.issuperset(letters):
@@ -63,7 +63,7 @@ class _Word(Argument[str]):
         return letters
 
     def from_json(self, value: Any) -> str:
-        """Read the letters, of any word."""
+        """Parse the letters of any word."""
         return self._letters(value) if isinstance(value, str) else super().from_json(value)
 
     def _letters(self, text: str) -> str:
@@ -75,7 +75,7 @@ class _Word(Argument[str]):
         raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
 
     def write(self, value: str) -> str:
-        """Put blanks between the letters."""
+        """Insert spaces between the letters."""
         return " ".join(value)
 
     def check(self, value: Any) -> None:
@@ -84,15 +84,15 @@ class _Word(Argument[str]):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
 
     def describe(self) -> str:
-        """Name the form."""
+        """Describe the value."""
         return "a word of five letters"
 
     def schema(self) -> dict[str, Any]:
-        """Return a string schema with the form as a pattern."""
+        """Return a string schema with a pattern."""
         return {"type": "string", "pattern": "^[a-z]{5}$"}
 
     def strategy(self) -> SearchStrategy[str]:
-        """Draw the words of the game and any five letters."""
+        """Draw words of the game and arbitrary strings of five letters."""
         st = strategies()
         letters = st.text("abcdefghijklmnopqrstuvwxyz", min_size=5, max_size=5)
         return st.sampled_from(WORDS) | letters.filter(lambda word: not _ANSWER.issuperset(word))  # type: ignore[no-any-return]
@@ -132,19 +132,19 @@ alone, and the hidden word is one of them:
 
 
 class WordleWire(LMRLWire):
-    """The wire of Wordle: a task is the seed from which the hidden words are drawn."""
+    """Protocol of the Wordle server, where a task is the seed of the hidden words."""
 
     prefix = "/wordle"
     task = "seed"
-    # The local Maze server has the same greeting, and no Wordle.
+    # The local Maze server has the same greeting but no Wordle routes.
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/wordle/reset": ("id", "seed")}
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at the task and the last observation."""
+        """Compare the task and the last observation."""
         shown = yield from look(Call("observe", "GET", "/wordle/detail", query={"id": env_id}), seen)
         if not isinstance(shown, Body):
             return shown
-        if not shown.has("seed"):  # no task was started in it
+        if not shown.has("seed"):  # no task was started
             return False
         return shown.integer("seed") == seen.task_id and shown.text("observation") == seen.observation
 

@@ -1,10 +1,10 @@
-"""How a model wraps an action in a reply: each format writes the instructions and reads the answers.
+"""Reply formats: each defines how a model writes an action, and parses the replies.
 
-The instructions, the example in them and the parser belong to one object and the list of actions comes from
-the grammar, so a prompt cannot teach a form that the parser does not read.
+One object holds the instructions, their example and the parser, and the grammar supplies the list of actions,
+so the prompt and the parser always agree.
 
-A reply is read by its marks, never by its prose, in linear time. Nothing that a model wrote is run. The only
-errors raised are the four kinds of :class:`~agentgym_gym.errors.ActionError`.
+Parsing depends on marks in the reply, never on its prose, and takes linear time. Nothing that a model wrote
+is executed. Parsing raises only the four subclasses of :class:`~agentgym_gym.errors.ActionError`.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ __all__ = [
 FORMATS: dict[str, Format] = {
     f.name: f for f in (ReAct(), FunctionCalling(), CodeAsAction(), Tags(), ADaPT(), Bare())
 }
-"""The formats that a prompt teaches, by name. One of your own may be added."""
+"""Formats for text prompts, by name. You may add your own."""
 
 _NATIVE = ToolCalls()
 
 
 def get_format(wanted: str | Format) -> Format:
-    """Return a format by its name; ``"tool_calls"``, which no prompt teaches, among them.
+    """Return a format by name, including ``"tool_calls"``, which needs no instructions in the prompt.
 
     Args:
-        wanted: The name, or a format, which is returned.
+        wanted: A name, or a format, which is returned unchanged.
 
     Raises:
-        BadOption: There is none of that name.
+        BadOption: No format has this name.
     """
     if isinstance(wanted, Format):
         return wanted

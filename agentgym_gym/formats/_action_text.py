@@ -1,4 +1,4 @@
-"""Where an action begins and ends behind a mark."""
+"""Parse the action after a mark: where it starts, where it ends, and which action it is."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FENCES", "Found", "different", "line_end", "read_all", "read_from"]
 
-_MOST_LINES = 64  # between two tags that are read
-_MOST_CUTS = 12  # places where the action of a line may end that are tried
-_LONGEST_LABEL = 80  # characters of a line in which a label is looked for
+_MOST_LINES = 64  # parsed between two tags
+_MOST_CUTS = 12  # candidate ends of an action within a line
+_LONGEST_LABEL = 80  # characters of a line that are searched for a label
 
 FENCES = ("```", "~~~")
-# Of fences with nothing between them, the last one opens.
+# Of fences with nothing between them, the last one is the opening fence.
 _FENCE = re.compile(r"(?:`{3,}|~{3,})(?:\s*(?:`{3,}|~{3,}))*")
 _LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\n", re.ASCII)
 _LANGUAGE_WORD = re.compile(
@@ -41,13 +41,13 @@ _PYTHON_CALL = re.compile(r"\[?[A-Za-z_][\w.]{0,80}[ \t]?\(.*\)\]?", re.DOTALL)
 
 
 class Found(NamedTuple):
-    """The text of a mark.
+    """A marked text and the action in it.
 
     Attributes:
-        read: The action, or why the text is none.
-        start: Where the text begins in the reply.
-        end: Where it ends.
-        ignored: Further native calls behind it, which are not played, as text.
+        read: The action, or the error if the text is not an action.
+        start: Start of the text in the reply.
+        end: End of the text.
+        ignored: Texts of further native calls after it, which are not executed.
     """
 
     read: Action | ActionError
@@ -57,15 +57,15 @@ class Found(NamedTuple):
 
 
 def read_from(reply: AnswerText, start: int, limit: int) -> Found | None:
-    """Read the action that begins behind a mark; None where the mark is empty.
+    """Parse the action after a mark; return None if the mark is empty.
 
-    It is the rest of the line, or the next line that is not empty. Where a fence or a call begins there, it
-    ends with that.
+    The action is the rest of the line, or the next line that is not blank. If it starts with a fence or a
+    call, it ends where the fence or the call ends.
 
     Args:
         reply: The reply.
-        start: Where the mark ends.
-        limit: Where the next mark begins, or the end.
+        start: End of the mark.
+        limit: Start of the next mark, or the end of the reply.
     """
     text, begin = reply.text, start
     end = text.find("\n", start)
@@ -82,7 +82,7 @@ def read_from(reply: AnswerText, start: int, limit: int) -> Found | None:
     if not last and reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
         return found
     if (last or reply.style.lines) and end <= limit and "&" not in text[begin:end]:
-        try:  # in nearly all replies the line is the action
+        try:  # fast path: in nearly all replies the line is the action
             return Found(reply.grammar.parse(text[begin:end].strip()), begin, end)
         except ActionError:
             pass
@@ -90,13 +90,13 @@ def read_from(reply: AnswerText, start: int, limit: int) -> Found | None:
 
 
 def _is_blank(line: str) -> bool:
-    """Return whether a line has markup only: emphasis, a rule, a line break of HTML."""
+    """Return whether a line has only markup: emphasis, a rule or an HTML line break."""
     line = line.strip(_RULE)
     return not line or (line[0] == "<" and not _BREAK.sub("", line).strip(_RULE))
 
 
 def _next_line(text: str, start: int, limit: int) -> tuple[int, int]:
-    """Return where the next line begins and ends that is not blank; the limit if there is none."""
+    """Return the start and end of the next line that is not blank, or the limit twice if there is none."""
     while start < limit:
         begin = _next_text(text, start, limit)
         end = line_end(text, begin)
@@ -107,14 +107,15 @@ def _next_line(text: str, start: int, limit: int) -> tuple[int, int]:
 
 
 def _of_section(reply: AnswerText, start: int, end: int, limit: int, *, below: bool) -> Found | None:
-    """Read the action that begins at a place, by the style of the environment's actions.
+    """Parse the action at a position, in the style of the environment's actions.
 
     Args:
         reply: The reply.
-        start: Where the text begins.
-        end: Where its line ends.
-        limit: Where the next mark begins, or the end.
-        below: Whether the line is below that of the mark: then a label in it makes the mark an empty one.
+        start: Start of the text.
+        end: End of its line.
+        limit: Start of the next mark, or the end of the reply.
+        below: Whether the line is below the line of the mark. If so, a label in it means that the mark is
+            empty.
     """
     if not reply.style.lines:
         limit = invented_turn(reply.shape, start, next_label(reply.shape, start, limit))
@@ -126,32 +127,32 @@ def _of_section(reply: AnswerText, start: int, end: int, limit: int, *, below: b
 
 
 def line_end(text: str, start: int) -> int:
-    """Return where the line ends that ``start`` lies in."""
+    """Return the end of the line that contains ``start``."""
     end = text.find("\n", start)
     return len(text) if end < 0 else end
 
 
 def _next_text(text: str, start: int, limit: int) -> int:
-    """Return where the next character is that is no white space; the limit if there is none."""
+    """Return the position of the next character that is not white space, or the limit if there is none."""
     while start < limit and text[start].isspace():
         start += 1
     return start
 
 
 def _is_label(reply: AnswerText, start: int) -> bool:
-    """Return whether the line in which a place lies has a label of any kind."""
+    """Return whether the line at a position has any kind of label."""
     line = reply.text.rfind("\n", 0, start)
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
 def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> Found | None:
-    """Read the action that is all of the text between two places; None where they hold nothing.
+    """Parse the whole text between two positions as one action; return None if it is empty.
 
     Args:
         reply: The reply.
-        start: Where the text begins.
-        end: Where it ends.
-        marked: Whether the text is marked as an action, and not just the whole reply.
+        start: Start of the text.
+        end: End of the text.
+        marked: Whether a mark encloses the text; False if the text is the whole reply.
     """
     text = reply.text
     inside = text[start:end]
@@ -171,7 +172,7 @@ def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
 
 
 def _of_lines(reply: AnswerText, start: int, end: int) -> Found | None:
-    """Read the one action in marked text of several lines; other lines are ignored."""
+    """Parse the one action in marked text of several lines; other lines are ignored."""
     text, style = reply.text, reply.style
     call = _as_call(reply, start, end) or _with_input(reply, start, line_end(text, start))
     if call is not None:
@@ -194,11 +195,11 @@ def _of_lines(reply: AnswerText, start: int, end: int) -> Found | None:
 
 
 def different(actions: list[Action | ActionError], where: str) -> ManyActions | None:
-    """Return the error of several actions that differ; None where all are the same.
+    """Return the error for several actions that differ; None if all are equal.
 
     Args:
         actions: At least one action.
-        where: What holds them, with its verb, for the error.
+        where: The container of the actions and its verb, for the error message.
     """
     for action in actions:
         if action != actions[0]:
@@ -208,16 +209,16 @@ def different(actions: list[Action | ActionError], where: str) -> ManyActions | 
 
 
 def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> Found | None:
-    """Read the action that is the text between two places; None where the text says nothing.
+    """Parse the text between two positions as an action; return None if it has no content.
 
     Args:
         reply: The reply.
-        start: Where the text begins.
-        end: Where it ends.
-        marked: Whether the text is marked as an action, and not just the whole reply.
+        start: Start of the text.
+        end: End of the text.
+        marked: Whether a mark encloses the text; False if the text is the whole reply.
     """
     own = reply.style.mark.match(reply.text, start, end) if reply.style.mark else None
-    tags = marked and (own is None or own.end() < end)  # else they belong to the action
+    tags = marked and (own is None or own.end() < end)  # otherwise the tags belong to the action
     read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=tags)
     if isinstance(read, Action) or not marked:
         return Found(read, start, end)
@@ -232,7 +233,7 @@ def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
 
 
 def _shortened(reply: AnswerText, start: int, end: int) -> Found | None:
-    """Return the longest beginning of a line that is an action and ends at a sign; None without one."""
+    """Return the longest prefix of a line that is an action before punctuation; None if there is none."""
     if not reply.style.lines:
         return None
     cuts = [found.start() for found in islice(_CUT.finditer(reply.shape, start + 1, end), _MOST_CUTS)]
@@ -244,7 +245,7 @@ def _shortened(reply: AnswerText, start: int, end: int) -> Found | None:
 
 
 def _of_own_mark(reply: AnswerText, start: int, end: int) -> Found | None:
-    """Return the action in the only mark of the environment's own in a marked text; None without one."""
+    """Return the action in the environment's own mark, if the text has exactly one; otherwise None."""
     if reply.style.mark is None:
         return None
     spans = [found.span() for found in islice(reply.style.mark.finditer(reply.text, start, end), 2)]
@@ -255,7 +256,7 @@ def _of_own_mark(reply: AnswerText, start: int, end: int) -> Found | None:
 
 
 def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -> Found | None:
-    """Read the content of the fence that opens at a place; one that is never closed ends at the limit."""
+    """Parse the content of the fence at a position; an unclosed fence ends at the limit."""
     text = reply.text
     opening = _FENCE.match(text, start)
     begin = opening.end() if opening else start
@@ -273,12 +274,12 @@ def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -
 
 
 def _with_input(reply: AnswerText, start: int, end: int) -> Found | None:
-    """Return the call that a name and ``Action Input:`` on the next line make; None without one.
+    """Return the call from a function name and ``Action Input:`` on the next line; None if there is none.
 
     Args:
         reply: The reply.
-        start: Where the name begins.
-        end: Where its line ends.
+        start: Start of the name.
+        end: End of its line.
     """
     text, grammar = reply.text, reply.grammar
     label = INPUT.match(reply.shape, _next_text(text, end, len(text)))
@@ -306,7 +307,7 @@ def _with_input(reply: AnswerText, start: int, end: int) -> Found | None:
 
 
 def _as_call(reply: AnswerText, start: int, end: int) -> Found | None:
-    """Return the call in JSON, in a native notation or in Python that begins at a place; None without one."""
+    """Return the call at a position in JSON, a native notation or Python; None if there is none."""
     if (call := call_at(reply.text, start, end, reply.grammar)) is not None:
         others = calls_behind(call, reply.text, reply.grammar, invented_turn(reply.shape, call.end))
         return Found(call.read, call.start, call.end, others)

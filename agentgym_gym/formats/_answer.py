@@ -1,4 +1,4 @@
-"""The answer in a reply, as the text that marks are found in."""
+"""The answer part of a reply, without its reasoning, as the text to search for marks."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
 
 
 class AnswerText:
-    """The answer in a reply of a model.
+    """The answer part of a model's reply.
 
     Args:
         reply: The whole reply.
-        grammar: The actions it may name.
+        grammar: The actions that the reply may contain.
 
     Attributes:
-        text: The answer; places in it are places in the reply.
-        unclosed: The mark of reasoning that is never closed; empty for none.
+        text: The answer; its positions are those of the reply.
+        unclosed: The opening mark of reasoning that never closes; empty if there is none.
         grammar: The actions.
-        style: How they are written.
-        shape: The same in lower case with plain characters in place of typographic ones, to find marks in.
+        style: The syntax of the actions.
+        shape: The text in lower case with ASCII in place of typographic characters, for finding marks.
     """
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
@@ -43,17 +43,17 @@ class AnswerText:
 
     @property
     def unquoted(self) -> str:
-        """The text with blanks in place of the ``>`` of its lines, where all of them are quoted."""
+        """The text with spaces in place of each line's ``>`` if all lines are quoted; otherwise the text."""
         text = self.text
         if text.lstrip()[:1] != ">" or _NOT_QUOTED.search(text):
             return text
         return _QUOTED.sub(lambda sign: " " * len(sign[0]), text)
 
     def piece(self, start: int, end: int) -> str:
-        """Return the text between two places without white space at its ends."""
+        """Return the text between two positions, without leading and trailing white space."""
         piece = self.text[start:end].strip()
         return piece.replace(" \n", "\n") if self._windows else piece
 
     def hide(self, spans: Sequence[tuple[int, int]]) -> None:
-        """Put line ends in place of the text of some spans, which are in order: no mark is found there."""
+        """Replace spans, given in order, with line breaks, so that no mark is found there."""
         self.text, self.shape = masked(self.text, spans), masked(self.shape, spans)

@@ -12,22 +12,22 @@ from agentgym_gym.errors import ActionError, BadOption
 __all__ = ["MAX_IGNORED_CHARS", "Format", "ParseResult", "ParsedReply"]
 
 ParsedReply: TypeAlias = Action | Verbatim | Thought
-"""An action, an action in the agent's own words, or a reply that only thinks."""
+"""An action, text that is sent to the server unchanged, or a reply with only a thought."""
 
 MAX_IGNORED_CHARS = 200
-"""Characters that are kept of a call that is not played."""
+"""Maximum length of the text kept for a call that is not executed."""
 
 
 class ParseResult(NamedTuple):
-    """An action and where a reply marks it.
+    """An action and its position in a reply.
 
     Attributes:
         action: The action.
         mark: The kind of mark: ``"label"``, ``"tags"``, ``"call"``, ``"code"``, ``"command"``,
             ``"environment"`` or ``"whole reply"``; empty for a format that does not report it.
-        start: Where the text of the action begins in the reply, in characters.
-        end: Where it ends.
-        ignored: Further native calls of the same reply, which are not played, as text.
+        start: Start of the action's text in the reply, in characters.
+        end: End of that text.
+        ignored: Texts of further native calls in the same reply, which are not executed.
     """
 
     action: ParsedReply
@@ -40,20 +40,20 @@ class ParseResult(NamedTuple):
 _EXAMPLE_THOUGHT = "I know what to do next."
 _STAND_IN = "the thought itself"
 
-# The check that a reply is read as its action takes longer than its step, and agents repeat their actions.
+# Cache: checking that a rendered reply parses takes longer than a step, and agents repeat their actions.
 _rendered: dict[tuple[Format, type[Action], str], str] = {}
 _MOST_RENDERED = 1024
 
 
 class Format(ABC):
-    """One way of wrapping an action in a reply."""
+    """A way to write an action in a reply."""
 
     name: ClassVar[str]
 
     def instructions(self, grammar: Grammar) -> str:
-        """Return the part of a system prompt that lists the actions and says how to reply.
+        """Return the part of a system prompt that lists the actions and explains how to reply.
 
-        It holds :meth:`example` word for word.
+        It contains :meth:`example` verbatim.
         """
         return (
             f"{self._actions(grammar)}\n\n{self._rule}\n\nAn example of a reply:\n\n{self.example(grammar)}"
@@ -64,14 +64,14 @@ class Format(ABC):
         return self.render(grammar.examples[0], _EXAMPLE_THOUGHT)
 
     def render(self, action: Action, thought: str = "") -> str:
-        """Return the reply by which a model would give an action.
+        """Return a reply that contains an action.
 
         Args:
             action: The action.
-            thought: The thought before it, where the format has a place for one.
+            thought: The thought before it, if the format has a place for one.
 
         Raises:
-            BadOption: The thought would be read as part of the action.
+            BadOption: The parser would treat the thought as part of the action.
         """
         key = (self, type(action), str(action))
         if not thought and key in _rendered:
@@ -90,19 +90,19 @@ class Format(ABC):
         return reply
 
     def parse(self, reply: str, grammar: Grammar) -> ParsedReply:
-        """Return the action of a reply.
+        """Return the action in a reply.
 
         Args:
             reply: The whole reply of the model.
-            grammar: The actions it may name.
+            grammar: The actions that the reply may contain.
 
         Raises:
             NoAction: The reply has no mark of an action.
             ManyActions: It marks several different actions.
-            UnknownAction: The marked text is none of the actions.
-            BadArguments: It is a known action with arguments that do not fit.
+            UnknownAction: The marked text is not one of the actions.
+            BadArguments: It is a known action with invalid arguments.
 
-        The message of each ends with an example of the format.
+        Each error message ends with an example of the format.
         """
         try:
             return self.read(reply, grammar).action
@@ -111,21 +111,21 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Return the action of a reply, its place, and the native calls that are ignored.
+        """Return the action in a reply, its position, and the ignored native calls.
 
         Raises:
             ActionError: As for :meth:`parse`.
         """
 
     def thought_of(self, reply: str, action: Action) -> str:
-        """Return the thought before the action of a reply, without white space at its ends; may be empty.
+        """Return the thought before the action in a reply, stripped; it may be empty.
 
-        For a reply that the format itself renders it is exact. For any other it is the text in the format's
-        place for a thought, or else the text before the action.
+        The result is exact for a reply that the format itself rendered. For other replies it is the text in
+        the format's place for a thought, or else the text before the action.
 
         Args:
             reply: The whole reply of the model.
-            action: The action that was read from it.
+            action: The action parsed from it.
         """
         before, mark, behind = self._wrap(action, _STAND_IN).partition(_STAND_IN)
         if mark and reply.startswith(before) and reply.endswith(behind):
@@ -135,17 +135,17 @@ class Format(ABC):
         return self._thought_in(reply.replace("\r\n", "\n")).strip()
 
     def _thought_in(self, reply: str) -> str:
-        """Return the thought of a reply that the format would not render so; empty by default."""
+        """Return the thought in a reply that the format would render differently; empty by default."""
         return ""
 
     @property
     @abstractmethod
     def _rule(self) -> str:
-        """How to write a reply, in a sentence or two."""
+        """How to write a reply, in one or two sentences."""
 
     @abstractmethod
     def _wrap(self, action: Action, thought: str) -> str:
-        """Put an action and a thought together."""
+        """Combine an action and a thought."""
 
     def _actions(self, grammar: Grammar) -> str:
         fence = grammar.style.fence

@@ -1,4 +1,4 @@
-"""Calls in Python, read with :mod:`ast` and never run."""
+"""Python calls, parsed with :mod:`ast` and never executed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OUTPUTS = frozenset(
 )
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''"
-    # One that is not closed ends with its line: to look for its end again from each quote takes too long.
+    # An unclosed string ends with its line: searching for its end again from each quote would take too long.
     r"|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|\#[^\n]*|\\\n|[()\[\]{}\n]",
     re.DOTALL,
 )
@@ -56,14 +56,14 @@ _SIMPLE = (
 _TRACEBACK = re.compile(r"^[ \t]*(?:File \"[^\"\n]*\", line \d+|Traceback \()", re.MULTILINE)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
-_MOST = 200  # statements that are read
-_NEAR = 80  # characters beside a fence that are looked at
+_MOST = 200  # statements that are parsed
+_NEAR = 80  # characters beside a fence that are examined
 _CONTROL = re.compile(
     r"(?:return|raise|break|continue|assert|yield|if|for|while|with|def|class|try|else|elif|except|finally|match|async)\b"
 )
 _CALL_ALONE = re.compile(r"(?:\*\*|`)*(.*\))[.。!！;；*_`]*\Z", re.DOTALL)
 _WORTH_READING = re.compile("[(（=]|\"\"\"|'''")
-_SPANNING = re.compile(r"[()\[\]{}\"'\\]")  # what a statement of more than one line holds
+_SPANNING = re.compile(r"[()\[\]{}\"'\\]")  # characters that can continue a statement on the next line
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")
 
 
@@ -72,9 +72,9 @@ class Block(NamedTuple):
 
     Attributes:
         code: The text.
-        language: What the fence names, in lower case; None outside of a fence.
-        start: Where it begins in the reply, with the fence.
-        end: Where it ends.
+        language: The language tag of the fence, in lower case; None outside of a fence.
+        start: Start of the part in the reply, including the fence.
+        end: End of the part.
     """
 
     code: str
@@ -84,17 +84,17 @@ class Block(NamedTuple):
 
     @property
     def is_output(self) -> bool:
-        """Whether it holds what a program printed: by its language, or as the traceback of an error."""
+        """Whether the block is program output, based on its language tag or a traceback in it."""
         return self.language in _OUTPUTS or _TRACEBACK.search(self.code) is not None
 
 
 class CodeCall(NamedTuple):
-    """A call of a plain name.
+    """A call of a function by its plain name.
 
     Attributes:
         name: The name of the function.
-        args: The values by position.
-        keywords: The values by name.
+        args: Values of the positional arguments.
+        keywords: Values of the keyword arguments.
     """
 
     name: str
@@ -103,7 +103,7 @@ class CodeCall(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the parts of a reply, in fences and between them."""
+    """Split a reply into its fenced blocks and the text between them."""
     found, start, inside, opened = [], 0, False, 0
     for fence in [*_FENCE.finditer(text), None]:
         if fence and inside and _is_inside_a_line(text, start, fence):
@@ -125,7 +125,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def _is_inside_a_line(text: str, start: int, fence: re.Match[str]) -> bool:
-    """Return whether a fence stands amid a line of the code, as in a comment, and so does not end it."""
+    """Return whether a fence is in the middle of a code line, as in a comment: it does not end the block."""
     start_of_line = max(start, fence.start() - _NEAR)
     before = text[max(start_of_line, text.rfind("\n", start_of_line, fence.start())) : fence.start()]
     after = text[fence.end() : fence.end() + _NEAR].partition("\n")[0]
@@ -135,25 +135,25 @@ def _is_inside_a_line(text: str, start: int, fence: re.Match[str]) -> bool:
 def calls_in_code(
     code: str, grammar: Grammar, *, prose: bool = True, several: bool = False
 ) -> list[CodeCall]:
-    """Return the calls of a piece of code, each a statement of its own.
+    """Return the calls in a piece of code, each a separate statement.
 
     Args:
         code: The code.
-        grammar: The actions it may name.
-        prose: Whether a line that is not Python, and calls no function of the grammar, is passed over.
-        several: Whether there may be more than one call.
+        grammar: The actions that the code may contain.
+        prose: Whether to skip lines that are not Python and call no function of the grammar.
+        several: Whether more than one call is allowed.
 
     Raises:
-        ManyActions: There is more than one call, or it is inside other code.
-        NoAction: A line is not Python where prose is not allowed.
-        BadArguments: A line that holds a call is not Python, or an argument is not a plain value.
+        ManyActions: There is more than one call, or the call is nested in other code.
+        NoAction: A line is not Python, and ``prose`` is False.
+        BadArguments: A line with a call is not Python, or an argument is not a literal.
     """
-    if ">>>" in code and _SESSION.search(code):  # a console, with its output
+    if ">>>" in code and _SESSION.search(code):  # a console session with its output
         code = "\n".join(line[found.end() :] for line in code.split("\n") if (found := _PROMPT.match(line)))
     calls: list[CodeCall] = []
     values: dict[str, ast.expr] = {}
     budget = _MOST
-    worth = -1  # the next place that makes a line worth reading: one search for many lines
+    worth = -1  # position of the next character of a call or assignment: one search serves many lines
     for start, end in _statements(code):
         worth = worth if worth >= start else _next(_WORTH_READING, code, start)
         if worth >= end and prose and not _CONTROL.match(code, start, end):
@@ -178,12 +178,12 @@ def calls_in_code(
 
 
 def calls_known(code: str, grammar: Grammar) -> bool:
-    """Return whether a text names a function of the grammar before a bracket."""
+    """Return whether a text contains a function name of the grammar before an opening parenthesis."""
     return any(grammar.has_function(called[1]) for called in _CALLED.finditer(code))
 
 
 def single_call(code: str, grammar: Grammar) -> Action | ActionError | None:
-    """Return the action of text that is one call and nothing else; None for other text."""
+    """Return the action of a text that is exactly one call; None for other text."""
     try:
         calls = calls_in_code(code, grammar, prose=False)
     except BadArguments as error:
@@ -195,7 +195,7 @@ def single_call(code: str, grammar: Grammar) -> Action | ActionError | None:
 
 
 def action_of(call: CodeCall, grammar: Grammar) -> Action | ActionError:
-    """Return the action that a call stands for, or why it stands for none."""
+    """Return the action of a call, or the error if it is not an action."""
     try:
         names = grammar.signature(call.name)
         if len(call.args) > len(names):
@@ -209,11 +209,11 @@ def action_of(call: CodeCall, grammar: Grammar) -> Action | ActionError:
 
 
 def _statements(code: str) -> Iterator[tuple[int, int]]:
-    """Yield where each statement begins and ends: a line, or more with open brackets or an indented body."""
+    """Yield the span of each statement: a line, or more with open brackets or an indented body."""
     span: tuple[int, int] | None = None
     depth = start = 0
     base: int | None = None
-    spanning = -1  # the next place that may make a statement go on in the next line
+    spanning = -1  # position of the next character that can continue a statement on the next line
     while start <= len(code):
         end = code.find("\n", start)
         end = len(code) if end < 0 else end
@@ -249,7 +249,7 @@ def _next(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _parsed(text: str) -> list[ast.stmt] | None:
-    """Return a text as statements, whatever its quotes and brackets; None if it is no code."""
+    """Parse a text into statements, with typographic quotes and brackets allowed; None if it is not code."""
     parsed = statements(text)
     if parsed is None and (plain := text.translate(_TYPOGRAPHIC)) != text:
         return statements(plain)
@@ -257,7 +257,7 @@ def _parsed(text: str) -> list[ast.stmt] | None:
 
 
 def _without_label(text: str) -> str:
-    """Return a statement without ``Action:`` before it or backquotes around it."""
+    """Return a statement without a leading ``Action:`` and enclosing backticks."""
     if label := _LABEL.match(text):
         text = text[label.end() :]
     if text.endswith(">"):
@@ -267,7 +267,7 @@ def _without_label(text: str) -> str:
 
 
 def _check_prose(text: str, grammar: Grammar, *, prose: bool) -> None:
-    """Check that a line that is not Python calls no function, and that there may be such a line."""
+    """Check that a line that is not Python is allowed and calls no function."""
     if not prose:
         raise NoAction(f"a line is not Python: {shown(text)}")
     if '"""' in text or "'''" in text:
@@ -277,7 +277,7 @@ def _check_prose(text: str, grammar: Grammar, *, prose: bool) -> None:
 
 
 def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, ast.expr]) -> None:
-    """Check that a statement does nothing that the call depends on; remember the plain value of a name."""
+    """Check that a statement does not affect the call; record the value that it assigns to a name."""
     called = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if "(" in text else []
     shows = (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
@@ -290,11 +290,11 @@ def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, 
     if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and not _ODD_NUMBER.search(text):
         values[target.id] = node.value
     elif not isinstance(node, ast.Expr):
-        values.clear()  # which names it changes is not looked at
+        values.clear()  # the statement may change any name
 
 
 def _calls_of(node: ast.stmt) -> list[ast.Call]:
-    """Return the calls that are all of a statement; the result may be kept, awaited, printed or returned."""
+    """Return the calls that make up a statement; it may assign, await, print or return their results."""
     if not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return)):
         return []
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -322,11 +322,11 @@ def _is_one(call: ast.Call) -> bool:
 
 
 def _name_of(call: ast.Call) -> str:
-    """Return the name that is called, without the name of a module of tools; "" for all else."""
+    """Return the name of the called function without a tool module; "" for any other expression."""
     if isinstance(call.func, ast.Name):
         return call.func.id
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-        if call.func.attr == "call":  # as Llama calls its built-in tools
+        if call.func.attr == "call":  # Llama's syntax for built-in tools
             return call.func.value.id
         return call.func.attr if call.func.value.id.lower() in MODULES else ""
     return ""
@@ -367,10 +367,10 @@ def _plain(node: ast.expr, values: dict[str, ast.expr]) -> Any:
 
 
 def _check_numbers(node: ast.AST, text: str) -> None:
-    """Check that each number is the one that is written, in decimal digits.
+    """Check that each number is written in plain decimal digits and has exactly that value.
 
     Raises:
-        BadArguments: One is not.
+        BadArguments: A number is written differently.
     """
     lines = text.encode("utf-8", "replace").split(b"\n")
     for each in ast.walk(node):

@@ -1,8 +1,8 @@
 """The native notations of function calls, by model family.
 
 There are three kinds: a name before a JSON object of arguments; a name and arguments in tags; and Python
-between tokens. A notation that is JSON throughout, such as Hermes's, is read as JSON, and its tokens only
-say that it is native. An engine that drops special tokens leaves the rest, which is read where it is
+between tokens. A notation that is entirely JSON, such as Hermes's, is parsed as JSON, and its tokens only
+mark it as native. If an inference engine drops special tokens, the rest is parsed as long as it is
 unambiguous.
 """
 
@@ -37,14 +37,14 @@ MODULES = frozenset(
         "toolbox",
     ]
 )
-"""The modules that models write before the name of a function, with a dot."""
+"""Module names that models write before the name of a function, with a dot."""
 
-_HEAD_CHARS = 200  # characters before a JSON object in which the name of its function is looked for
+_HEAD_CHARS = 200  # characters before a JSON object that are searched for the name of its function
 _NAME = r"(?P<name>[A-Za-z_][\w.-]{0,80})"
 _TAG = r"(?:[\w｜|]{1,30}[:｜|])?"  # such as `minimax:`
 
-# The text before the JSON object of the arguments, by model family. Gaps match in one way only, so that the
-# time is linear.
+# The text before the JSON object of arguments, by model family. Gaps match in one way only, which keeps the
+# time linear.
 _SEPARATOR = r"<[｜|]tool[▁_]sep[｜|]>"
 _LABEL = r"(?:(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)"
 _INPUT_LABEL = r"(?:(?:function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
@@ -68,12 +68,12 @@ _HEADS = (
     # Llama 3, in tags
     rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*[>(]\s*",
     rf"<{_TAG}(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_NAME}[\"']\s*>\s*",
-    # a tag around the name, and perhaps one around the arguments
+    # a tag around the name, and optionally one around the arguments
     (
         rf"<(?:tool|tool_name|name|function|function_name)>\s*{_NAME}\s*</\w{{1,20}}>"
         r"(?:\s|<(?:args|arguments|parameters|input|tool_input)>)*"
     ),
-    # Qwen's and LangChain's agents, and others that write labels
+    # the agents of Qwen and LangChain, and others that write labels
     (
         rf"(?:\A|\n)[ \t>*_`#-]*{_LABEL}[ \t*_`]*[:：][ \t*`]*{_NAME}"
         rf"(?:[\s*`()#]|with\b)*{_INPUT_LABEL}(?:[*_:：\s]|`+(?:json)?)*"
@@ -83,13 +83,14 @@ _HEAD_AT_END = re.compile(
     "(?:" + "|".join(h.replace("<name>", f"<n{i}>") for i, h in enumerate(_HEADS)) + r")\Z", re.IGNORECASE
 )
 
-# A name on a line of its own, or right before the brace: GLM-4, Functionary, and what engines leave.
+# A name on a line of its own, or just before the brace: GLM-4, Functionary, and output without special
+# tokens.
 _BARE_HEAD = re.compile(
     r"(?:\A|[\n>\]])[ \t]*(?:>>>|all)?(?:function[ \t:]*)?(?P<name>[A-Za-z_][\w.-]*)"
     r"(?::\d{1,6})?[ \t]*\n?[ \t]*\Z"
 )
 
-# Tags with the name of a function, around its arguments in tags.
+# Tags with the name of a function around tagged arguments.
 _TAGS = (
     (
         rf"<{_TAG}(?:invoke|function|tool|tool_call|function_call)\s+name\s*=\s*"
@@ -102,9 +103,9 @@ _TAGS = (
 _TAGGED = re.compile("|".join(tag.replace("<name>", f"<n{i}>") for i, tag in enumerate(_TAGS)))
 
 OPENING = re.compile(r"[{｛]|" + _TAGGED.pattern + r"|\bcall:[A-Za-z_][\w.-]{0,80}\{")
-"""Where a call can begin: a brace, a tag with the name of a function, or FunctionGemma's head."""
+"""Possible starts of a call: a brace, a tag with a function name, or FunctionGemma's ``call:NAME{``."""
 
-# Tokens and tags around native calls, whether they hold JSON, Python or a name.
+# Tokens and tags around native calls, whether their content is JSON, Python or a name.
 _NATIVE = re.compile(
     r"(?:<[|｜]?[/\w:｜▁|-]{0,40}(?:tool|TOOL|function|FUNCTION|action_start|ACTION|plugin|python_)[\w:｜▁|-]{0,40}>"
     r"|\[TOOL_CALLS\]|\[ARGS\]|✿ARGS✿:)\s*(?:```\w*)?[\s\[]*\Z"
@@ -118,10 +119,10 @@ PYTHON = re.compile(
     r"|^[ \t]*(?=\[[A-Za-z_][\w.]{0,80}\()",
     re.MULTILINE,
 )
-"""What begins Python between tokens or tags, or a list of calls: Llama, Gemma, LFM2, OLMo, CodeAct."""
+"""Start of Python between tokens or tags, or of a list of calls: Llama, Gemma, LFM2, OLMo, CodeAct."""
 
 PYTHON_END = re.compile(r"<|```|\[/PYTHON\]|\Z")
-"""What ends it; a list ends with its line."""
+"""End of Python between tokens or tags; a list of calls ends with its line."""
 
 
 # An argument: `<parameter=item>`, `<parameter name="item">`, `<arg_key>item</arg_key><arg_value>`, `<item>`.
@@ -140,8 +141,8 @@ class Head(NamedTuple):
 
     Attributes:
         name: The name.
-        start: Where the notation begins.
-        sure: Whether the notation has a token or a label that shows that it is a name.
+        start: Start of the notation.
+        sure: Whether a token or a label of the notation proves that it is a function name.
     """
 
     name: str
@@ -155,7 +156,7 @@ class TaggedCall(NamedTuple):
     Attributes:
         name: The name of the function.
         arguments: The text of each argument.
-        end: Where the call ends.
+        end: End of the call.
     """
 
     name: str
@@ -164,7 +165,7 @@ class TaggedCall(NamedTuple):
 
 
 def head_before(text: str, brace: int) -> Head | None:
-    """Return the name of a function right before a JSON object; None without one."""
+    """Return the name of a function just before a JSON object; None if there is none."""
     begin = max(0, brace - _HEAD_CHARS)
     window = text[begin:brace]
     if found := _HEAD_AT_END.search(window):
@@ -177,10 +178,10 @@ def head_before(text: str, brace: int) -> Head | None:
 
 
 def tagged_call(text: str, start: int) -> TaggedCall | None:
-    """Return the call that begins with a tag; None for a tag around JSON, or a tag without a call.
+    """Return the call that starts with a tag; None for a tag around JSON or without a call.
 
     Raises:
-        BadArguments: It is cut off, or an argument is given twice.
+        BadArguments: The call is truncated, or repeats an argument.
     """
     opened = _TAGGED.match(text, start)
     if opened is None:
@@ -207,7 +208,7 @@ def tagged_call(text: str, start: int) -> TaggedCall | None:
 
 
 def value_of(written: str, schema: dict[str, Any]) -> Any:
-    """Return the value of an argument from its text in a tag, by the type in its schema."""
+    """Convert the text of a tagged argument according to the type in its schema."""
     if schema.get("type") == "string":
         return written
     if written[:1] in {"[", "{"}:
@@ -224,7 +225,7 @@ def value_of(written: str, schema: dict[str, Any]) -> Any:
 
 
 def is_native(text: str, start: int) -> bool:
-    """Return whether a token or tag of a native notation is right before a place."""
+    """Return whether a token or tag of a native notation directly precedes a position."""
     return _NATIVE.search(text[max(0, start - _NATIVE_CHARS) : start]) is not None
 
 
@@ -236,7 +237,7 @@ def gemma_call(text: str, start: int) -> tuple[str, Any, int] | None:
     """Return name, arguments and end of FunctionGemma's ``call:NAME{key:<escape>text<escape>}``.
 
     Raises:
-        NotJson: The arguments cannot be read.
+        NotJson: The arguments cannot be parsed.
     """
     head = _GEMMA.match(text, start)
     if head is None:

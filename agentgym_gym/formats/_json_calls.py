@@ -1,4 +1,4 @@
-"""Calls written as JSON, or in tags, in any of the shapes that models are trained to emit."""
+"""Calls in JSON or in tags, in the shapes that models are trained to emit."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WrittenCall", "arguments_of", "json_calls"]
 
-_MOST = 64  # calls, other objects and braces that are looked at
-_DEEPEST = 4  # objects around a call
+_MOST = 64  # calls, other objects and braces that are examined
+_DEEPEST = 4  # levels of objects around a call
 _LONGEST_TAG = 400  # characters of a tag with the name of a function
-_MOST_ENCODED = 3  # times that arguments are encoded as JSON
+_MOST_ENCODED = 3  # times that arguments may be encoded as JSON
 
-# The keys in use, in small letters and without underscores.
+# Known keys, in lower case and without underscores.
 _NAMES = (
     "functionname",
     "name",
@@ -64,7 +64,7 @@ _AROUND = (
     *("action", "actions", "nextaction", "command", "call", "calls", "content", "message", "parts"),
 )
 _SEVERAL = frozenset({"toolcalls", "toolcall", "functioncall", "functioncalls", "tooluses", "jsonrpc"})
-"""The keys by which an object is a message of a chat API, of which a call is a part."""
+"""Keys that identify an object as a message of a chat API that contains a call."""
 _MCP = "tools/call"
 _RESULTS = frozenset(
     {"result", "results", "output", "observation", "response", "content", "items", "status", "error"}
@@ -72,15 +72,15 @@ _RESULTS = frozenset(
 
 
 class WrittenCall(NamedTuple):
-    """A call as it is written.
+    """A call as written in a reply.
 
     Attributes:
-        read: The action that it stands for, or why it stands for none.
-        name: The name of the function; empty where the call cannot be read.
-        arguments: Its arguments as they are written, or the text of a call that cannot be read.
-        start: Where it begins in the reply.
-        end: Where it ends.
-        native: Whether it is in a native notation, of which a message may hold several.
+        read: The action, or the error if the call is not an action.
+        name: The name of the function; empty if the call cannot be parsed.
+        arguments: Its arguments as written, or the text of a call that cannot be parsed.
+        start: Start of the call in the reply.
+        end: End of the call.
+        native: Whether it is in a native notation, in which a message may have several calls.
     """
 
     read: Action | ActionError
@@ -91,7 +91,7 @@ class WrittenCall(NamedTuple):
     native: bool
 
     def __str__(self) -> str:
-        """Return the action, or the call as JSON where it stands for none, or as it is written."""
+        """Return the action; if there is none, the call as JSON or, if it cannot be parsed, its text."""
         if not isinstance(self.read, ActionError):
             return str(self.read)
         if not self.name:
@@ -101,13 +101,13 @@ class WrittenCall(NamedTuple):
 
 
 def json_calls(text: str, grammar: Grammar, start: int = 0, last: int = sys.maxsize) -> Iterator[WrittenCall]:
-    """Yield the calls of a reply in order; JSON that is never closed is the last.
+    """Yield the calls in a reply in order; unclosed JSON is the last one.
 
     Args:
         text: The reply.
-        grammar: The actions it may name.
-        start: Where the first may begin.
-        last: Where the last may begin.
+        grammar: The actions that the reply may contain.
+        start: Earliest start of the first call.
+        last: Latest start of the last call.
     """
     looked_at = 0
     at = start
@@ -146,13 +146,13 @@ _NEXT = re.compile(r"\n\s*(?=[{<｛]|```)")
 
 
 def _next_opening(text: str, start: int) -> int:
-    """Return where a line begins after a place with what may be another call."""
+    """Return the start of the next line that may begin with another call, or the end."""
     found = _NEXT.search(text, start)
     return found.end() if found else len(text)
 
 
 class _Named(NamedTuple):
-    """A name and arguments as they were found."""
+    """A function name and arguments."""
 
     name: str
     arguments: Any
@@ -161,11 +161,11 @@ class _Named(NamedTuple):
 
 
 def _calls_at(text: str, opening: re.Match[str], grammar: Grammar) -> tuple[list[_Named], int]:
-    """Return the calls that begin at an opening, and where their text ends.
+    """Return the calls that start at an opening, and the end of their text.
 
     Raises:
-        NotJson: The JSON cannot be read.
-        BadArguments: A call cannot be read.
+        NotJson: The JSON cannot be parsed.
+        BadArguments: A call cannot be parsed.
     """
     start = opening.start()
     if text[start] == "<":
@@ -211,10 +211,10 @@ _ACTION_KEYS = ("action", "nextaction", "command", "move")
 
 
 def _action_text(value: Any, grammar: Grammar) -> Action | None:
-    """Return the action whose text is a value of an object, as in ``{"action": "move up"}``.
+    """Return the action written as a value of an object, as in ``{"action": "move up"}``.
 
     Raises:
-        ManyActions: Two values are the texts of different actions.
+        ManyActions: Two values are different actions.
     """
     if not value or not isinstance(value, Mapping):
         return None
@@ -242,7 +242,7 @@ def _written(call: _Named, end: int, grammar: Grammar, *, native: bool) -> Writt
 
 
 def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]:
-    """Return the names and arguments in an object, or in what lies in it."""
+    """Return the names and arguments of the calls in an object, at any level."""
     if not found or not isinstance(found, Mapping) or depth > _DEEPEST or _describes(found):
         return []
     folded = {_folded(key): value for key, value in found.items()}
@@ -267,7 +267,7 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
 def _calls_by_name(
     name: str, found: Mapping[str, Any], folded: Mapping[str, Any], grammar: Grammar
 ) -> list[tuple[str, Any]]:
-    """Return the call of an object that gives a name; none where it is a thing that has one, or a result."""
+    """Return the call in an object with a name; none if the object describes a function or is a result."""
     given = [folded[key] for key in _ARGUMENTS if key in folded and folded[key] != name]
     if given:
         if any(other and other != given[0] for other in given[1:]):
@@ -284,10 +284,10 @@ def _are_thoughts(told: Mapping[str, Any]) -> bool:
 
 
 def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
-    """Return the name of a function that an object gives, known or not.
+    """Return the function name in an object, known or not.
 
     Raises:
-        BadArguments: It gives two.
+        BadArguments: The object has two.
     """
     given = [folded[key] for key in _NAMES if isinstance(folded.get(key), str)]
     known = {_folded(_plain_name(name)): name for name in given if _knows(grammar, name)}
@@ -297,7 +297,7 @@ def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
 
 
 def _describes(found: Mapping[str, Any]) -> bool:
-    """Return whether an object describes a function, as the prompt does, or is not the model's."""
+    """Return whether an object is the description of a function, or not a call by the model."""
     if any(found.get(key) is False for key in ("execute", "run", "call", "send", "confirmed")):
         return True
     if found.get("role") in {"tool", "function", "user", "system"}:
@@ -316,10 +316,10 @@ def _folded(key: str) -> str:
 
 
 def arguments_of(given: Any, name: str, grammar: Grammar) -> Any:
-    """Return the arguments of a call, as an object where they can be one.
+    """Return the arguments of a call, as an object if possible.
 
     Raises:
-        BadArguments: They are JSON that cannot be read.
+        BadArguments: The arguments are invalid JSON.
     """
     if not given and given != 0:
         return {}
@@ -327,7 +327,7 @@ def arguments_of(given: Any, name: str, grammar: Grammar) -> Any:
         return given[0]
     if isinstance(given, str):
         text = given.strip()
-        for _ in range(_MOST_ENCODED):  # as JSON in JSON
+        for _ in range(_MOST_ENCODED):  # JSON encoded as a JSON string
             if text[:1] != '"' or not isinstance(inner := _string(text), str):
                 break
             text = inner.strip()
@@ -339,7 +339,7 @@ def arguments_of(given: Any, name: str, grammar: Grammar) -> Any:
 
 
 def _string(text: str) -> object:
-    """Return the value of text that is one JSON string; None for any other."""
+    """Return the value of a text that is one JSON string; None for any other text."""
     try:
         value, end = decode(text)
     except NotJson:
@@ -367,7 +367,7 @@ def _typed(name: str, arguments: Mapping[str, str], grammar: Grammar) -> dict[st
 
 
 def _plain_name(name: str) -> str:
-    """Return the name of a function without what models put around it."""
+    """Return the name of a function without prefixes and parentheses that models add."""
     name = name.strip().removesuffix("()")
     module, dot, rest = name.partition(".")
     while dot and module.strip().lower() in MODULES:

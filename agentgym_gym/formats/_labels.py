@@ -1,4 +1,4 @@
-"""Where a reply has labels such as ``Action:``, and ``<action>`` tags."""
+"""Find labels such as ``Action:`` and ``<action>`` tags in a reply."""
 
 # ruff: noqa: RUF001 - models write these characters, too
 
@@ -28,12 +28,12 @@ _LONGEST_PREFIX = 80  # characters of a line before its label
 
 
 class Mark(NamedTuple):
-    """A place that is marked as that of an action.
+    """A marked position of an action.
 
     Attributes:
-        start: Where the mark, or the line of it, begins.
-        end: Where the text that it marks begins.
-        limit: Where that text ends at the latest.
+        start: Start of the mark, or of its line.
+        end: Start of the marked text.
+        limit: Latest end of the marked text.
     """
 
     start: int
@@ -42,7 +42,7 @@ class Mark(NamedTuple):
 
 
 def _plain_characters() -> dict[int, str]:
-    """Return the plain character for each typographic one."""
+    """Return a mapping from typographic characters to plain ones."""
     pairs = dict(
         zip("：﹕∶︰＝＊＃＞＜！。．；，（）【】「」『』＿－", "::::=*#><!..;,()[][][]_-", strict=True)
     )
@@ -52,7 +52,7 @@ def _plain_characters() -> dict[int, str]:
     )
     pairs |= {chr(code): " " for code in range(0x2000, 0x2010)}
     pairs |= dict.fromkeys("\ufeff\u2060\u2061\u2062\u2063\u2064\xad\u180e", " ")
-    pairs["İ"] = "i"  # the only letter that is two in lower case
+    pairs["İ"] = "i"  # the only letter with two characters in lower case
     return {ord(odd): plain for odd, plain in pairs.items()}
 
 
@@ -62,18 +62,18 @@ _PLAIN = _plain_characters()
 def folded(text: str) -> str:
     """Return a text of the same length in lower case, with plain characters in place of typographic ones.
 
-    Case-sensitive patterns over lower case take a third of the time of those that ignore case.
+    Case-sensitive patterns on lower-case text take a third of the time of case-insensitive ones.
     """
     return text.lower() if text.isascii() else text.translate(_PLAIN).lower()
 
 
 def _alternatives(column: str) -> str:
     words = [word for row in LABELS.values() for word in getattr(row, column).split("|") if word]
-    return "|".join(sorted(dict.fromkeys(words), key=len, reverse=True))  # as "act" begins others
+    return "|".join(sorted(dict.fromkeys(words), key=len, reverse=True))  # "act" is a prefix of others
 
 
 _ACTION, _OTHER = _alternatives("action"), f"{_alternatives('thought')}|{_alternatives('observation')}"
-# Markup before a label in its line: signs, list marks, tags. It is bounded, so that the time is linear.
+# Markup before a label in its line: signs, list marks, tags. Its length is bounded to keep the time linear.
 _MARKUP = (
     r"[ \t*_#>`~|\-•·‣▪●○➤►▶\"'(\[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]{0,12}"
     r"(?:<[a-z][a-z0-9]{0,9}>[*_]{0,3})?(?=[^\W_])"
@@ -101,7 +101,7 @@ _INLINE = re.compile(
 )
 
 INPUT = re.compile(r"[ \t>*_`#-]*(?:action|tool|function)[ _]?input(?:s|\(s\))?[*_`]*[ \t]*[:=][*_]*[ \t]*")
-"""The label of the arguments on a line of their own, from the beginning of the line."""
+"""Label of the arguments on a line of their own, from the start of the line."""
 
 _COLON = r"[ \t]{0,3}(?:[#(\[]?\d{1,3}[)\]]?)?[*_`\"')\]]{0,6}(?:</[a-z]{1,10}>)?[ \t*_]{0,4}"
 _NEXT = re.compile(
@@ -116,7 +116,7 @@ _INVENTED = re.compile(
 
 
 def labels(shape: str) -> list[Mark]:
-    """Return the labels that begin a line.
+    """Return the labels at the start of a line.
 
     Args:
         shape: The reply, :func:`folded`.
@@ -129,13 +129,13 @@ def labels(shape: str) -> list[Mark]:
 
 
 def _english_labels(shape: str) -> list[Mark]:
-    """Return the English labels that begin a line: to look for these alone takes a third of the time."""
+    """Return the English labels at the start of a line; searching only for them takes a third of the time."""
     found: list[Mark] = []
-    line = -1  # where the line of the word before begins: only the first word of a line can be its label
+    line = -1  # start of the previous word's line: only the first word of a line can be its label
     for word in _IN_ENGLISH.finditer(shape):
         start, end = word.span()
         if not start or shape[start - 1] == "\n":
-            if shape.startswith(":\n", end):  # as prompts teach it
+            if shape.startswith(":\n", end):  # the form in prompts
                 found.append(Mark(start, end + 1))
                 continue
             first = start
@@ -156,19 +156,19 @@ def _english_labels(shape: str) -> list[Mark]:
 
 
 def _mark(shape: str, line: int, start: int, end: int) -> Mark | None:
-    """Return the mark of a word that a label can be; None where its line does not make it one.
+    """Return the mark of a word that can be a label; None if its line does not make it one.
 
     Args:
         shape: The reply.
-        line: Where the line of the word begins.
-        start: Where the word begins.
-        end: Where it ends.
+        line: Start of the word's line.
+        start: Start of the word.
+        end: End of the word.
     """
     behind = _BEHIND.match(shape, end)
     if behind is None and shape[start - 1 : start] == "[" and "[/action]" not in shape:
         behind = _IN_BRACKETS.match(shape, end)
     if behind is None or (start and shape[start - 1] == '"' == shape[end : end + 1]):
-        return None  # no label, or a key of JSON
+        return None  # not a label, or a JSON key
     return _within_emphasis(shape, line, start, behind.end())
 
 
@@ -176,13 +176,13 @@ _EMPHASIS = re.compile(r"[*_`~\"']+")
 
 
 def _within_emphasis(shape: str, line: int, start: int, end: int) -> Mark:
-    """Return a label without the signs that close those before it, behind the colon or at the line end.
+    """Return the mark of a label without closing emphasis signs after its colon or at the end of the line.
 
     Args:
         shape: The reply.
-        line: Where the line of the label begins.
-        start: Where its word begins.
-        end: Where its colon ends.
+        line: Start of the label's line.
+        start: Start of its word.
+        end: End of its colon.
     """
     opened = _EMPHASIS.search(shape, line, start)
     if opened is None:
@@ -197,7 +197,7 @@ def _within_emphasis(shape: str, line: int, start: int, end: int) -> Mark:
 
 
 def inline_labels(shape: str) -> list[Mark]:
-    """Return the labels inside lines, each right after the end of a sentence."""
+    """Return the labels inside lines, directly after the end of a sentence."""
     return [Mark(*match.span("label")) for match in islice(_INLINE.finditer(shape), _MOST_MARKS)]
 
 
@@ -207,15 +207,15 @@ _TAG = re.compile(
     r"|&lt;(?P<escaped>/)?action&gt;"
 )
 _QUOTES = "`'\""
-_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z")  # a closing tag that breaks off
+_CUT_TAG = re.compile(r"<[/\\]?[a-z_]{0,12}\Z")  # a truncated closing tag
 _LONGEST_TAG = 16
 
 
 def tags(shape: str) -> list[tuple[Mark, int]]:
-    """Return the places between tags, each with its end.
+    """Return the spans between tags, each with its end.
 
-    A second opening tag closes the first, as does the end of the reply: where generation stops at
-    ``</action>``, an engine leaves that out. A tag between quotes is a mention.
+    A second opening tag closes the first, as does the end of the reply: if generation stops at ``</action>``,
+    an inference engine omits that tag. A tag between quotes is only mentioned, not used.
     """
     found: list[tuple[Mark, int]] = []
     opened: Mark | None = None
@@ -229,7 +229,7 @@ def tags(shape: str) -> list[tuple[Mark, int]]:
         closes = match["close"] or match["square"] or match["escaped"]
         if opened is not None:
             found.append((opened, match.start()))
-            # ``<action>get 1 stick<action>``: with nothing behind the second tag, it closes the first.
+            # ``<action>get 1 stick<action>``: with nothing after the second tag, it closes the first.
             opened = None
             if closes or not shape[match.end() : match.end() + 1].strip():
                 continue
@@ -245,13 +245,13 @@ def tags(shape: str) -> list[tuple[Mark, int]]:
 
 
 def next_label(shape: str, start: int, end: int) -> int:
-    """Return where the next line with a label of any kind begins; the end if there is none."""
+    """Return the start of the next line with a label of any kind, or ``end`` if there is none."""
     found = _NEXT.search(shape, start, end)
     return found.start() if found else end
 
 
 def invented_turn(shape: str, start: int, end: int | None = None) -> int:
-    """Return where a turn of somebody else begins; the end if there is none."""
+    """Return the start of an invented turn of the environment or a user, or the end if there is none."""
     end = len(shape) if end is None else end
     found = _INVENTED.search(shape, start, end)
     return found.start() if found else end

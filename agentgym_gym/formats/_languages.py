@@ -1,4 +1,4 @@
-"""The labels of ReAct in the languages that models write: the one table of words that replies are read by."""
+"""The labels of ReAct in several languages: the only table of words that the parsers depend on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["LABELS", "Labels"]
 
 
 class Labels(NamedTuple):
-    """The labels of one language, in lower case, as alternatives of a pattern.
+    """The labels of one language, in lower case, as alternatives of a regular expression.
 
     Attributes:
-        action: The label of an action.
-        thought: The labels of a thought, a plan and the like.
-        observation: The labels of what an environment or another speaker writes.
-        before: Words between the beginning of a line and the label of an action, such as "next".
+        action: Labels of an action.
+        thought: Labels of a thought, a plan and similar text.
+        observation: Labels of text by an environment or another speaker.
+        before: Words between the start of a line and the label of an action, such as "next".
         after: Words between that label and its colon.
     """
 

@@ -1,4 +1,4 @@
-"""The layers of markup around an action: fences apart, whatever models write around it."""
+"""Remove the layers of markup, except fences, that models write around an action."""
 
 # ruff: noqa: RUF001 - models write these characters, too
 
@@ -21,7 +21,7 @@ _ENDS = ".!。！…．"
 _LIST_SIGN = re.compile(
     r"(?:[-*+]+(?=\s)|[>•·‣▪●○◦→➤➜►▶✅👉🎯🤖#]+|=>|\d{1,3}[.)]|\(\d{1,3}\)|[^\w\s\x00-\x7f“‘「『【«《]+)\s*"
 )
-_LOOKS = re.compile(  # HTML tags that only set how a text looks, and comments
+_LOOKS = re.compile(  # HTML tags for formatting, and comments
     r"</?(?:b|i|u|p|a|em|strong|mark|code|span|div|li|ul|ol|br|pre|tt|kbd|font|center|h[1-6])"
     r"(?: [^<>]{0,80})?/?>|<!--[^<>]{0,300}-->",
     re.IGNORECASE,
@@ -33,7 +33,7 @@ _LATEX = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", r
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _INVISIBLE = re.compile(f"[{UNSEEN}]")
-_LONE_SIGNS = "`\"'*”’_"  # that may close what was opened before the label
+_LONE_SIGNS = "`\"'*”’_"  # may close a pair that opened before the label
 _PAIR = 2
 
 
@@ -43,12 +43,12 @@ def is_empty(text: str) -> bool:
 
 
 def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Action | ActionError, str]:
-    """Return what the grammar reads when one layer of markup after the other is taken off, and what is left.
+    """Strip layers of markup until the grammar parses the text; return the result and the remaining text.
 
     Args:
         piece: The text.
         grammar: The actions.
-        tags: Whether a pair of tags of any name is markup, and not just those of HTML.
+        tags: Whether any pair of tags counts as markup, and not only HTML tags.
     """
     style = grammar.style
     escaped = style.lines and "&" in piece and _ENTITY.search(piece) is not None
@@ -63,7 +63,7 @@ def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Act
             if isinstance(inner_read, Action):
                 return inner_read, plain
             if not isinstance(inner_read, UnknownAction) or isinstance(read, UnknownAction):
-                read = inner_read  # else it begins as an action does, and its markup belongs to it
+                read = inner_read  # otherwise it starts like an action, and its markup belongs to it
         inner = _without_layer(plain, tags=tags, sentence=style.lines) if plain else plain
         if inner == plain or not inner:
             break
@@ -80,7 +80,7 @@ def _parsed(text: str, grammar: Grammar) -> Action | ActionError:
 
 def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
     """Return a text without its outermost layer of markup."""
-    if text[:2] == text[-2:] == "**" and len(text) > 2 * _PAIR:  # bold, whatever is inside
+    if text[:2] == text[-2:] == "**" and len(text) > 2 * _PAIR:  # bold text with any content
         return text[2:-2].strip()
     if (text[0] == "<" or text[-1] == ">") and (inner := _without_tag(text, tags=tags)) != text:
         return inner
@@ -94,7 +94,7 @@ def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
 
 
 def _without_sign(text: str) -> str:
-    """Return a text without a sign that is at one of its ends alone."""
+    """Return a text without an unpaired sign at one of its ends."""
     if sign := _LIST_SIGN.match(text):
         return text[sign.end() :].strip()
     if text[-1] in _LONE_SIGNS and text[-1] not in (rest := text.rstrip(text[-1])):
@@ -122,7 +122,7 @@ def _without_tag(text: str, *, tags: bool) -> str:
 
 
 def _is_pair(text: str) -> bool:
-    """Return whether the first and the last character of a text are a pair of quotes or brackets."""
+    """Return whether the first and last characters of a text are a pair of quotes or brackets."""
     first, last = text[0], text[-1]
     if len(text) < _PAIR:
         return False

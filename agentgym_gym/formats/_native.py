@@ -1,4 +1,4 @@
-"""The function calls of a reply that are written as JSON or in a native notation."""
+"""Find the function calls of a reply in JSON or a native notation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["call_at", "calls_behind", "calls_in"]
 
-_MOST = 64  # calls in Python that are looked at
+_MOST = 64  # Python calls that are examined
 _LONGEST_OPENING = 200  # characters before the arguments of a call: its tokens, tags and name
 _OPENING = re.compile(
     r"(?:[\s\[`]|(?<=`)\w+|</?[|｜]?[\w:｜▁|-]{1,60}[|｜]?>|\[(?:TOOL_CALLS|ARGS)\])*(?:[\w.:-]{0,90}\s*)?"
@@ -27,7 +27,7 @@ _OPENING = re.compile(
 
 
 def calls_in(text: str, grammar: Grammar) -> list[WrittenCall]:
-    """Return the calls of a reply in order, those that cannot be read among them."""
+    """Return the calls in a reply in order, including those that cannot be parsed."""
     found: list[WrittenCall] = []
     if "{" in text or "<" in text or "｛" in text:
         found += json_calls(text, grammar)
@@ -42,13 +42,13 @@ def calls_in(text: str, grammar: Grammar) -> list[WrittenCall]:
 
 
 def call_at(text: str, start: int, end: int, grammar: Grammar) -> WrittenCall | None:
-    """Return the call that begins at a place; None without one.
+    """Return the call that starts at a position; None if there is none.
 
     Args:
         text: The reply.
-        start: The place.
-        end: Where the line of the place ends; a call may go on behind it.
-        grammar: The actions it may name.
+        start: The position.
+        end: End of the position's line; a call may extend beyond it.
+        grammar: The actions that the reply may contain.
     """
     if text[start] not in "{[<｛" and "{" not in text[start:end]:
         return None
@@ -61,7 +61,7 @@ def call_at(text: str, start: int, end: int, grammar: Grammar) -> WrittenCall | 
 
 
 def calls_behind(call: WrittenCall, text: str, grammar: Grammar, limit: int) -> tuple[str, ...]:
-    """Return the native calls behind a native call, up to a limit, as text."""
+    """Return the texts of the native calls after a native call, up to a limit."""
     if not call.native:
         return ()
     found = takewhile(
@@ -71,7 +71,7 @@ def calls_behind(call: WrittenCall, text: str, grammar: Grammar, limit: int) -> 
 
 
 def _only(call: WrittenCall, others: Iterator[WrittenCall], end: int) -> WrittenCall:
-    """Return a call, with an error where another one begins on its line."""
+    """Return a call, with an error if a different call starts on its line."""
     for other in others:
         if other.start >= end:
             break
@@ -83,13 +83,13 @@ def _only(call: WrittenCall, others: Iterator[WrittenCall], end: int) -> Written
 def _python_calls(
     text: str, grammar: Grammar, start: int = 0, last: int = sys.maxsize
 ) -> Iterator[WrittenCall]:
-    """Yield the calls in Python between the tokens of a native notation.
+    """Yield the Python calls between the tokens of a native notation.
 
     Args:
         text: The reply.
         grammar: The actions.
-        start: Where the first may begin.
-        last: Where the last may begin.
+        start: Earliest start of the first call.
+        last: Latest start of the last call.
     """
     for opening in islice(PYTHON.finditer(text, start, min(last + _LONGEST_OPENING, len(text))), _MOST):
         begin = opening.end()

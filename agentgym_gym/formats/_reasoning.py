@@ -1,4 +1,4 @@
-"""The answer in a reply: without its reasoning, its role header, and whatever follows the end of its turn."""
+"""Extract the answer from a reply, without reasoning, role header and text after the end of its turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ UNSEEN = (
 )
 """Characters without a glyph, for a character class: byte order mark, zero width, direction, soft hyphen."""
 
-# Tokens that begin a turn in the chat templates in use. After the header of a reply one begins another turn.
+# Tokens that start a turn in common chat templates. After the header of a reply, such a token starts another
+# turn.
 _TURN = (
     r"<\|(?:im_start|start_header_id|header_start|start_of_role|start_of_turn_token|role_start|begin_of_text"
     r"|startoftext|(?:user|system|assistant|observation|chatbot|bot|human|ipython)(?:_token)?)\|>"
@@ -35,8 +36,8 @@ _HEAD = re.compile(
 )
 _END_OF_SEQUENCE = re.compile(r"</s>(?=\s*(?:\Z|\n|<s>|\[INST\]|</s>))", re.IGNORECASE)
 
-# The channels of gpt-oss: analysis, commentary (with the calls) and final. An engine that drops special
-# tokens leaves their names in the text: "analysisWe need a stick.assistantfinalAction: …".
+# The channels of gpt-oss: analysis, commentary (with the calls) and final. If an engine drops special tokens,
+# their names remain in the text: "analysisWe need a stick.assistantfinalAction: …".
 _CHANNEL = re.compile(
     r"(?:<\|start\|>assistant(?:[ \t]+to=[\w.]+)?[ \t]*)?<\|channel\|>[ \t]*(analysis|commentary|final)"
     r"|(?<=assistant)(?:(final))|(?:\A\s*|assistant)(analysis|commentary"
@@ -45,10 +46,10 @@ _CHANNEL = re.compile(
 _MESSAGE = re.compile(r"[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>")
 _CALL_ENDS = re.compile(r"<\|(?:call|end|return|start)\|>")
 _CHANNELS = ("analysis", "commentary", "final")
-_RECIPIENT = 80  # characters after the name of a channel in which its recipient is found
+_RECIPIENT = 80  # characters after the name of a channel that are searched for its recipient
 
 _WORDS = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
-_STEM = re.compile(rf"{_WORDS}|inner_|analysis|plan|draft|cot|unused9|channel")  # one is in each mark
+_STEM = re.compile(rf"{_WORDS}|inner_|analysis|plan|draft|cot|unused9|channel")  # each mark contains one
 _MARK = re.compile(
     r"(?=<[ \t/]{0,7}[|｜]?[\w /]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
     rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_WORDS})[\w:-]{{0,20}}|analysis"
@@ -71,14 +72,15 @@ _BEGINNINGS = frozenset(f"aAmMcf \n\t{UNSEEN}")  # of a role, a channel, or a ch
 
 
 def answer_in(reply: str) -> tuple[str, str]:
-    """Return the answer in a reply, whatever the family of the model, and the mark of unclosed reasoning.
+    """Return the answer in a reply of any model family, and the opening mark of unclosed reasoning.
 
-    The answer is the reply up to the end of its turn, with a line end for each character that is reasoning or
-    header, so that every place in it is the same place in the reply.
+    The answer is the reply up to the end of its turn. Each character of the reasoning and the header is
+    replaced by a line break, so that positions in the answer are positions in the reply.
 
-    The reply ends at the first token that ends its turn or begins another. Reasoning lasts from an opening
-    mark to its closing mark or the end, or from the beginning of the reply to a closing mark that nothing
-    opened, since chat templates often write the opening one. A mark between quotes is text.
+    The reply ends at the first token that ends its turn or starts another one. Reasoning extends from an
+    opening mark to its closing mark or the end. If a closing mark has no opening mark, reasoning starts at
+    the beginning of the reply, since chat templates often add the opening mark. A mark between quotes is
+    ordinary text.
     """
     if "\r" in reply:
         reply = reply.replace("\r\n", " \n").replace("\r", "\n")
@@ -87,7 +89,7 @@ def answer_in(reply: str) -> tuple[str, str]:
     squares = square >= 0 and (_SQUARE_MARK.search(reply, square) is not None or "]~b]" in reply)
     if squares or "<" in reply or not reply.isascii():
         first = min([place for sign in _SIGNS if (place := reply.find(sign)) >= 0], default=-1)
-    if first < 0 and reply[:1] not in _BEGINNINGS and "assistant" not in reply:  # no other mark can begin
+    if first < 0 and reply[:1] not in _BEGINNINGS and "assistant" not in reply:  # only fences are possible
         return _without_fences(reply) if "`" in reply and _REASONING_FENCE.search(reply) else (reply, "")
     unclosed = ""
     stripped = "assistant" in reply or reply[:_RECIPIENT].lstrip().startswith(_CHANNELS)
@@ -108,7 +110,7 @@ def answer_in(reply: str) -> tuple[str, str]:
 
 
 def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return a text with line ends in place of all the characters of some spans, which are in order."""
+    """Return a text in which line breaks replace all characters of some spans, which must be in order."""
     kept, position = [], 0
     for start, end in spans:
         kept += [text[position:start], "\n" * (end - start)]
@@ -117,7 +119,7 @@ def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _before_end_of_sequence(reply: str, first: int) -> str:
-    """Return a reply up to its ``</s>``, which is HTML after a ``<s>``."""
+    """Return a reply up to its ``</s>``, unless a ``<s>`` precedes it, which makes it HTML."""
     end = _END_OF_SEQUENCE.search(reply, first) if reply.find("</", first) >= 0 else None
     return reply if end is None or "<s>" in reply[: end.start()] else reply[: end.start()]
 
@@ -144,10 +146,10 @@ def _without_channels(reply: str) -> tuple[str, str]:
 
 
 def _without_blocks(reply: str, first: int) -> tuple[str, str]:
-    """Return a reply without its blocks of reasoning, and the mark of one that is never closed."""
+    """Return a reply without its reasoning blocks, and the opening mark of an unclosed one."""
     spans: list[tuple[int, int]] = []
     depth, opened, unclosed = 0, 0, ""
-    last_square = reply.rfind("[/")  # where none closes one, "[Thought]" is a heading
+    last_square = reply.rfind("[/")  # without a closing mark after it, "[Thought]" is a heading
     for mark in _MARK.finditer(reply, first):
         closes = _closes(mark)
         heading = (
@@ -171,7 +173,7 @@ def _without_blocks(reply: str, first: int) -> tuple[str, str]:
 
 
 def _without_fences(reply: str) -> tuple[str, str]:
-    """Return a reply without the fences whose language says that they hold reasoning."""
+    """Return a reply without fences whose language tag marks them as reasoning."""
     spans: list[tuple[int, int]] = []
     depth, opened, unclosed = 0, 0, ""
     for fence in _FENCE.finditer(reply):
@@ -197,7 +199,7 @@ def _closes(mark: re.Match[str]) -> bool:
 
 
 def _is_quoted(reply: str, mark: re.Match[str]) -> bool:
-    """Return whether a mark is between quotes; a fence is no quote."""
+    """Return whether a mark is between quotes; a fence does not count as a quote."""
     before, after = reply[max(0, mark.start() - 2) : mark.start()], reply[mark.end() : mark.end() + 2]
     if not before or not after or "``" in (before, after):
         return False

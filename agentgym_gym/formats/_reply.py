@@ -1,4 +1,4 @@
-"""A reply, the kinds of marks in it, and the one action that they mark."""
+"""Find the marks of each kind in a reply, and the one action that they contain."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Marked", "MarkedReply", "action_in", "other_mark"]
 
-_MOST_MARKS = 64  # of one kind that are read
+_MOST_MARKS = 64  # marks of one kind that are parsed
 _CALL = re.compile(r"[A-Za-z_][\w.]*[ \t]*[(（]")
 _WORD = re.compile(r"[A-Za-z_]\w+")
-_NEAR = 500  # characters of JSON that cannot be read in which a function's name is looked for
+_NEAR = 500  # characters of invalid JSON that are searched for the name of a function
 _CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
 
 
 class Marked(NamedTuple):
-    """A place that is marked as that of an action.
+    """A marked position of an action.
 
     Attributes:
-        mark: Where the mark begins.
-        start: Where the text that it marks begins.
-        end: Where that text ends at the latest.
-        found: The action, where it is read already.
-        closed: Whether all of the text up to there is the action, as between tags.
+        mark: Start of the mark.
+        start: Start of the marked text.
+        end: Latest end of the marked text.
+        found: The action, if it is already parsed.
+        closed: Whether the action is the entire marked text, as between tags.
     """
 
     mark: int
@@ -48,16 +48,16 @@ class Marked(NamedTuple):
 
 
 class MarkedReply(AnswerText):
-    """The marks in a reply, and the action that they mark."""
+    """The marks in a reply, and the action that they contain."""
 
-    empty = False  # whether the last kind of mark that was looked for has no text
+    empty = False  # whether the last kind of mark searched for has no text
 
     def nothing(self, looked_for: str, *, empty: bool = False) -> NoAction:
-        """Return the error of a reply without a mark.
+        """Return the error for a reply without a mark.
 
         Args:
-            looked_for: The mark of the format.
-            empty: Whether the reply has that mark, with no text.
+            looked_for: Description of the format's mark.
+            empty: Whether the reply has that mark, but without text.
         """
         if self.unclosed:
             return NoAction(f"the reasoning that {shown(self.unclosed)} begins is never closed")
@@ -68,15 +68,15 @@ class MarkedReply(AnswerText):
             return NoAction(f"no action is in the {looked_for}: {shown(text)}")
         line = None if "\n" in text else read_all(self, 0, len(self.text))
         if line is not None and isinstance(line.read, (BadArguments, ManyActions)):
-            return NoAction(f"the reply has no {looked_for}; {line.read}")  # it begins as an action does
+            return NoAction(f"the reply has no {looked_for}; {line.read}")  # it starts like an action
         return NoAction(f"the reply has no {looked_for}: {shown(text)}")
 
     def labelled(self) -> ParseResult | None:
-        """Return the action behind a label; None without one."""
+        """Return the action after a label; None if there is none."""
         found = labels(self.shape) or inline_labels(self.shape)
         if not found:
             return None
-        if len(found) == 1:  # as in nearly all replies
+        if len(found) == 1:  # fast path for nearly all replies
             _, start, limit = found[0]
             marked = read_from(self, start, min(len(self.text), limit))
             self.empty = marked is None
@@ -89,7 +89,7 @@ class MarkedReply(AnswerText):
         return self.one_of(marks, "label")
 
     def tagged(self) -> ParseResult | None:
-        """Return the action between tags; None without one. A label between them goes before it."""
+        """Return the action between tags; None if there is none. A label between the tags is skipped."""
         if "action" not in self.shape:
             return None
         return self.one_of(map(self._between, tags(self.shape)), "tags")
@@ -101,14 +101,14 @@ class MarkedReply(AnswerText):
         return Marked(mark.start, start, end, closed=True)
 
     def of_environment(self) -> ParseResult | None:
-        """Return the action in a mark that the environment's actions carry themselves; None without one."""
+        """Return the action in the environment's own mark; None if there is none."""
         if self.style.mark is None:
             return None
         spans = (found.span() for found in self.style.mark.finditer(self.text))
         return self.one_of((Marked(start, start, end, closed=True) for start, end in spans), "environment")
 
     def whole(self) -> ParseResult | None:
-        """Return the action, or the call in Python, that is the whole reply; None where it is neither."""
+        """Return the action or Python call that is the whole reply; None if it is neither."""
         self.text = self.unquoted if self.style.lines else self.text
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
@@ -127,16 +127,16 @@ class MarkedReply(AnswerText):
         return ParseResult(called, "whole reply", start, start + len(text))
 
     def _is_all(self, found: Found, end: int) -> bool:
-        """Return whether an action of several lines has no text behind it."""
+        """Return whether no text follows an action of several lines."""
         if self.style.lines or self.text.lstrip().startswith(FENCES):
             return True
         return not self.text[self.style.end(self.text, found.start, end) : end].strip(_CLOSING)
 
     def called(self, *, own: bool = False) -> ParseResult | None:
-        """Return the action of a call in JSON or in a native notation; None without one.
+        """Return the action of a call in JSON or a native notation; None if there is none.
 
         Args:
-            own: Whether it is the format's own kind of mark: then any JSON that cannot be read is an error.
+            own: Whether a call is the format's own kind of mark; any invalid JSON is then an error.
         """
         found = calls_in(self.unquoted, self.grammar)
         if not found:
@@ -159,15 +159,16 @@ class MarkedReply(AnswerText):
         return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]
 
     def _names_function(self, start: int) -> bool:
-        """Return whether a function of the grammar is named behind a place, near it."""
+        """Return whether the text just after a position contains the name of a known function."""
         words = _WORD.findall(self.text, start, start + _NEAR)
         return any(self.grammar.has_function(word) for word in words)
 
     def coded(self, *, own: bool = False) -> ParseResult | None:
-        """Return the action of the one call in fenced code; None without such a call.
+        """Return the action of the one call in fenced code; None if there is no such call.
 
         Args:
-            own: Whether it is the format's own kind of mark: then a call of an unknown function is an error.
+            own: Whether code is the format's own kind of mark; a call of an unknown function is then an
+                error.
         """
         if not any(fence in self.text for fence in FENCES):
             return None
@@ -193,10 +194,10 @@ class MarkedReply(AnswerText):
         return _one(found, "code", exclusive=self.grammar.exclusive)
 
     def one_of(self, marks: Iterable[Marked], kind: str) -> ParseResult | None:
-        """Return the one action of several marks; None where all of them are empty.
+        """Return the one action in several marks; None if all of them are empty.
 
         Raises:
-            ActionError: None of them is read, or several different ones are.
+            ActionError: None of the marks is a valid action, or several are different actions.
         """
         found: dict[str, Found] = {}
         limit = None
@@ -213,15 +214,15 @@ class MarkedReply(AnswerText):
 
 
 def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | None:
-    """Return the one action that several marks hold; None without a mark.
+    """Return the one action in several marks; None if there is no mark.
 
     Args:
-        found: The text of the marks, in order.
+        found: The texts of the marks, in order.
         kind: The kind of the marks.
-        exclusive: Whether a mark that the grammar does not read is an error beside one that it reads.
+        exclusive: Whether an invalid mark next to a valid one is an error.
 
     Raises:
-        ActionError: The grammar reads none of them, or several different ones.
+        ActionError: None of the marks is a valid action, or several are different actions.
     """
     if not found:
         return None
@@ -235,20 +236,20 @@ def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | Non
 
 
 def _check_one(read: Sequence[Found | WrittenCall]) -> None:
-    """Check that several marks hold the same action.
+    """Check that several marks contain the same action.
 
     Raises:
-        ManyActions: Two of them differ.
+        ManyActions: Two of the actions differ.
     """
     if len(read) > 1 and (error := different([each.read for each in read], "the reply marks")):
         raise error
 
 
 def _result(found: Found, kind: str) -> ParseResult:
-    """Return the action of a mark.
+    """Return the action of a mark as a result.
 
     Raises:
-        ActionError: The grammar does not read it.
+        ActionError: The marked text is not a valid action.
     """
     action, start, end, ignored = found
     if isinstance(action, ActionError):
@@ -267,10 +268,10 @@ _KINDS: tuple[tuple[str, Callable[[MarkedReply], ParseResult | None]], ...] = (
 
 
 def other_mark(reply: MarkedReply, own: str) -> ParseResult | None:
-    """Return the action of the first kind of mark that is present, but for the format's own kind.
+    """Return the action of the first other kind of mark in a reply, except the format's own kind.
 
     Raises:
-        ActionError: Marks of that kind hold more than one action, or none that the grammar reads.
+        ActionError: Marks of that kind contain several actions, or no valid one.
     """
     for kind, read in _KINDS:
         if kind != own and (found := read(reply)) is not None:
@@ -279,15 +280,15 @@ def other_mark(reply: MarkedReply, own: str) -> ParseResult | None:
 
 
 def action_in(reply: MarkedReply, own: str, looked_for: str) -> ParseResult:
-    """Return the action of a reply without a mark of its format.
+    """Return the action in a reply that has no mark of its format.
 
     Args:
         reply: The reply.
-        own: The kind of the format's own marks, which are not there.
-        looked_for: The format's own mark, for the error.
+        own: The kind of the format's own marks, which are missing.
+        looked_for: Description of the format's own mark, for the error message.
 
     Raises:
-        ActionError: There is none, or more than one, or the grammar does not read it.
+        ActionError: The reply has no action, several actions, or an invalid one.
     """
     empty = reply.empty
     found = other_mark(reply, own) or reply.whole()

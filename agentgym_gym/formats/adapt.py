@@ -22,14 +22,14 @@ _THINK = re.compile(
 )
 _THINK_LINE = re.compile(r"^[ \t>]{0,8}think(?:ing)?[ \t]?:(.*)$", re.IGNORECASE | re.MULTILINE)
 _OPENINGS = frozenset("`~{[<")  # of a fence, an object or a tag
-_MOST_UNITS = 8  # actions that may go on over several lines
-_LONGEST_HEAD = 80  # characters of a line in which the first words of an action are looked for
+_MOST_UNITS = 8  # actions that may extend over several lines
+_LONGEST_HEAD = 80  # characters of a line that are searched for the first words of an action
 
 
 class ADaPT(Format):
-    """Lines that begin with ``>``, as in ADaPT.
+    """Lines that start with ``>``, as in ADaPT.
 
-    A reply of thoughts only costs a turn, and its observation is "OK.".
+    A reply with only thoughts costs a turn, and its observation is "OK.".
     """
 
     name = "adapt"
@@ -43,7 +43,7 @@ class ADaPT(Format):
         return f"{think}> {action.style.write(str(action))}"
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Read the line that is marked as an action, or the thoughts."""
+        """Parse the line that is marked as an action, or return the thoughts."""
         whole = MarkedReply(reply, grammar)
         thoughts: list[tuple[int, int]] = []
         found = whole.one_of(_commands(whole, thoughts), "command")
@@ -61,12 +61,12 @@ class ADaPT(Format):
 
 
 def _commands(reply: MarkedReply, thoughts: list[tuple[int, int]]) -> Iterator[Marked]:
-    """Yield the lines of a reply that are marked as an action, and note the thoughts."""
+    """Yield the lines of a reply that are marked as an action, and collect the thoughts."""
     text, shape, behind = reply.text, reply.shape, 0
     several = 0
     for line in _LINE.finditer(shape):
         if line.start() < behind:
-            continue  # it goes on with what a line before began
+            continue  # part of the previous action
         start, end = line.end(), line_end(text, line.end())
         if think := _THINK.match(shape, start):
             thoughts.append((think.end(), end))
@@ -94,7 +94,7 @@ def _commands(reply: MarkedReply, thoughts: list[tuple[int, int]]) -> Iterator[M
 
 
 def _is_line(reply: MarkedReply, start: int, end: int) -> bool:
-    """Return whether the action that begins on a marked line ends with it."""
+    """Return whether the action that starts on a marked line also ends on it."""
     line = reply.shape[start:end]
     if line[:1] in _OPENINGS or reply.shape.find("nput", end) >= 0:
         return False
@@ -103,9 +103,9 @@ def _is_line(reply: MarkedReply, start: int, end: int) -> bool:
 
 
 def _end_of_paragraph(reply: MarkedReply, start: int, end: int) -> int:
-    """Return where the text that begins on a marked line ends at the latest.
+    """Return the latest end of the text that starts on a marked line.
 
-    A statement without a fence goes on up to a marked line that is a thought or begins another action.
+    A statement without a fence extends to the next marked line with a thought or another action.
     """
     text, style = reply.text, reply.style
     if style.fence is None or style.lines or text[start : start + 1] in _OPENINGS:
@@ -118,7 +118,7 @@ def _end_of_paragraph(reply: MarkedReply, start: int, end: int) -> int:
 
 
 def _unquoted(text: str) -> tuple[str, Callable[[int], int]]:
-    """Return a text without the ``>`` of its lines, and a function that maps its places to the text's."""
+    """Return a text without the ``>`` of its lines, and a function from new to original positions."""
     kept, cuts, position, size = [], [], 0, 0
     for line in _LINE.finditer(text):
         kept.append(text[position : line.start()])

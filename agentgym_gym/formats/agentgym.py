@@ -1,4 +1,4 @@
-"""Replies read as AgentGym's own client reads them."""
+"""Parse replies as AgentGym's own client does."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["AgentGymFormat"]
 
 
 class AgentGymFormat(Format):
-    """Reads replies exactly as AgentGym's own client does, for scores that compare with published ones.
+    """Parses replies exactly as AgentGym's own client does, so that scores compare with published ones.
 
     Args:
         inner: The format that writes the instructions.
-        reader: AgentGym's rule for the environment: takes a reply and returns the text that its client
-            sends. Where the client sends nothing, the rule raises an ``ActionError`` with the client's
+        reader: AgentGym's parser for the environment. It takes a reply and returns the text that AgentGym's
+            client sends. If the client sends nothing, it raises an ``ActionError`` with the client's
             ``answer``.
     """
 
@@ -37,9 +37,9 @@ class AgentGymFormat(Format):
         return self.inner._wrap(action, thought)  # noqa: SLF001 - the same family
 
     def render(self, action: Action, thought: str = "") -> str:
-        """Return the reply by which a model would give an action."""
+        """Return the reply that the inner format renders for an action."""
         return self.inner.render(action, thought)
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Return the text that AgentGym's client sends, known to the grammar or not, without its place."""
+        """Return the text that AgentGym's client sends, even one that the grammar rejects; no position."""
         return ParseResult(Verbatim(self.reader(reply)))

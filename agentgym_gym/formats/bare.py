@@ -1,4 +1,4 @@
-"""Bare: the action and nothing else."""
+"""Bare: only the action."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Bare"]
 
 
 class Bare(Format):
-    """The action and nothing else; it has no place for a thought."""
+    """Only the action, without a place for a thought."""
 
     name = "bare"
     _rule = "Reply with exactly one action and nothing else."
@@ -23,6 +23,6 @@ class Bare(Format):
         return action.style.write(str(action))
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Read the whole reply."""
+        """Parse the whole reply."""
         whole = MarkedReply(reply, grammar)
         return whole.whole() or action_in(whole, "whole reply", "single action as the whole of it")

@@ -1,4 +1,4 @@
-"""Code as action: one Python call, read with :mod:`ast` and never run."""
+"""Code as action: one Python call, parsed with :mod:`ast` and never executed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CodeAsAction(Format):
         return f"```python\n{comment}{_call(action)}\n```"
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Read the call in a code block, or as the whole reply."""
+        """Parse the call in a code block or in the whole reply."""
         whole = MarkedReply(reply, grammar)
         return whole.coded(own=True) or action_in(whole, "code", "code block with one call")
 

@@ -1,4 +1,4 @@
-"""Function calling: one JSON object, AgentGym's or a native notation."""
+"""Function calling: one JSON object in AgentGym's shape or another, or a native notation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FunctionCalling(Format):
         return json.dumps(call, ensure_ascii=False)
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Read the call in JSON or in a native notation."""
+        """Parse the call in JSON or a native notation."""
         whole = MarkedReply(reply, grammar)
         return whole.called(own=True) or action_in(
             whole, "call", "JSON object with `function_name` and `arguments`"

@@ -27,7 +27,7 @@ class ReAct(Format):
         return f"Thought:\n{thought}\n\nAction:\n{action.style.write(str(action))}"
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Read the action behind a label."""
+        """Parse the action after a label."""
         whole = MarkedReply(reply, grammar)
         return whole.labelled() or action_in(whole, "label", "line that begins with `Action:`")
 
@@ -37,7 +37,7 @@ class ReAct(Format):
 
 
 class ReActOnOneLine(ReAct):
-    """The same with the action on the line of its label, where AgentGym's tool servers look for it."""
+    """ReAct with the action on the line of its label, where AgentGym's tool servers expect it."""
 
     _rule = (
         "First write what you think below the word `Thought:`, then the word `Action:` and exactly one "

@@ -30,7 +30,7 @@ class Tags(Format):
         return f"<think>{thought}</think>\n<action>{action.style.write(str(action))}</action>"
 
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
-        """Read the action between tags."""
+        """Parse the action between tags."""
         whole = MarkedReply(reply, grammar)
         return whole.tagged() or action_in(whole, "tags", "`<action>` and `</action>`")
 

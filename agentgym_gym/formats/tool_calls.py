@@ -1,4 +1,4 @@
-"""Native tool calling: the actions are given as tools, by a chat template or an API."""
+"""Native tool calling: a chat template or an API passes the actions as tools."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ __all__ = ["ToolCalls"]
 
 
 class ToolCalls(FunctionCalling):
-    """The native notation of the model: no prompt teaches it.
+    """The native notation of the model, which needs no instructions in the prompt.
 
-    ``step`` takes the call as an object. A reply of text is read as `FunctionCalling` reads it, for engines
-    that leave calls in the text.
+    ``step`` accepts the call as an object. Text is parsed as in `FunctionCalling`, for inference engines that
+    leave calls in the text.
     """
 
     name = "tool_calls"
     _rule = "Call exactly one function in each turn."
 
     def instructions(self, grammar: Grammar) -> str:
-        """Return the part of a system prompt that says how to reply; the tools list the actions."""
+        """Return the part of a system prompt that explains how to reply; the tools list the actions."""
         return self._rule
 
     def example(self, grammar: Grammar) -> str:
-        """Return a call as JSON, for the observation after a call that cannot be carried out."""
+        """Return a call as JSON, for the observation after a call that cannot be executed."""
         return self._wrap(grammar.examples[0], "")
 
     def _wrap(self, action: Action, thought: str) -> str:

@@ -1,7 +1,7 @@
-"""Play episodes of any text ``gymnasium.Env``: awaited, isolated, timed, recorded, with faults as data.
+"""Run episodes of any text ``gymnasium.Env``: asynchronous, isolated, timed, recorded, with faults as data.
 
 Example:
-    A loop around a model of your own::
+    A loop around your own model::
 
         pool = Pool("agentgym_gym:agentgym/TextCraft-v0")
         async with EpisodeWriter("runs/mine") as writer, pool.episode(task=3) as episode:
@@ -9,8 +9,8 @@ Example:
                 await episode.step(await model(episode.chat()))
             await writer.write(episode.record(agent="my model"))
 
-The modules of this package import gymnasium, numpy and the standard library, and nothing of AgentGym's
-protocol. Every name loads its module on first access.
+The modules of this package import gymnasium, numpy and the standard library, but not AgentGym's protocol.
+Each name imports its module on first access.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _LAZY = {
     "_workers": ("Isolation",),
     "_writer": ("EpisodeWriter", "writer_at"),
 }
-"""The names above, by module."""
+"""Public names by module."""
 
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
 

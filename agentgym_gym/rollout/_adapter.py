@@ -1,4 +1,4 @@
-"""Any gymnasium environment as a text environment."""
+"""Wrap any gymnasium environment as a text environment."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 __all__ = ["ActionText", "TextAdapter"]
 
 _PARSE_ERROR = "BadAction"
-_MAX_REASON = 400  # characters of the message of an error
+_MAX_REASON = 400  # characters of an error message
 
 
 class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
-    """Plays any gymnasium environment in text.
+    """Wraps any gymnasium environment as a text environment.
 
     Text that is not an action never reaches the environment. The observation is then one line with the error,
-    above the last observation; the reward is 0, and ``info["parse_error"]`` is ``"BadAction"``. Such a step
-    is a turn: the episode is truncated after ``env.spec.max_episode_steps`` turns.
+    followed by the last observation; the reward is 0, and ``info["parse_error"]`` is ``"BadAction"``. Such a
+    step counts as a turn: the episode is truncated after ``env.spec.max_episode_steps`` turns.
 
     Args:
         env: The environment.
-        observe: Returns the text of an observation. By default text stays as it is, arrays are lists in
-            brackets with a line for each row, mappings have a line ``key: value`` for each key, tuples stand
-            in brackets, and numbers have up to six significant digits.
-        act: Returns the action of a text, or raises ValueError. A mapping of names to actions reads the name,
-            in upper or lower case. By default a text is JSON that fits the action space, such as ``2`` for
-            `Discrete`; for a space of text it is the action itself.
+        observe: Converts an observation to text. By default text is unchanged, arrays are lists in brackets
+            with one line per row, mappings have a line ``key: value`` for each key, tuples are written in
+            brackets, and numbers have up to six significant digits.
+        act: Converts text to an action, or raises ValueError. A mapping from names to actions accepts the
+            names in upper or lower case. By default the text is JSON that fits the action space, such as
+            ``2`` for `Discrete`; for a text space it is the action itself.
         system_prompt: Instructions for the agent; by default those of ``env``, if any, and one sentence that
             describes the actions.
 
@@ -50,7 +50,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     Raises:
         TypeError: An argument has the wrong type, or actions of the space have no JSON form and ``act`` is
             missing.
-        ValueError: The mapping is empty, has a name twice, or maps a name to an action outside the space.
+        ValueError: The mapping is empty, repeats a name, or maps a name to an action outside the space.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         _check_arguments(env, observe, act, system_prompt)
         if isinstance(act, Mapping):
             act = dict(act)
-        # No copy of the arguments: `act` may be a method of the environment.
+        # `_disable_deepcopy`, because `act` may be a method of the environment.
         RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, observe=observe, act=act, system_prompt=system_prompt
         )
@@ -71,7 +71,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         self._observe = observation_text if observe is None else observe
         self._act = act if callable(act) else None
         self._actions: dict[str, Any] | None = None
-        self._expected = ""  # of a text, after a parse error
+        self._expected = ""  # description of valid text, for parse errors
         self.observation_space = TextSpace()
         self.action_space = TextSpace()
         space, sentence = env.action_space, "Reply with one action and nothing else."
@@ -106,11 +106,11 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         """Reset the environment.
 
         Args:
-            seed: As for the environment.
-            options: As for the environment.
+            seed: Passed to the environment.
+            options: Passed to the environment.
 
         Returns:
-            The text of the observation, and the info of the environment.
+            The observation as text, and the info of the environment.
         """
         self._playing = False
         observation, info = self.env.reset(seed=seed, options=options)
@@ -123,7 +123,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         return self._text, info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play the action of a text, or report that the text is not an action.
+        """Execute the action in a text, or report that the text is not an action.
 
         Args:
             action: The text.
@@ -133,7 +133,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
             environment, with ``parse_error`` if the environment was not stepped.
 
         Raises:
-            gymnasium.error.ResetNeeded: The episode is over, or none was started.
+            gymnasium.error.ResetNeeded: The episode is over, or was never started.
             TypeError: The action is not text, or ``observe`` did not return text.
         """
         if not self._playing:
@@ -155,7 +155,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         return text, reward, bool(terminated), truncated, info
 
     def _read(self, text: str) -> Any:
-        """Return the action of a text.
+        """Convert text to an action.
 
         Raises:
             ValueError: The text is not an action.
@@ -203,10 +203,10 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
 
 class ActionText(TextSpace):
-    """All strings. Samples are texts of actions.
+    """All strings; samples are texts of actions.
 
     Args:
-        actions: Names of actions; or a space of text, or one whose samples are written as JSON.
+        actions: Names of actions, a text space, or a space whose samples are written as JSON.
         seed: Seed of the samples.
     """
 
@@ -220,7 +220,7 @@ class ActionText(TextSpace):
         """Return the text of a random action.
 
         Raises:
-            ValueError: A mask or a probability is given; text has neither.
+            ValueError: ``mask`` or ``probability`` is not None; text spaces support neither.
         """
         refuse_mask(mask, probability)
         if isinstance(self._actions, list):
@@ -243,10 +243,10 @@ def _is_text(space: Space[Any]) -> bool:
 
 
 def _check_arguments(env: Any, observe: Any, act: Any, system_prompt: Any) -> None:
-    """Check the types of the arguments of `TextAdapter`.
+    """Check the argument types of `TextAdapter`.
 
     Raises:
-        TypeError: One of them is wrong.
+        TypeError: An argument has the wrong type.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise TypeError(
@@ -267,11 +267,11 @@ def _check_arguments(env: Any, observe: Any, act: Any, system_prompt: Any) -> No
 
 
 def _checked_actions(space: Space[Any], act: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the actions of a mapping by the names in the case in which they are compared.
+    """Return the actions of a mapping by case-folded name.
 
     Raises:
         TypeError: A name is not text.
-        ValueError: There is no name, one is empty or occurs twice, or an action is outside the space.
+        ValueError: The mapping is empty, a name is empty or repeated, or an action is outside the space.
     """
     actions: dict[str, Any] = {}
     for name, value in act.items():

@@ -1,4 +1,4 @@
-"""What an environment answers: what is wrong with a reset or step of any library, and faults as data."""
+"""Validate the return values of ``reset`` and ``step`` of any environment, and convert errors to faults."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["check_reset", "error_of_part", "error_of_step", "fault_of", "stated_
 
 
 def check_reset(answer: Any, env_id: str) -> tuple[str, Mapping[str, Any]]:
-    """Return the observation and the info that a ``reset`` returned.
+    """Return the observation and the info from the return value of ``reset``.
 
     Raises:
-        BadOption: The observation is no text.
-        TypeError: It returned anything else than the two.
+        BadOption: The observation is not text.
+        TypeError: The value is not a tuple of an observation and an info.
     """
     if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004 - observation and info
         raise TypeError(f"reset should return observation and info, not {answer!r:.200}")
@@ -35,11 +35,11 @@ def check_reset(answer: Any, env_id: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def error_of_step(answer: Any, error: Exception) -> Exception:
-    """Return what to say of the answer to a step that could not be taken apart.
+    """Return the error for a step whose return value could not be unpacked.
 
     Args:
-        answer: The answer.
-        error: What was raised.
+        answer: The return value of the step.
+        error: The exception raised while unpacking it.
     """
     if isinstance(answer, tuple) and len(answer) == 5:  # noqa: PLR2004 - then it is the reward
         return error
@@ -49,7 +49,7 @@ def error_of_step(answer: Any, error: Exception) -> Exception:
 
 
 def error_of_part(observation: Any, reward: float, info: Any) -> Exception:
-    """Return what to say of the part of an answer that is wrong."""
+    """Return the error for the invalid part of a reset or step result."""
     if not isinstance(observation, str):
         return TypeError(f"the observation should be text, not {type(observation).__name__}")
     if not isinstance(info, Mapping):
@@ -58,14 +58,14 @@ def error_of_part(observation: Any, reward: float, info: Any) -> Exception:
 
 
 def fault_of(error: Exception) -> dict[str, str]:
-    """Return an error of an environment as a fault."""
-    kind = getattr(error, "kind", None)  # as this library's errors and those of another process have it
+    """Convert an exception of an environment to a fault."""
+    kind = getattr(error, "kind", None)  # set by this library's errors and those of a child process
     kind = kind if isinstance(kind, str) else type(error).__name__
     return {"kind": kind, "message": scrub(str(error))}
 
 
 def stated_fault(stated: Any) -> dict[str, str]:
-    """Return the ``fault`` of an info as texts."""
+    """Return the ``fault`` of an info with its values as strings."""
     fault = stated if isinstance(stated, Mapping) else {"message": stated}
     return {
         "kind": scrub(str(fault.get("kind", "Fault"))),
@@ -74,7 +74,7 @@ def stated_fault(stated: Any) -> dict[str, str]:
 
 
 def step_facts(info: Mapping[str, Any]) -> StepRecord:
-    """Return what the info of a step says of the reply."""
+    """Return the fields of a step record that come from the info of the step."""
     action, error, ignored = info.get("action", 0), info.get("parse_error"), info.get("ignored_actions")
     found: StepRecord = {}
     if action is None or isinstance(action, str):

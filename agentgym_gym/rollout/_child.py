@@ -1,4 +1,4 @@
-"""What runs in the process of an environment: see `agentgym_gym.rollout._process`."""
+"""Main loop of the child process of an environment: see `agentgym_gym.rollout._process`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Serve one environment until it is closed or the other side ends."""
+    """Serve one environment until it is closed or the parent process ends."""
     with contextlib.suppress(ValueError, OSError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the program that plays
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the parent process
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the environment prints
+    os.dup2(2, 1)  # redirect the environment's output to standard error
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     source = os.fdopen(os.dup(0), "rb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _read(source: IO[bytes], requests: queue.SimpleQueue[Message]) -> None:
-    """Queue the requests; end the process when the other side has ended, even while a call runs."""
+    """Queue the requests; exit when the parent process has ended, even during a call."""
     try:
         while True:
             requests.put(read_message(source))
@@ -60,7 +60,7 @@ def _read(source: IO[bytes], requests: queue.SimpleQueue[Message]) -> None:
 def _make(pickled: bytes) -> tuple[Any, Any]:
     try:
         make_env, memory_limit = pickle.loads(pickled)  # noqa: S301 - of our own process
-    except (AttributeError, ImportError) as error:  # of a script or a notebook
+    except (AttributeError, ImportError) as error:  # defined in a script or a notebook
         raise BadOption(
             f"isolate='process' cannot import the maker of the environment: {error}; define it in a module, "
             "or use the environment's id with its module"
@@ -102,7 +102,7 @@ def _reply(pipe: IO[bytes], kind: str, value: Any) -> None:
 
 
 def _without_unpicklable(answer: Any) -> Any:
-    """Return the answer of a reset or step with only the entries of its info that can be pickled."""
+    """Return the result of a reset or step with only the picklable entries of its info."""
     *others, info = answer
     return (*others, {key: value for key, value in info.items() if _is_picklable(value)})
 
@@ -116,7 +116,7 @@ def _is_picklable(value: Any) -> bool:
 
 
 def _portable(error: BaseException) -> Exception:
-    """Return an error that the other side can read: the same where it can be pickled and read again."""
+    """Return an exception that the parent process can unpickle: the original one if possible."""
     error = as_exception(error)
     with contextlib.suppress(Exception):
         if type(pickle.loads(pickle.dumps(error))) is type(error):  # noqa: S301 - just written

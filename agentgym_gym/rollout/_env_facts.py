@@ -13,20 +13,19 @@ __all__ = ["EnvFacts", "attribute_of", "describe_env", "env_id_of", "system_prom
 
 @dataclass(frozen=True)
 class EnvFacts:
-    """Properties of an environment, read once when it is made.
+    """Properties of an environment, read once when it is created.
 
     Attributes:
-        env_id: Its gymnasium id; ``module:class`` for one made without ``gymnasium.make``.
+        env_id: Its gymnasium id; ``module:class`` if it was created without ``gymnasium.make``.
         awaited: Whether its ``reset`` and ``step`` are coroutine functions.
-        system_prompt: Its attribute ``system_prompt``, of a wrapper or of the environment; None if there is
-            none, or a blank one.
-        capacity: Its attribute ``capacity``: how many such environments may be open at once; None for any
-            number.
-        max_turns: The registered step limit, for an environment that is awaited: gymnasium's wrapper, which
-            enforces it, cannot be awaited.
+        system_prompt: Attribute ``system_prompt`` of a wrapper or of the environment; None if there is none,
+            or if it is blank.
+        capacity: Attribute ``capacity``: how many such environments may be open at once; None for no limit.
+        max_turns: The registered step limit of an asynchronous environment: gymnasium's wrapper, which
+            enforces it for others, cannot be awaited.
         success_at: The registered ``reward_threshold``.
-        task_option: The key of its reset options that selects a task by number
-            (``metadata["task_option"]``); None where the seed does.
+        task_option: The key of the reset option that selects a task by number (``metadata["task_option"]``);
+            None if the seed selects it.
     """
 
     env_id: str
@@ -39,7 +38,7 @@ class EnvFacts:
 
 
 def attribute_of(env: Any, name: str) -> Any:
-    """Return an attribute of a wrapper or of the environment within; None if it has none or it fails."""
+    """Return an attribute of a wrapper or of the environment; None if it is missing or its access fails."""
     try:
         found = getattr(env, "get_wrapper_attr", None)
         return getattr(env, name) if found is None else found(name)
@@ -48,16 +47,16 @@ def attribute_of(env: Any, name: str) -> Any:
 
 
 def system_prompt_of(env: Any) -> str | None:
-    """Return the ``system_prompt`` of a wrapper or of the environment; None if there is none, or a blank one.
+    """Return the ``system_prompt`` of a wrapper or of the environment; None if there is none or it is blank.
 
-    It is what a model is given before the first observation, in evaluation and in training.
+    Evaluation and training send it to the model before the first observation.
     """
     prompt = attribute_of(env, "system_prompt")
     return scrub(prompt) if isinstance(prompt, str) and prompt.strip() else None
 
 
 def env_id_of(env: Any) -> str:
-    """Return the gymnasium id of an environment; ``module:class`` if it has none."""
+    """Return the gymnasium id of an environment, or ``module:class`` if it has none."""
     spec = getattr(env, "spec", None)
     made = getattr(env, "unwrapped", env)
     env_id = spec.id if spec is not None else getattr(made, "env_id", None)

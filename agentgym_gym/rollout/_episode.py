@@ -1,4 +1,4 @@
-"""One episode of a text environment: begun, played turn by turn, ended, recorded."""
+"""One episode of a text environment: reset, turns, end and record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["Episode", "StepResult", "Workers"]
 
 
 class StepResult(NamedTuple):
-    """What a step returned. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
+    """The result of a step. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
 
     observation: str
     reward: float
@@ -44,60 +44,60 @@ class StepResult(NamedTuple):
 
 
 class Workers(Protocol):
-    """Where an episode gets its environment from: a `Pool`, or the like.
+    """Source of an episode's environment, such as a `Pool`.
 
     Attributes:
-        env_id: gymnasium's id of the environment.
+        env_id: The gymnasium id of the environment.
     """
 
     @property
     def env_id(self) -> str:
-        """As above."""
+        """The gymnasium id of the environment."""
 
     async def acquire(self) -> Worker:
-        """Return an environment that nobody uses."""
+        """Return an unused environment."""
 
     def release(self, worker: Worker) -> None:
-        """Take an environment back that can be used again."""
+        """Return an environment for reuse."""
 
     async def discard(self, worker: Worker) -> None:
-        """Take an environment back that cannot."""
+        """Close an environment that cannot be reused."""
 
 
 class Episode:
-    """One episode. It begins and ends as an ``async with`` block does; use it in one task of one event loop.
+    """One episode. Use it with ``async with``, in one task of one event loop.
 
-    A failure of the environment is never raised: it is the `fault` of the episode, which is then over.
+    A failure of the environment is never raised: it becomes the `fault` of the episode, which is then over.
 
-    Of ``info`` are read, if they are there: ``success``, ``fault``, ``goal``, ``action``, ``parse_error``,
-    ``invalid_action`` and ``ignored_actions``. It may hold anything else.
+    The episode reads these keys of ``info``, if present: ``success``, ``fault``, ``goal``, ``action``,
+    ``parse_error``, ``invalid_action`` and ``ignored_actions``. It ignores all others.
 
     Args:
-        workers: Where its environment is from.
+        workers: Source of the environment.
         task: Number of the task: the ``task_id`` of an environment that numbers its tasks
-            (``metadata["task_option"]``), else a seed.
+            (``metadata["task_option"]``), otherwise a seed.
         seed: Seed of ``reset``.
         options: Options of ``reset``.
-        success_at: The return from which on the task counts as solved, where ``info`` has no ``success``; by
-            default the registered ``reward_threshold``.
-        max_turns: Turns after which the episode is cut short; None leaves it to the environment.
+        success_at: Minimum return of a solved task, if ``info`` has no ``success``; by default the registered
+            ``reward_threshold``.
+        max_turns: Maximum number of turns; None leaves the limit to the environment.
 
     Attributes:
-        observation: The first observation, then the latest; empty after a fault.
-        info: The info of the latest reset or step that succeeded.
+        observation: The latest observation; empty after a fault.
+        info: The info of the latest successful reset or step.
         rewards: Reward of each turn.
         terminated: Whether the environment ended the episode.
-        truncated: Whether a limit of turns or a fault did.
-        over: Whether no further step can be played.
-        fault: ``kind`` and ``message`` of what went wrong in the environment, or None. Such an episode has no
-            score and says nothing about the agent.
-        error: The exception behind the fault, if there is one.
-        transient: Whether the fault may be gone when the task is played again: not if the exception says so
-            by an attribute ``transient``, or the environment by ``info["fault"]["transient"]``.
+        truncated: Whether a turn limit or a fault ended the episode.
+        over: Whether no further step is possible.
+        fault: ``kind`` and ``message`` of the environment's failure, or None. An episode with a fault has no
+            score and is no evidence about the agent.
+        error: The exception that caused the fault, if there is one.
+        transient: Whether a retry of the task may succeed: False if the exception has an attribute
+            ``transient`` that is False, or the environment sets ``info["fault"]["transient"]`` to False.
         messages: Observations (role ``user``) and replies (``assistant``), in order.
-        steps: What is known of each reply.
-        parse_errors: Replies that held no action, by kind.
-        invalid_actions: Number of actions that the environment refused, those among them.
+        steps: Record of each reply.
+        parse_errors: Number of replies without an action, by kind.
+        invalid_actions: Number of actions that the environment rejected, including parse errors.
         env_seconds: Seconds spent waiting for the environment.
     """
 
@@ -129,7 +129,7 @@ class Episode:
         self.parse_errors: Counter[str] = Counter()
         self.invalid_actions = 0
         self.env_seconds = 0.0
-        self._unplayed = False  # whether the last reply has not been played
+        self._unplayed = False  # whether the environment has not executed the last reply
         self._stepping = False
         self._stats: Any = None
         self._counted_before: Any = None
@@ -143,7 +143,7 @@ class Episode:
         await self.end()
 
     async def begin(self) -> Self:
-        """Get an environment and reset it; for use without ``async with``, then with `end` in a ``finally``.
+        """Acquire an environment and reset it. Without ``async with``, call `end` in a ``finally``.
 
         Raises:
             Unregistered: No environment is registered under the id.
@@ -157,26 +157,26 @@ class Episode:
 
     @property
     def env(self) -> Any:
-        """The environment, for its attributes: an agent must not step it."""
+        """The environment, for access to its attributes; an agent must not step it."""
         return None if self._worker is None else self._worker.env
 
     @property
     def system_prompt(self) -> str | None:
-        """What a model has to be given before the first observation; None if the environment has none."""
+        """Instructions for the model before the first observation; None if the environment has none."""
         return None if self.facts is None else self.facts.system_prompt
 
     @property
     def goal(self) -> str | None:
-        """The task in a few words, where ``info`` has it."""
+        """Short description of the task, if ``info`` has one."""
         return goal_of(self.info)
 
     @property
     def success(self) -> bool | None:
-        """Whether the task is solved so far; None if that is unknown, as after a fault."""
+        """Whether the task is solved so far; None if unknown, as after a fault."""
         if self.fault is not None:
             return None
         stated = self.info.get("success")
-        if stated is not None and hasattr(stated, "__bool__"):  # a number or bool of Python or numpy
+        if stated is not None and hasattr(stated, "__bool__"):  # a Python or numpy bool or number
             return bool(stated)
         at = self._success_at
         if at is None and self.facts is not None:
@@ -185,12 +185,12 @@ class Episode:
 
     @property
     def ignored_actions(self) -> int:
-        """Calls of replies that the environment did not play."""
+        """Number of calls in replies that the environment did not execute."""
         return sum(len(step.get("ignored_actions", ())) for step in self.steps)
 
     @property
     def retries(self) -> int:
-        """Requests that the environment sent again, if it counts them in ``stats.retries``."""
+        """Number of requests that the environment retried, if it counts them in ``stats.retries``."""
         counters = self.counters()
         retries = counters.get("retries") if counters is not None else None
         return retries if isinstance(retries, int) else 0
@@ -200,24 +200,24 @@ class Episode:
         return [*system_message(self.system_prompt), *self.messages]
 
     def add_reply(self, text: str, step: StepRecord | None = None) -> None:
-        """Add a reply to the record before it is played; without a step, it is one that is never played.
+        """Add a reply to the record before it is executed; one without a step record is never executed.
 
         Args:
-            text: What the model wrote.
-            step: What is known of it.
+            text: The reply of the model.
+            step: Record of the reply.
         """
         self.messages.append({"role": "assistant", "content": text if text.isascii() else scrub(text)})
         self.steps.append({} if step is None else step)
         self._unplayed = True
 
     async def step(self, action: Any) -> StepResult:
-        """Play one turn.
+        """Execute one turn.
 
         Args:
-            action: What the environment's ``step`` takes: the text of a model.
+            action: The argument of the environment's ``step``: the reply of a model, as text.
 
         Raises:
-            RuntimeError: The episode is over, or another step of it is being played.
+            RuntimeError: The episode is over, or another step of it is running.
         """
         worker = self._worker
         if self.over or worker is None:
@@ -249,13 +249,13 @@ class Episode:
         return self._take(answer, record)
 
     def _take(self, answer: Any, record: StepRecord) -> StepResult:
-        """Note what a step returned."""
+        """Store the result of a step."""
         try:
             observation, reward, terminated, truncated, info = answer
             reward = float(reward)
         except (TypeError, ValueError, OverflowError) as error:
             return self._failed_step(error_of_step(answer, error))
-        is_info = type(info) is dict or isinstance(info, Mapping)  # without a call for a dict
+        is_info = type(info) is dict or isinstance(info, Mapping)  # fast path for a dict
         if not (isinstance(observation, str) and is_info and math.isfinite(reward)):
             return self._failed_step(error_of_part(observation, reward, info))
         if info.get("fault"):
@@ -274,7 +274,7 @@ class Episode:
         return tuple.__new__(StepResult, (observation, reward, terminated, truncated, info))
 
     async def end(self) -> None:
-        """Give the environment back; it is closed if its state is unknown. May be called again."""
+        """Release the environment, or close it if its state is unknown. Repeated calls have no effect."""
         worker, self._worker = self._worker, None
         if worker is None:
             return
@@ -288,7 +288,7 @@ class Episode:
         self.env_seconds += time.perf_counter() - began
 
     def counters(self) -> dict[str, Any] | None:
-        """Return what the environment counted in this episode, if it has ``stats`` as AgentGym's do."""
+        """Return the environment's counters for this episode, if it has ``stats`` as AgentGym's do."""
         if self._stats is not None:
             self._counted = self._stats.since(self._counted_before).as_dict()
         return self._counted
@@ -303,16 +303,16 @@ class Episode:
         agent_fault: Mapping[str, str] | None = None,
         agent_seconds: float | None = None,
     ) -> EpisodeRecord:
-        """Return the record of the episode as it is now.
+        """Return the record of the episode in its current state.
 
         Args:
             agent: Name of the agent.
-            task_id: Number of the task; by default that of the episode, the ``task_id`` of its options,
-                or its seed; else 0.
-            sample: Which of several episodes of the task.
-            ending: How it ended where the environment did not end it, such as ``gave_up``.
-            agent_fault: Kind and message of the agent's fault that ended it.
-            agent_seconds: Seconds spent waiting for the agent; by default the sum of its steps.
+            task_id: Number of the task; by default the number of the episode's task, the ``task_id`` in its
+                options, its seed, or 0.
+            sample: Index of the episode among several of the task.
+            ending: How the episode ended, such as ``gave_up``, if the environment did not end it.
+            agent_fault: Kind and message of the agent's fault that ended the episode.
+            agent_seconds: Seconds spent waiting for the agent; by default the sum over its steps.
         """
         scored = self.fault is None and agent_fault is None
         returned = math.fsum(self.rewards)
@@ -351,7 +351,7 @@ class Episode:
         try:
             self._worker = worker = await self._workers.acquire()
         except Unregistered:
-            raise  # a mistake in the call, which every episode would meet
+            raise  # a mistake in the call, which would affect every episode
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an environment may raise anything
             self._fail(error)
             return
@@ -379,7 +379,7 @@ class Episode:
         self.messages.append({"role": "user", "content": self.observation})
 
     def _choose_task(self, option: str | None) -> None:
-        """Turn the number of the task into an option or a seed of the reset."""
+        """Convert the number of the task to an option or a seed of the reset."""
         if self.task is not None and option is not None:
             self.options = {option: self.task, **(self.options or {})}
         elif self.task is not None and self.seed is None:
@@ -399,7 +399,7 @@ class Episode:
             self.invalid_actions += 1
 
     def _knows_its_state(self) -> bool:
-        """Return whether the environment stated its fault itself, or had none."""
+        """Return whether the environment's state is known: it had no fault, or reported the fault itself."""
         return self.fault is None or self.error is None or hasattr(self.error, "transient")
 
     def _failed_step(self, error: BaseException) -> StepResult:
@@ -430,9 +430,9 @@ class Episode:
 
 
 def _is_of_caller() -> bool:
-    """Return whether the caller's task was cancelled, and not the environment's own call."""
+    """Return whether the cancelled task is the caller's, and not the environment's own call."""
     task = asyncio.current_task()
-    cancelling = getattr(task, "cancelling", None)  # Python 3.11 and newer can tell
+    cancelling = getattr(task, "cancelling", None)  # available since Python 3.11
     return cancelling is None or cancelling() > 0
 
 

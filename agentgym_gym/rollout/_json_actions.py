@@ -1,4 +1,4 @@
-"""Actions of gymnasium's spaces as JSON: described in words, read, checked, written."""
+"""JSON form of the actions of gymnasium's spaces: description, parsing, validation and serialization."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agentgym_gym._text import no_constant, shown
 
 __all__ = ["describe", "fit", "read", "write"]
 
-_MAX_DIGITS = 300  # of an integer; `int` takes quadratic time for more on old versions of Python
-_MAX_ITEMS = 16  # of an array whose items are described one by one
+_MAX_DIGITS = 300  # of an integer; in old versions of Python, `int` takes quadratic time for more
+_MAX_ITEMS = 16  # of an array whose items are described individually
 
 
 def describe(space: Space[Any]) -> str:
-    """Return the JSON form of a space's actions in words.
+    """Describe the JSON form of a space's actions.
 
     Raises:
         TypeError: The space has no JSON form.
@@ -41,7 +41,7 @@ def describe(space: Space[Any]) -> str:
 
 
 def read(space: Space[Any], text: str) -> Any:
-    """Return the action that JSON writes.
+    """Parse an action from JSON.
 
     Raises:
         ValueError: The text is not JSON, or its value is not an action of the space.
@@ -60,7 +60,7 @@ def read(space: Space[Any], text: str) -> Any:
 def fit(space: Space[Any], value: Any) -> Any:
     """Convert a value to the types that a space's environment expects, such as lists to arrays.
 
-    A value of a space that has no JSON form is returned as it is.
+    A value of a space without a JSON form is returned unchanged.
 
     Raises:
         ValueError: The value is not an action of the space.
@@ -89,7 +89,7 @@ def fit(space: Space[Any], value: Any) -> Any:
 
 
 def write(action: Any) -> str:
-    """Return an action as JSON."""
+    """Serialize an action as JSON."""
     return json.dumps(action, default=_plain)
 
 
@@ -124,7 +124,7 @@ def _dict(space: spaces.Dict, value: Any) -> dict[str, Any]:
 
 
 def _bounds(space: Space[Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.dtype[Any]] | None:
-    """Return the lowest and the highest array of a space of arrays of numbers, and the dtype; else None."""
+    """Return the lower and upper bounds and the dtype of a space of numeric arrays; None for other spaces."""
     if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind in "biuf":
         return space.low, space.high, space.dtype
     if isinstance(space, spaces.MultiDiscrete):
@@ -138,10 +138,10 @@ def _bounds(space: Space[Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
 def _array(
     value: Any, low: np.ndarray[Any, Any], high: np.ndarray[Any, Any], dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:
-    """Return nested lists as an array.
+    """Convert nested lists to an array.
 
     Raises:
-        ValueError: The shape is another, or an item is no number within its bounds.
+        ValueError: The shape differs, or an item is not a number within its bounds.
     """
     items: list[Any] = []
 
@@ -163,14 +163,14 @@ def _array(
 def _checked_int(value: Any, low: int, high: int, _dtype: np.dtype[Any] | None = None) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise ValueError(f"expected {_number('integer', low, high)}, got {shown(value)}")
-    return int(value)  # an IntEnum, too, is an integer
+    return int(value)  # convert an IntEnum too
 
 
 def _checked_float(value: Any, low: float, high: float, dtype: np.dtype[Any]) -> float:
     number = float("nan")
     largest = float(np.finfo(dtype).max)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= largest:
-        number = float(dtype.type(value))  # as the bounds are rounded
+        number = float(dtype.type(value))  # rounded like the bounds
     if not low <= number <= high:
         raise ValueError(f"expected {_number('number', low, high)}, got {shown(value)}")
     return number

@@ -1,4 +1,4 @@
-"""What makes an environment by its id, in this process or another."""
+"""Create environments by id, in this process or another."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ __all__ = ["EnvMaker", "WrongArguments", "creator_of", "metadata_of"]
 
 
 class WrongArguments(TypeError):
-    """An environment does not take the arguments that it is to be made with."""
+    """The arguments for an environment do not match its signature."""
 
     transient = False
 
 
 @dataclass(frozen=True)
 class EnvMaker:
-    """Makes the environment that is registered under an id. It can be pickled.
+    """Creates the environment registered under an id. Instances can be pickled.
 
-    If the class of the environment names another one under ``metadata["asynchronous_entry_point"]``, that one
-    is made with the same arguments. An environment whose ``reset`` and ``step`` are coroutine functions is
-    made without gymnasium's wrappers, which cannot await.
+    If ``metadata["asynchronous_entry_point"]`` of the environment's class names another class, that class is
+    created with the same arguments. An environment whose ``reset`` and ``step`` are coroutine functions is
+    created without gymnasium's wrappers, which cannot await.
 
     Attributes:
-        env_id: gymnasium's id, with the module that registers it: ``"package:namespace/Name-v0"``.
+        env_id: The gymnasium id, with the module that registers it: ``"package:namespace/Name-v0"``.
         env_kwargs: Arguments of ``gymnasium.make``.
-        release_if_killed: Whether another process releases the environment if this one is killed, see
+        release_if_killed: Whether another process releases the environment if this one is killed; see
             `agentgym_gym.rollout._release`.
     """
 
@@ -45,11 +45,11 @@ class EnvMaker:
     release_if_killed: bool = False
 
     def __call__(self) -> Any:
-        """Make the environment.
+        """Create the environment.
 
         Raises:
             Unregistered: No environment is registered under the id.
-            WrongArguments: The environment has no such argument, or lacks one.
+            WrongArguments: The environment does not accept an argument, or requires another one.
             Exception: The error of its constructor.
         """
         spec = find_spec(self.env_id)
@@ -64,11 +64,11 @@ class EnvMaker:
             raise
 
     def facts(self) -> EnvFacts:
-        """Make the environment, read its properties and close it. Not for use in an event loop.
+        """Create the environment, read its properties and close it. Do not call it in an event loop.
 
         Raises:
             Unregistered: No environment is registered under the id.
-            WrongArguments: The environment has no such argument, or lacks one.
+            WrongArguments: The environment does not accept an argument, or requires another one.
             Exception: The error of its constructor.
         """
         env = self()
@@ -81,16 +81,16 @@ class EnvMaker:
         awaited = metadata_of(made_by).get("asynchronous_entry_point")
         if awaited is not None:
             return self._make_awaited(load_env_creator(awaited), spec)
-        # gymnasium's checker cannot read text spaces of every library, and costs time at each step.
+        # gymnasium's checker does not support the text spaces of every library, and slows down each step.
         env = gymnasium.make(spec, **{"disable_env_checker": True, **self.env_kwargs})
         made = env.unwrapped
         if not _is_awaited(made):
             return env
-        made.spec = env.spec  # with the step limit, which the runtime enforces in place of the wrapper
+        made.spec = env.spec  # it has the step limit, which the runtime enforces instead of the wrapper
         return made
 
     def _make_awaited(self, create: Callable[..., Any], spec: EnvSpec) -> Any:
-        # gymnasium.make refuses a class that is no gymnasium.Env.
+        # gymnasium.make rejects classes that do not derive from gymnasium.Env.
         arguments = {name: value for name, value in self.env_kwargs.items() if name != "disable_env_checker"}
         limit = arguments.pop("max_episode_steps", spec.max_episode_steps)
         env = create(**{**copy.deepcopy(spec.kwargs), **arguments})
@@ -99,12 +99,12 @@ class EnvMaker:
 
 
 def creator_of(spec: EnvSpec) -> Any:
-    """Return the class or function that makes an environment."""
+    """Return the class or function that creates an environment."""
     return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
 
 
 def metadata_of(made_by: Any) -> Mapping[str, Any]:
-    """Return the metadata of an environment's class; of a `gymnasium.Wrapper`, whose are a property, none."""
+    """Return the metadata of an environment's class; empty for a `gymnasium.Wrapper` (a property there)."""
     metadata = getattr(made_by, "metadata", None)
     return metadata if isinstance(metadata, Mapping) else {}
 
@@ -114,15 +114,15 @@ def _is_awaited(env: Any) -> bool:
 
 
 def _check_arguments(made_by: Any, arguments: Mapping[str, Any], error: TypeError) -> None:
-    """Raise if the signature of an environment says that a TypeError is due to its arguments.
+    """Raise if a TypeError is due to arguments that do not match the environment's signature.
 
     Raises:
-        WrongArguments: It has no such parameter, or lacks one.
+        WrongArguments: The environment does not accept an argument, or requires another one.
     """
     of_make = {*inspect.signature(gymnasium.make).parameters, "render_mode"}
     try:
         signature = inspect.signature(made_by)
-    except (TypeError, ValueError):  # written in C
+    except (TypeError, ValueError):  # implemented in C
         return
     try:
         signature.bind(**{name: value for name, value in arguments.items() if name not in of_make})

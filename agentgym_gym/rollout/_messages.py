@@ -1,7 +1,7 @@
-"""The messages that a model is given: system prompt, observations and replies, cut to a history.
+"""The messages for a model: system prompt, observations and replies, truncated to a history.
 
-Evaluation, recipes and training data take the system prompt from here, so that a model is measured with the
-messages that it was trained on.
+Evaluation, recipes and training data all take the system prompt from here, so that a model is evaluated with
+the messages that it was trained on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Message: TypeAlias = Mapping[str, Any]
-"""A message of OpenAI's chat protocol, as it is sent."""
+"""A message of OpenAI's chat protocol, in the format of the request."""
 
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_MESSAGE = 8
@@ -32,18 +32,19 @@ _TOKENS_PER_MESSAGE = 8
 
 @dataclass(frozen=True)
 class History:
-    """How much of the conversation is sent. Without limits, all of it is.
+    """The part of the conversation to send. Without limits, that is the whole conversation.
 
-    What stands before the first reply is always sent: the system prompt, the examples and the first
-    observation, which holds the task. A turn is a reply with what the environment answered to it, and is sent
-    whole or not at all. The last one is always sent, since its answer is the current observation. Where both
-    limits are given, both hold.
+    The messages before the first reply are always sent: the system prompt, the examples and the first
+    observation, which contains the task. A turn is a reply and the environment's answer to it; it is sent
+    completely or not at all. The last turn is always sent, since its answer is the current observation. If
+    both limits are set, both apply.
 
     Attributes:
-        turns: The most turns that are sent, from 1; None for no limit.
-        tokens: The most tokens of all messages that are sent, the tools included, from 1; None for no limit.
-            What the server counted is used where its replies say it. The size of the last turn, which it has
-            not counted yet, is estimated: a token for each three bytes of UTF-8, and eight for each message.
+        turns: Maximum number of turns to send, at least 1; None for no limit.
+        tokens: Maximum number of tokens of all messages to send, including the tools, at least 1; None for no
+            limit. Token counts come from the server's responses if these contain them. The size of the last
+            turn, which the server has not counted yet, is estimated: one token for three bytes of UTF-8, plus
+            eight for each message.
 
     Raises:
         BadOption: A limit is less than 1.
@@ -59,10 +60,10 @@ class History:
 
     @classmethod
     def parse(cls, text: str) -> History:
-        """Read a policy from text: ``all``, ``turns:4``, ``tokens:8000``, or both with a comma between.
+        """Parse a policy: ``all``, ``turns:4``, ``tokens:8000``, or both limits separated by a comma.
 
         Raises:
-            BadOption: It is none of these.
+            BadOption: The text is not a policy.
         """
         limits: dict[str, int] = {}
         if text.strip() == "all":
@@ -79,14 +80,14 @@ class History:
         return cls(**limits)
 
     def as_dict(self) -> dict[str, int | None]:
-        """Return the limits, as JSON."""
+        """Return the limits as a JSON object."""
         return {"turns": self.turns, "tokens": self.tokens}
 
 
 @dataclass
 class _Turn:
     messages: list[Message]
-    tokens: int | None = None  # None until all of it is there and was counted or estimated
+    tokens: int | None = None  # None until the turn is complete and was counted or estimated
 
     def size(self) -> int:
         return estimate(self.messages) if self.tokens is None else self.tokens
@@ -97,24 +98,24 @@ class Conversation:
     """The messages of one episode.
 
     Attributes:
-        history: How much of it is sent.
-        head: What stands before the first reply.
-        overhead: Estimated tokens of what is sent beside the messages, which are the tools.
+        history: The part of the conversation to send.
+        head: The messages before the first reply.
+        overhead: Estimated tokens of the rest of the request, which are the tools.
     """
 
     history: History
     head: list[Message]
     overhead: int = 0
     _turns: list[_Turn] = field(default_factory=list)
-    _first: int = 0  # the first turn that is sent; what was left out once is not sent again
+    _first: int = 0  # the first turn to send; a turn that was omitted once is not sent again
     _head_tokens: int | None = None
 
     def add_reply(self, reply: Message, answers: Iterable[Message] = ()) -> None:
-        """Begin a turn with what the model replied."""
+        """Start a turn with a reply of the model."""
         self._turns.append(_Turn([reply, *answers]))
 
     def add_answer(self, answers: Iterable[Message]) -> None:
-        """Complete the last turn with what the environment answered."""
+        """Complete the last turn with the environment's answer."""
         self._turns[-1].messages.extend(answers)
 
     def to_send(self) -> list[Message]:
@@ -130,7 +131,7 @@ class Conversation:
         return [*self.head, *(message for turn in self._turns[self._first :] for message in turn.messages)]
 
     def counted(self, tokens: int) -> None:
-        """Take note of how many tokens the server counted in the messages that were just sent."""
+        """Store the server's token count of the messages in the last request."""
         if not self._turns:
             self._head_tokens = tokens
             return
@@ -145,15 +146,15 @@ class Conversation:
 
 
 def system_message(prompt: str | None) -> list[dict[str, str]]:
-    """Return the message that holds a system prompt; none if there is no prompt, or a blank one."""
+    """Return the system message as a list; an empty list if there is no prompt or it is blank."""
     return [{"role": "system", "content": prompt}] if prompt and prompt.strip() else []
 
 
 def row_messages(prompt: str | None) -> list[dict[str, str]]:
     """Return the messages of a row of training data.
 
-    A row needs a message, since verl's dataset renders it by a chat template. Without a system prompt it is a
-    blank system message, which `drop_blank_system` removes before the model is given anything.
+    A row needs a message, since verl's dataset renders it with a chat template. Without a system prompt the
+    row has a blank system message, which `drop_blank_system` removes before the messages reach the model.
     """
     return system_message(prompt) or [{"role": "system", "content": ""}]
 
@@ -161,14 +162,13 @@ def row_messages(prompt: str | None) -> list[dict[str, str]]:
 def drop_blank_system(messages: Iterable[Message]) -> list[Message]:
     """Return messages without blank system messages.
 
-    So the chat template's own default applies, if it has one, as it does to a request without a system
-    message.
+    The chat template's own default then applies, if it has one, as in a request without a system message.
     """
     return [message for message in messages if message.get("role") != "system" or not _is_blank(message)]
 
 
 def estimate(messages: Sequence[Message]) -> int:
-    """Return about how many tokens messages have, from their size in UTF-8."""
+    """Estimate the number of tokens of messages from their size in UTF-8."""
     return sum(_TOKENS_PER_MESSAGE + _bytes(message) // _BYTES_PER_TOKEN for message in messages)
 
 

@@ -1,4 +1,4 @@
-"""The default text of observations."""
+"""The default text form of observations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["observation_text"]
 
 
 def observation_text(observation: Any) -> str:
-    """Return an observation as text, the same for equal observations.
+    """Convert an observation to text; equal observations have equal texts.
 
     Args:
         observation: Text, numbers, arrays, or mappings, tuples and lists of these.
 
     Raises:
-        TypeError: The observation is of another type.
+        TypeError: The observation has another type.
     """
     if isinstance(observation, tuple) and hasattr(observation, "_asdict"):  # such as a graph
         observation = observation._asdict()
@@ -41,7 +41,7 @@ def _scalar_text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
-        return str(int(value))  # of an IntEnum, too
+        return str(int(value))  # for an IntEnum too
     if isinstance(value, float):
         return f"{value + 0.0:.6g}"  # -0.0 is equal to 0.0
     raise TypeError(f"an observation of type {type(value).__name__} has no default text; pass observe=")

@@ -1,4 +1,4 @@
-"""Pools of environments of one kind: made when needed, used by one episode at a time, reused, closed."""
+"""Pools of environments of one kind: created on demand, used by one episode at a time, reused and closed."""
 
 from __future__ import annotations
 
@@ -37,25 +37,26 @@ if TYPE_CHECKING:
 __all__ = ["MAX_IDLE", "CallerPool", "Pool", "close_all", "shared_pool"]
 
 MAX_IDLE = 256
-"""Environments of all pools that are kept for reuse; beyond that, the one idle for longest is closed."""
+"""Maximum number of idle environments over all pools; beyond it, the one idle for longest is closed."""
 
 
 class Pool:
     """Environments of one kind, each used by one episode at a time.
 
     Args:
-        env: The id of a registered environment, with its module, or what makes one.
-        env_kwargs: Arguments of ``gymnasium.make``, with an id.
-        isolate: Where each environment runs: ``"loop"``, ``"thread"`` or ``"process"``, see
+        env: The id of a registered environment, with its module, or a function that creates one.
+        env_kwargs: Arguments of ``gymnasium.make``, only with an id.
+        isolate: Where each environment runs: ``"loop"``, ``"thread"`` or ``"process"``; see
             `agentgym_gym.rollout._workers`. By default the event loop if its ``reset`` and ``step`` are
-            coroutine functions, else a thread of its own.
-        timeout: Seconds allowed for making an environment and for each reset and step; None for any number.
-        capacity: How many environments may be open at once; by default the environment's attribute
-            ``capacity``, or any number. Further episodes wait.
-        memory_limit: Bytes of address space for each process, with ``isolate="process"``.
+            coroutine functions, otherwise a separate thread.
+        timeout: Timeout in seconds for creating an environment and for each reset and step; None for no
+            limit.
+        capacity: Maximum number of open environments; by default the environment's attribute ``capacity``, or
+            no limit. Further episodes wait.
+        memory_limit: Maximum address space of each process in bytes, with ``isolate="process"``.
 
     Raises:
-        BadOption: An argument has a value it cannot have.
+        BadOption: An argument has an invalid value.
     """
 
     def __init__(
@@ -78,13 +79,13 @@ class Pool:
         self._memory_limit = memory_limit
         self._capacity = capacity
         self._facts: EnvFacts | None = None
-        self._probing = False  # whether the first environment is being made
+        self._probing = False  # whether creation of the first environment is in progress
         self._open = 0
         self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
 
     @property
     def env_id(self) -> str:
-        """Gymnasium's id of the environment, as far as it is known."""
+        """The gymnasium id of the environment; may be empty before the first one is created."""
         if self._facts is not None:
             return self._facts.env_id
         return split_id(self.make_env.env_id)[1] if isinstance(self.make_env, EnvMaker) else ""
@@ -98,11 +99,11 @@ class Pool:
         success_at: float | None = None,
         max_turns: int | None = None,
     ) -> Episode:
-        """Return an episode, which begins and ends as an ``async with`` block does.
+        """Return an episode, for use with ``async with``.
 
         Args:
             task: Number of the task, as for `Episode`.
-            seed: Seed of ``reset``; None lets the environment draw.
+            seed: Seed of ``reset``; None lets the environment draw one.
             options: Options of ``reset``.
             success_at: As for `Episode`.
             max_turns: As for `Episode`.
@@ -112,7 +113,7 @@ class Pool:
         )
 
     async def facts(self) -> EnvFacts:
-        """Return the properties of its environments; makes one if none was made yet.
+        """Return the properties of the environments; creates one if there is none yet.
 
         Raises:
             Exception: The error of the environment's constructor.
@@ -124,7 +125,7 @@ class Pool:
         return self._facts
 
     async def acquire(self) -> Worker:
-        """Return an environment that nobody uses; waits where `capacity` of them are in use.
+        """Return an unused environment; waits while the pool is at capacity.
 
         Raises:
             Exception: The error of the environment's constructor.
@@ -143,7 +144,7 @@ class Pool:
                 if other is None:
                     waiter = asyncio.get_running_loop().create_future()
                     self._waiting.append((asyncio.get_running_loop(), waiter))
-            if other is not None:  # of another event loop, which holds a place of this pool
+            if other is not None:  # it belongs to another event loop, but counts toward this pool's capacity
                 await self.discard(other)
                 continue
             await self._wait_for(waiter)
@@ -155,7 +156,7 @@ class Pool:
         return worker
 
     def release(self, worker: Worker) -> None:
-        """Put an environment back, to be used by another episode."""
+        """Return an environment to the pool for other episodes."""
         for pool, surplus in _put_idle(self, worker):
             pool._close(surplus)  # noqa: SLF001 - our own
         self._wake()
@@ -163,7 +164,7 @@ class Pool:
     async def discard(self, worker: Worker) -> None:
         """Close an environment instead of reusing it.
 
-        One that is still busy with a call is not waited for.
+        The method does not wait for an environment that is still busy with a call.
         """
         busy = worker.busy
         closing = self._close(worker)
@@ -171,7 +172,7 @@ class Pool:
             await asyncio.wait({asyncio.wrap_future(closing)}, timeout=CLOSE_SECONDS)
 
     async def close(self) -> None:
-        """Close the environments that no episode uses."""
+        """Close the idle environments."""
         with _lock:
             idle = [worker for pool, worker in _idle if pool is self]
             _idle[:] = [each for each in _idle if each[0] is not self]
@@ -185,7 +186,7 @@ class Pool:
 
     def _may_open(self) -> bool:
         if self._facts is None:
-            return not self._probing  # the first environment states the capacity
+            return not self._probing  # the capacity is known after the first environment
         most = self._facts.capacity if self._capacity is None else self._capacity
         return most is None or self._open < most
 
@@ -218,11 +219,11 @@ class Pool:
                 if place in self._waiting:
                     self._waiting.remove(place)
                 else:
-                    self._wake()  # its turn is another's
+                    self._wake()  # pass the wake-up to the next waiter
             raise
 
     def _close(self, worker: Worker, *, everyone: bool = False) -> Future[Any] | None:
-        """Close an environment; its place is free when that is done, or after `CLOSE_SECONDS`."""
+        """Close an environment; its capacity becomes free when it is closed, or after `CLOSE_SECONDS`."""
         pending = [everyone]
 
         def leave(_: object = None) -> None:
@@ -234,18 +235,18 @@ class Pool:
             leave()
         else:
             closing.add_done_callback(leave)
-            with contextlib.suppress(RuntimeError):  # without an event loop nobody waits for the place
+            with contextlib.suppress(RuntimeError):  # without an event loop there are no waiters
                 asyncio.get_running_loop().call_later(CLOSE_SECONDS, leave)
         return closing
 
     def _left(self, *, everyone: bool = False) -> None:
-        """Note that an environment is gone."""
+        """Update the number of open environments after one was closed."""
         with _lock:
             self._open -= 1
         self._wake(everyone=everyone)
 
     def _wake(self, *, everyone: bool = False) -> None:
-        """Let the first of those who wait look again, or all of them."""
+        """Wake the first waiter, or all waiters, to try again."""
         with _lock:
             while self._waiting:
                 loop, waiter = self._waiting.popleft()
@@ -264,7 +265,7 @@ def _set(waiter: asyncio.Future[None]) -> None:
 class CallerPool:
     """One environment of the caller, which is called in the caller's thread and never closed.
 
-    Without coroutines no event loop is needed.
+    Without coroutine functions it needs no event loop.
 
     Args:
         env: The environment.
@@ -283,11 +284,11 @@ class CallerPool:
         """Do nothing."""
 
     async def discard(self, worker: Worker) -> None:
-        """Do nothing: the next reset is the environment's chance."""
+        """Do nothing: the caller owns the environment, and the next reset may repair it."""
 
 
 _lock = threading.RLock()
-_idle: list[tuple[Pool, Worker]] = []  # the one used last is last
+_idle: list[tuple[Pool, Worker]] = []  # in order of last use, most recent last
 _shared: weakref.WeakValueDictionary[str, Pool] = weakref.WeakValueDictionary()
 
 
@@ -298,7 +299,7 @@ def shared_pool(
     isolate: Isolation | None = None,
     timeout: float | None = None,
 ) -> Pool:
-    """Return the pool of an environment, the same for all callers in this process.
+    """Return the pool of an environment, shared by all callers in this process.
 
     Args:
         env_id: As for `EnvMaker`.
@@ -316,10 +317,10 @@ def shared_pool(
 
 
 def close_all() -> None:
-    """Close the environments that no episode uses, those of other event loops too; also called at exit.
+    """Close the idle environments, including those of other event loops; also called at exit.
 
-    Waits `CLOSE_SECONDS` at most. Called in an event loop, it does not wait for the environments that are
-    awaited there.
+    Waits at most `CLOSE_SECONDS`. Called in an event loop, it does not wait for the environments that run on
+    that loop.
     """
     with _lock:
         idle, _idle[:] = list(_idle), []
@@ -338,7 +339,7 @@ def _is_of(worker: Worker, loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _take_idle(pool: Pool, loop: asyncio.AbstractEventLoop | None) -> Worker | None:
-    """Return an idle environment of a pool; without a loop, also one of another event loop."""
+    """Return an idle environment of a pool that fits an event loop; without a loop, any one of the pool."""
     with _lock:
         for place in reversed(range(len(_idle))):
             owner, worker = _idle[place]
@@ -349,7 +350,7 @@ def _take_idle(pool: Pool, loop: asyncio.AbstractEventLoop | None) -> Worker | N
 
 
 def _put_idle(pool: Pool, worker: Worker) -> list[tuple[Pool, Worker]]:
-    """Keep an environment; return those that are too many."""
+    """Add an environment to the idle ones; return those beyond `MAX_IDLE`."""
     with _lock:
         _idle.append((pool, worker))
         surplus, _idle[:] = _idle[:-MAX_IDLE], _idle[-MAX_IDLE:]
@@ -357,7 +358,7 @@ def _put_idle(pool: Pool, worker: Worker) -> list[tuple[Pool, Worker]]:
 
 
 def _forget() -> None:
-    """Start empty in a forked child: the threads and event loops are its parent's."""
+    """Reset the state in a forked child: the threads and event loops belong to its parent."""
     global _lock  # noqa: PLW0603 - another thread of the parent may have held it
     _lock = threading.RLock()
     _idle.clear()

@@ -1,8 +1,8 @@
-"""An environment in a spawned process of its own: a crash, ``sys.exit`` or hang is a fault of one episode.
+"""Run an environment in a spawned process: a crash, ``sys.exit`` or hang is a fault of only one episode.
 
 The process reads pickled requests from its standard input and writes pickled replies to its standard output.
-What the environment prints goes to standard error. The process ends when its standard input does, so it
-never outlives this one.
+Output of the environment goes to standard error. The process exits when its standard input is closed, so it
+never outlives its parent.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ __all__ = ["EnvProcessDied", "ProcessEnv", "ProcessWorker", "RemoteError", "read
 Message: TypeAlias = "tuple[str, Any]"
 
 _LENGTH = struct.Struct("!Q")
-_END_SECONDS = 2.0  # for a process whose environment is closed
+_END_SECONDS = 2.0  # timeout for the exit of a process whose environment is closed
 
 
 class EnvProcessDied(RuntimeError):
-    """The process of an environment ended in the middle of a call."""
+    """The process of an environment exited during a call."""
 
 
 class RemoteError(RuntimeError):
-    """An error of another process that cannot be read in this one.
+    """An exception of another process that cannot be unpickled in this one.
 
     Attributes:
         kind: The name of its class.
-        transient: Its attribute ``transient``; None without one.
+        transient: Its attribute ``transient``; None if it has none.
     """
 
     def __init__(self, kind: str, message: str, transient: bool | None = None) -> None:
@@ -56,20 +56,20 @@ class RemoteError(RuntimeError):
 
 
 class ProcessEnv:
-    """An environment in a process of its own, with methods that block.
+    """An environment in a separate process, with blocking methods.
 
     Other attributes are read in the process and returned as copies.
 
     Args:
-        make_env: Makes the environment there; it has to be picklable.
-        memory_limit: Bytes of address space that the process may use; None for any number.
+        make_env: Creates the environment in the process; must be picklable.
+        memory_limit: Maximum address space of the process in bytes; None for no limit.
 
     Attributes:
         facts: The properties of the environment.
 
     Raises:
         BadOption: ``make_env`` cannot be sent to another process.
-        EnvProcessDied: The process ended.
+        EnvProcessDied: The process exited.
         Exception: The error of the environment's constructor.
     """
 
@@ -104,7 +104,7 @@ class ProcessEnv:
 
     @property
     def unwrapped(self) -> ProcessEnv:
-        """The environment itself: its wrappers are in the other process."""
+        """This object: the wrappers are in the other process."""
         return self
 
     @property
@@ -130,7 +130,7 @@ class ProcessEnv:
         return self._call("step", action)
 
     def close(self) -> None:
-        """Close the environment and end the process."""
+        """Close the environment and stop the process."""
         try:
             if self._process.poll() is None:
                 self._call("close", None)
@@ -138,7 +138,7 @@ class ProcessEnv:
             self._end()
 
     def kill(self) -> None:
-        """End the process without closing the environment, from any thread."""
+        """Kill the process without closing the environment; callable from any thread."""
         self._process.kill()
         self._process.wait()
 
@@ -152,7 +152,7 @@ class ProcessEnv:
             try:
                 write_message(self._input, (name, argument))
                 kind, value = read_message(self._output)
-            except (OSError, EOFError, ValueError):  # ValueError: a pipe that is closed
+            except (OSError, EOFError, ValueError):  # ValueError: the pipe is closed
                 raise EnvProcessDied(self._how_it_ended()) from None
         if kind == "error":
             raise value
@@ -166,7 +166,7 @@ class ProcessEnv:
         return f"the environment's process exited with code {code}"
 
     def _end(self) -> None:
-        """Close the pipes and wait for the end of the process."""
+        """Close the pipes and wait for the process to exit."""
         self._disconnect()
         try:
             self._process.wait(_END_SECONDS)
@@ -175,15 +175,15 @@ class ProcessEnv:
 
     def _disconnect(self) -> None:
         for pipe in (self._input, self._output):
-            with contextlib.suppress(OSError):  # what was buffered for a process that has ended
+            with contextlib.suppress(OSError):  # data was buffered for a process that has exited
                 pipe.close()
 
 
 class ProcessWorker(ThreadWorker):
-    """An environment in a process, called from a thread of its own.
+    """An environment in a process, called from a dedicated thread.
 
     Args:
-        make_env: Makes the environment.
+        make_env: Creates the environment.
         timeout: As for `ThreadWorker`.
         memory_limit: As for `ProcessEnv`.
     """
@@ -208,10 +208,10 @@ class ProcessWorker(ThreadWorker):
 
 
 def write_message(pipe: IO[bytes], message: Message) -> None:
-    """Write a message.
+    """Write a message to a pipe.
 
     Raises:
-        OSError: The other side has ended.
+        OSError: The other process has exited.
     """
     content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     pipe.write(_LENGTH.pack(len(content)) + content)
@@ -219,10 +219,10 @@ def write_message(pipe: IO[bytes], message: Message) -> None:
 
 
 def read_message(pipe: IO[bytes]) -> Message:
-    """Read a message.
+    """Read a message from a pipe.
 
     Raises:
-        EOFError: The other side has ended.
+        EOFError: The other process has exited.
     """
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
@@ -249,7 +249,7 @@ _live: weakref.WeakSet[ProcessEnv] = weakref.WeakSet()
 
 
 def _forget() -> None:
-    """Close the pipes in a forked child: the processes are its parent's."""
+    """Close the pipes in a forked child: the processes belong to its parent."""
     for env in list(_live):
         env._disconnect()  # noqa: SLF001 - our own
 

@@ -1,4 +1,4 @@
-"""The record of an episode, and the file of records: JSON lines."""
+"""The record of an episode, and files of records in JSON Lines."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _Check: TypeAlias = Callable[[Any], bool]
 
 
 class StepRecord(TypedDict, total=False):
-    """What is known of one reply, in `EpisodeRecord.steps`. What does not apply is left out.
+    """Record of one reply, in `EpisodeRecord.steps`. Keys that do not apply are missing.
 
     Attributes:
-        action: The action that was played, as text; None where the reply holds none.
+        action: The executed action, as text; None if the reply contains no action.
         parse_error: The kind of the parse error.
-        ignored_actions: The calls of the reply that were not played, in order, each cut to 200 characters: as
-            an action if the environment's grammar reads it, else as JSON.
+        ignored_actions: The calls in the reply that were not executed, in order, each cut to 200 characters:
+            as an action if the environment's grammar accepts it, otherwise as JSON.
         agent_seconds: Wall-clock seconds until the agent replied.
         env_seconds: Wall-clock seconds until the environment answered.
-        reasoning: What the model thought, where the server gives it apart from the reply.
+        reasoning: The model's reasoning, if the server returns it separately from the reply.
         tool_calls: The calls the model made, each with ``name`` (str), ``arguments`` (str, JSON) and ``id``.
-        finish_reason: Why the model stopped, in the words of its server.
-        prompt_tokens: Tokens of the request, as the server counted them.
-        completion_tokens: Tokens of the reply, those of the reasoning included.
-        reasoning_tokens: How many of these are reasoning.
-        cached_tokens: How many tokens of the request the server had at hand.
-        retries: How often the model was asked again after a fault of its own.
+        finish_reason: The finish reason reported by the model's server.
+        prompt_tokens: Tokens of the request, as counted by the server.
+        completion_tokens: Tokens of the reply, including reasoning.
+        reasoning_tokens: Tokens of the reasoning.
+        cached_tokens: Tokens of the request that were in the server's prefix cache.
+        retries: Number of times that the model request was retried after a fault.
     """
 
     action: str | None
@@ -54,43 +54,42 @@ class StepRecord(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """One episode, whole.
+    """A complete episode.
 
     Attributes:
         env_id: The environment's gymnasium id.
         agent: The agent's name.
-        task_id: Which task, or which seed where the environment numbers no tasks.
-        goal: The task in a few words, where the server states one.
-        score: The final score, by default the sum of the rewards; None where a fault ended the episode, which
-            therefore has none.
-        success: Whether the task was solved; None where a fault ended the episode or the environment does not
-            say.
+        task_id: Number of the task, or the seed if the environment does not number its tasks.
+        goal: Short description of the task, if the server provides one.
+        score: The final score, by default the sum of the rewards; None if a fault ended the episode.
+        success: Whether the task was solved; None if a fault ended the episode or the environment does not
+            report it.
         return_: The sum of the rewards; ``return`` in JSON.
-        turns: Turns played.
+        turns: Number of turns.
         terminated: Whether the environment ended the episode.
-        truncated: Whether the turn limit or a fault did. Where neither is true, the agent ended it.
+        truncated: Whether the turn limit or a fault ended the episode. If neither flag is true, the agent
+            ended it.
         parse_errors: Number of parse errors, by kind.
         fault: Kind and message of the environment's fault that ended the episode, or None.
-        seconds: Wall-clock seconds, the agent's thinking included.
+        seconds: Wall-clock seconds, including the agent's.
         rewards: The reward of each turn.
-        messages: The observations (role ``user``) and replies (``assistant``) in order. The system prompt is
-            the same for all episodes of a run and is not among them.
-        counters: What `AgentGymEnv.stats` counted while it was played, the release of a faulted environment
-            before it included; None if that is not known, as in files of earlier versions.
-        sample: Which of several episodes of the task, from 0.
+        messages: The observations (role ``user``) and replies (``assistant``) in order. They do not include
+            the system prompt, which is the same for all episodes of a run.
+        counters: Counters of `AgentGymEnv.stats` during the episode, including the release of a faulted
+            environment before it; None if unknown, as in files of earlier versions.
+        sample: Index of the episode among several of the task, from 0.
         agent_fault: Kind and message of the agent's fault that ended the episode, or None. Such an episode
             has no score either.
-        ending: How it ended: ``terminated``, ``truncated``, ``fault``, ``agent_fault``, or by the agent:
-            ``gave_up``, ``context_overflow``, ``reply_cut``, or a word of an agent's own.
-        agent_seconds: Wall-clock seconds in which the agent was waited for.
-        env_seconds: Likewise the environment, its reset included.
-        steps: What is known of each reply; one for each, also for one that ended the episode and was not
-            played.
-        step: The training step it was played for, from 1, 0 before the first; None where it was played for no
-            training, or the step is not known. This and what follows is of `verl_bridge`.
-        validation: Whether it was played for a validation; None as above.
-        session: Which start of the training it is of: a resumed one has another. None if that is not known.
-        ended: When it ended, in ISO 8601.
+        ending: How the episode ended: ``terminated``, ``truncated``, ``fault``, ``agent_fault``, or by the
+            agent: ``gave_up``, ``context_overflow``, ``reply_cut``, or an agent's own value.
+        agent_seconds: Wall-clock seconds spent waiting for the agent.
+        env_seconds: Wall-clock seconds spent waiting for the environment, including its reset.
+        steps: Records of the replies, including a last one that ended the episode and was not executed.
+        step: The training step that the episode belongs to, from 1, or 0 before the first; None outside of
+            training, or if unknown. `verl_bridge` sets this field and the following ones.
+        validation: Whether the episode belongs to a validation; None outside of training, or if unknown.
+        session: Id of this start of the training; a resumed training has a new one. None if unknown.
+        ended: When the episode ended, in ISO 8601.
     """
 
     env_id: str
@@ -121,7 +120,7 @@ class EpisodeRecord:
     ended: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.ending:  # as in files of earlier versions
+        if not self.ending:  # missing in files of earlier versions
             object.__setattr__(self, "ending", self._usual_ending())
 
     def _usual_ending(self) -> str:
@@ -133,12 +132,12 @@ class EpisodeRecord:
 
     @property
     def scored(self) -> bool:
-        """Whether it says something about the agent: nobody's fault ended it."""
+        """Whether the episode is evidence about the agent: no fault ended it."""
         return self.fault is None and self.agent_fault is None
 
     @property
     def replies(self) -> tuple[str, ...]:
-        """What the agent wrote, turn by turn."""
+        """The agent's replies, in order."""
         return tuple(message["content"] for message in self.messages if message["role"] == "assistant")
 
     def to_json(self) -> dict[str, Any]:
@@ -152,7 +151,7 @@ class EpisodeRecord:
 
     @classmethod
     def from_json(cls, value: Any) -> EpisodeRecord:
-        """Read a record; unknown keys are ignored.
+        """Create a record from a JSON object; unknown keys are ignored.
 
         Raises:
             BadOption: The value is not the record of an episode.
@@ -173,7 +172,7 @@ class EpisodeRecord:
 
 
 def goal_of(info: Mapping[str, Any]) -> str | None:
-    """Return the task in a few words, where the info of a reset or step has it as ``goal``."""
+    """Return the short description of the task from ``goal`` in the info of a reset or step."""
     goal = info.get("goal")
     return goal if isinstance(goal, str) else None
 
@@ -183,14 +182,15 @@ def read_records(path: Path, *, torn_end: bool = False) -> tuple[list[EpisodeRec
 
     Args:
         path: The file.
-        torn_end: Whether to leave out an incomplete last line, which a killed run leaves. Else such a line
-            is an error.
+        torn_end: Whether to skip an incomplete last line, which a killed run leaves behind. Otherwise such a
+            line is an error.
 
     Returns:
-        The episodes, and how many bytes of the file hold them.
+        The episodes, and the size of the complete lines in bytes.
 
     Raises:
-        BadOption: The file cannot be read, or a line of it is not an episode; the message names the line.
+        BadOption: The file cannot be read, or a line of it is not an episode; the message contains its
+            number.
     """
     try:
         content = path.read_bytes()
@@ -221,7 +221,7 @@ def _is(*types: type) -> _Check:
 def _number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return abs(value) <= sys.float_info.max  # an int of JSON may be more than any float; and NaN is not
+    return abs(value) <= sys.float_info.max  # a JSON integer may exceed any float, and NaN fails too
 
 
 def _or_none(check: _Check) -> _Check:
@@ -305,12 +305,12 @@ _CHECKS: dict[str, _Check] = {
     "session": _or_none(_is(str)),
     "ended": _or_none(_is(str)),
 }
-"""What each field of a record may hold in JSON."""
+"""Validation of each field of a record in JSON."""
 
 _OF_TRAINING = frozenset({"step", "validation", "session", "ended"})
-"""Fields that only the episodes of a training have."""
+"""Fields that only training episodes have."""
 
 _ADDED = _OF_TRAINING | {
     *("counters", "sample", "agent_fault", "ending", "agent_seconds", "env_seconds", "steps"),
 }
-"""Fields that a file may lack: those of a training, and what earlier versions did not write."""
+"""Fields that may be missing in a file: those of a training, and those added in later versions."""

@@ -1,14 +1,14 @@
-"""Has environments released after this process was killed, by a process that outlives it.
+"""Release environments after this process was killed, through a helper process that outlives it.
 
-Ray kills its workers when a run ends, and what is killed closes nothing. So the first environment that is
-made here and has something to be released elsewhere, as on a server, starts a small process. That waits until
-this one has ended, however it ends, and then has it released.
+Ray kills its workers when a run ends, and a killed process closes nothing. Therefore the first environment in
+this process that holds a resource elsewhere, such as a lease on a server, starts a small helper process. The
+helper waits until this process ends, for any reason, and then releases the resource.
 
-An environment says by whom: its class names a function under ``metadata["release_entry_point"]``, such as
-``"package.module:function"``. In the other process it is called with the id of the process that has ended,
-and with the arguments of the environment as keywords; once for all environments with the same arguments. It
-should release what that process still held, which may be nothing. Where the whole machine or container ends,
-that process ends too.
+The environment's class names the release function in ``metadata["release_entry_point"]``, such as
+``"package.module:function"``. The helper calls it with the id of the process that has ended, and with the
+arguments of the environment as keywords, once for all environments with the same arguments. The function
+should release the remaining resources of that process, if there are any. If the whole machine or container
+stops, the helper stops too.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ from agentgym_gym._logging import logger
 __all__ = ["ENTRY_POINT", "release_at_end", "wait_and_release"]
 
 ENTRY_POINT = "release_entry_point"
-"""The key of an environment's ``metadata``."""
+"""The key of the release function in an environment's ``metadata``."""
 
 _lock = threading.Lock()
-_pipe: int | None = None  # a descriptor, and no file: it stays open until this process has ended
+_pipe: int | None = None  # a descriptor instead of a file object: it stays open until this process ends
 _told: set[bytes] = set()
 _warned: set[str] = set()
 
 
 def release_at_end(metadata: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Have what an environment holds elsewhere released when this process has ended.
+    """Schedule the release of an environment's remote resources for the end of this process.
 
     Args:
         metadata: The metadata of the environment's class.
-        arguments: What it is made with. They go through a pipe, since there may be credentials among them.
+        arguments: The environment's arguments. They are sent through a pipe, since they may contain
+            credentials.
     """
     named = metadata.get(ENTRY_POINT)
     if named is None or not hasattr(os, "fork"):
         return
     try:
         _tell(json.dumps([os.getpid(), named, dict(arguments)]).encode() + b"\n")
-    except (OSError, TypeError, ValueError) as error:  # it is a help only: the episode is played without it
+    except (OSError, TypeError, ValueError) as error:  # best effort: the episode runs without it
         why = f"{type(error).__name__}: {error}"
         if why not in _warned:
             _warned.add(why)
@@ -69,7 +70,7 @@ def _tell(line: bytes) -> None:
 
 
 def _start() -> int:
-    """Start the other process; return the pipe, of which it meets the end when this one has ended."""
+    """Start the helper; return a pipe whose other end reaches EOF when this process ends."""
     path = [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100 - '' is the current folder
     starter = subprocess.Popen(  # noqa: S603 - it is this module
         [sys.executable, "-c", f"from {__name__} import wait_and_release; wait_and_release()"],
@@ -78,7 +79,7 @@ def _start() -> int:
         stdout=subprocess.DEVNULL,
         stderr=None if _is_file(2) else subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-        start_new_session=True,  # Ctrl-C in a terminal is not for it
+        start_new_session=True,  # Ctrl-C in a terminal must not reach the helper
     )
     if starter.wait() != 0 or starter.stdin is None:
         raise OSError(f"the process that releases did not start: it ended with {starter.returncode}")
@@ -87,16 +88,16 @@ def _start() -> int:
 
 
 def _is_file(descriptor: int) -> bool:
-    """Return whether a log goes there; whoever reads a pipe would wait for its last writer."""
+    """Return whether a descriptor is a log file; the reader of a pipe would wait for its last writer."""
     with contextlib.suppress(OSError):
         return stat.S_ISREG(os.fstat(descriptor).st_mode)
     return False
 
 
 def wait_and_release() -> None:
-    """Run in the other process: read what to release until the end of the input, then have it released."""
+    """Run the helper: read the environments to release until EOF, then release them."""
     if os.fork():
-        os._exit(0)  # Ray kills the children of a worker with it, so this must not be one
+        os._exit(0)  # Ray kills a worker together with its children, so the helper must not be one
     lines = sys.stdin.buffer.read().splitlines()
     logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
     for line in lines:
@@ -108,7 +109,7 @@ def wait_and_release() -> None:
 
 
 def _forget() -> None:
-    """Let go of the pipe in a forked child, whose parent's end the other process waits for."""
+    """Close the pipe in a forked child: the helper waits for the end of the parent only."""
     global _lock, _pipe
     if _pipe is not None:
         os.close(_pipe)

@@ -1,4 +1,4 @@
-"""Find the environment of an id: one rule for the commands, rollouts and training."""
+"""Find the environment of an id: one rule for commands, rollouts and training."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from gymnasium.envs.registration import EnvSpec, parse_env_id
 __all__ = ["Unregistered", "find_spec", "import_envs", "is_registered_by", "split_id"]
 
 MOST_NAMED = 10
-"""Limit of the ids that an error message lists."""
+"""Maximum number of ids in an error message."""
 
 _FRAMEWORKS = frozenset({"agentgym_gym", "gymnasium"})
-"""Packages that other packages import to register environments: importing them makes no id one's own."""
+"""Packages that others import to register environments: an import of them does not make an id theirs."""
 
 _NEUTRAL = _FRAMEWORKS | sys.stdlib_module_names
-"""Packages that show nothing about who registered an environment."""
+"""Packages that give no evidence about which module registered an environment."""
 
 _registrations: dict[str, dict[str, Any]] = {}
-"""Entry points by id, by the module whose import registered them, as far as that was observed."""
+"""Entry points by id, by the module whose import registered them, for the imports that were observed."""
 
 _observed = {*_FRAMEWORKS}
-"""Modules all of whose registrations are known."""
+"""Modules whose registrations are all known."""
 
 _ABSENT = object()
 
 _import_lock = threading.RLock()
-"""Held while a module is imported, so that registrations of two imports are not mixed up."""
+"""Held during an import, so that the registrations of two imports are kept apart."""
 
 
 class Unregistered(ValueError):
-    """No environment is registered by an id, or the module that registers it cannot be imported."""
+    """No environment is registered under an id, or the module that registers it cannot be imported."""
 
     transient = False
 
 
 def split_id(env_id: str) -> tuple[str | None, str]:
-    """Split ``MODULE:ID`` into the module, or None, and gymnasium's id.
+    """Split ``MODULE:ID`` into the module, or None, and the gymnasium id.
 
     The module ends at the first colon. A text that is itself a registered id has no module, because ids may
     contain colons.
@@ -63,14 +63,15 @@ def split_id(env_id: str) -> tuple[str | None, str]:
 def find_spec(env_id: str) -> EnvSpec:
     """Return the environment of an id, ``ID`` or ``MODULE:ID``, after importing the module.
 
-    ``MODULE:ID`` is an environment that MODULE registered: during its first import, which this function
-    observes, by `agentgym_gym.register`, or with an entry point in MODULE's top-level package. A package that
-    MODULE imports may have registered it instead, but not gymnasium or agentgym_gym. If MODULE was imported
-    before this function could observe it, an id also counts whose entry point is in neither of these two and
-    that no other module is known to have registered.
+    ``MODULE:ID`` is an environment that MODULE registered in one of three ways: during its first import,
+    which this function observes; through `agentgym_gym.register`; or with an entry point in MODULE's
+    top-level package. A package that MODULE imports may also have registered it, except gymnasium and
+    agentgym_gym. If MODULE was imported before this function could observe it, the function also accepts an
+    id whose entry point is in neither gymnasium nor agentgym_gym, provided that no other module is known to
+    have registered it.
 
     Args:
-        env_id: The id. Without a version, the highest registered one is found.
+        env_id: The id. Without a version, it selects the highest registered one.
 
     Raises:
         Unregistered: There is no such environment, or the module cannot be imported.
@@ -92,7 +93,7 @@ def find_spec(env_id: str) -> EnvSpec:
 
 
 def import_envs(env_id: str) -> None:
-    """Import the module of ``MODULE:ID``, and record what it registers.
+    """Import the module of ``MODULE:ID`` and record its registrations.
 
     Raises:
         Unregistered: The module cannot be imported.
@@ -110,7 +111,7 @@ def import_envs(env_id: str) -> None:
         _observe_import(module)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # sys.exit, and panics of extension modules, are no Exception
+    except BaseException as error:  # sys.exit and panics of extension modules do not derive from Exception
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         advice = (
             "install it, or run the command in the folder where it lies"
@@ -121,10 +122,10 @@ def import_envs(env_id: str) -> None:
 
 
 def is_registered_by(env_id: str, module: str) -> bool:
-    """Return whether a module is known to have registered an id; it is not imported.
+    """Return whether a module is known to have registered an id, without importing it.
 
     Args:
-        env_id: gymnasium's id, with its version.
+        env_id: The gymnasium id, with its version.
         module: The name of the module.
     """
     spec = gymnasium.registry.get(env_id)
@@ -149,7 +150,7 @@ def _observe_import(module: str) -> None:
 
 
 def _versions(env_id: str) -> list[EnvSpec]:
-    """Return the registered environment of an id, or all of its versions, highest first, if it has none."""
+    """Return the environment registered under an id; without a version, all versions, highest first."""
     if env_id in gymnasium.registry:
         return [gymnasium.registry[env_id]]
     try:
@@ -167,7 +168,7 @@ def _versions(env_id: str) -> list[EnvSpec]:
 
 
 def _registered(specs: Iterable[EnvSpec], module: str) -> list[EnvSpec]:
-    """Return the environments that a module, or what it imports, is known to have registered."""
+    """Return the environments that a module, or a package it imports, is known to have registered."""
     imported: set[str] | None = set() if _package(module) in _NEUTRAL else None
     registered = []
     for spec in specs:
@@ -175,7 +176,7 @@ def _registered(specs: Iterable[EnvSpec], module: str) -> list[EnvSpec]:
         if _package(module) in packages:
             registered.append(spec)
             continue
-        if imported is None:  # only now, because large packages take time
+        if imported is None:  # computed only if needed, because large packages take time
             imported = _imported_packages(module)
         if packages & imported:
             registered.append(spec)
@@ -183,7 +184,7 @@ def _registered(specs: Iterable[EnvSpec], module: str) -> list[EnvSpec]:
 
 
 def _may_have_registered(spec: EnvSpec, module: str) -> bool:
-    """Return whether a module that was imported unobserved may have registered an environment."""
+    """Return whether a module whose import was not observed may have registered an environment."""
     return (
         module not in _observed
         and _package(module) not in _NEUTRAL
@@ -193,7 +194,7 @@ def _may_have_registered(spec: EnvSpec, module: str) -> bool:
 
 
 def _known_owners(spec: EnvSpec) -> set[str]:
-    """Return the modules that registered an environment, by an observed import or in the catalogue."""
+    """Return the modules that registered an environment, from observed imports and the catalogue."""
     owners = {
         module
         for module, entry_points in list(_registrations.items())
@@ -208,7 +209,7 @@ def _package(module: str) -> str:
 
 
 def _entry_package(spec: EnvSpec) -> str:
-    """Return the top-level package of an entry point."""
+    """Return the top-level package of an environment's entry point."""
     entry_point: str | Callable[..., Any] | None = spec.entry_point or spec.vector_entry_point
     while isinstance(entry_point, functools.partial):
         entry_point = entry_point.func
@@ -218,7 +219,7 @@ def _entry_package(spec: EnvSpec) -> str:
 
 
 def _imported_packages(module: str) -> set[str]:
-    """Return the packages, without the neutral ones, that names in a module and its submodules come from."""
+    """Return the packages, except neutral ones, that define the names in a module and its submodules."""
     loaded = [
         value
         for name, value in list(sys.modules.items())
@@ -228,7 +229,7 @@ def _imported_packages(module: str) -> set[str]:
 
 
 def _sources(module: ModuleType) -> Iterator[str]:
-    """Yield the modules from which the names of a module come."""
+    """Yield the modules that define the names in a module."""
     for value in list(vars(module).values()):
         source = None
         if issubclass(type(value), ModuleType):  # isinstance would run code of lazy proxies
@@ -240,7 +241,7 @@ def _sources(module: ModuleType) -> Iterator[str]:
 
 
 def _advice(module: str, bare: str) -> str:
-    """Return what a module does register, and which module registers an id that it does not."""
+    """Return advice for an unknown id: similar ids of the module, or the module that registered the id."""
     every = list(gymnasium.registry.values())
     ids = [spec.id for spec in _registered(every, module)]
     verb = "registers"

@@ -1,4 +1,4 @@
-"""A thread that runs one call after another and never keeps a program from ending."""
+"""A thread that runs calls in order and never prevents the program from exiting."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from agentgym_gym._lifecycle import after_fork_in_child
 __all__ = ["CallThread", "Outcome", "as_exception"]
 
 Outcome: TypeAlias = "tuple[Any, Exception | None]"
-"""What a call returned, and what it raised."""
+"""The return value of a call, and its exception, or None."""
 
 Calls: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 
-_IDLE_SECONDS = 2.0  # after which a thread without an owner ends
+_IDLE_SECONDS = 2.0  # after this time, a thread without an owner ends
 
 
 class CallThread:
     """A daemon thread for blocking calls.
 
     The thread starts with the first call and ends with `stop` or with the program. The executors of the
-    standard library wait for their threads at exit, forever if a call never returns.
+    standard library are no alternative: they wait for their threads at exit, forever if a call never returns.
 
     Args:
         name: Name of the thread.
@@ -59,7 +59,7 @@ class CallThread:
         return future
 
     async def __call__(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Run a function in the thread and return its result; a coroutine function is awaited here.
+        """Run a function in the thread and return its result; a coroutine function is awaited in the caller.
 
         Raises:
             Exception: The error of the function.
@@ -72,10 +72,11 @@ class CallThread:
         return await value if inspect.isawaitable(value) else value
 
     def stop(self, *, reuse: bool = False) -> None:
-        """End the thread after the calls submitted so far. A later call starts another thread.
+        """Stop the thread after the calls submitted so far. A later call starts another thread.
 
         Args:
-            reuse: Whether another `CallThread` may have the thread: then nothing may depend on its identity.
+            reuse: Whether another `CallThread` may take over the thread; nothing may then depend on its
+                identity.
         """
         if self._calls is not None:
             if reuse:
@@ -86,7 +87,7 @@ class CallThread:
 
 
 _lock = threading.Lock()
-_offered: list[Calls] = []  # of threads without an owner
+_offered: list[Calls] = []  # queues of threads without an owner
 
 
 def _take_thread(name: str) -> Calls:
@@ -101,7 +102,7 @@ def _take_thread(name: str) -> Calls:
 def _offer(calls: Calls) -> None:
     with _lock:
         _offered.append(calls)
-    calls.put(_do_nothing)  # so that the thread waits no longer than `_IDLE_SECONDS` from now on
+    calls.put(_do_nothing)  # wakes the thread, so that its idle timeout starts now
 
 
 def _do_nothing() -> None:
@@ -114,18 +115,18 @@ def _serve(calls: Calls) -> None:
             run = calls.get(timeout=_IDLE_SECONDS if calls in _offered else None)
         except queue.Empty:
             with _lock:
-                if calls not in _offered:  # it was taken in this moment
+                if calls not in _offered:  # another owner has just taken it
                     continue
                 _offered.remove(calls)
                 return
         if run is None:
             return
         run()
-        del run  # an idle thread keeps no environment alive
+        del run  # otherwise an idle thread keeps an environment alive
 
 
 def _forget() -> None:
-    """Start empty in a forked child: the threads are its parent's."""
+    """Reset the state in a forked child: the threads belong to its parent."""
     global _lock  # noqa: PLW0603 - another thread of the parent may have held it
     _lock = threading.Lock()
     _offered.clear()
@@ -135,5 +136,5 @@ after_fork_in_child(_forget)
 
 
 def as_exception(error: BaseException) -> Exception:
-    """Return an error as one that does not end a program or an event loop."""
+    """Convert an exception to one that does not end a program or an event loop."""
     return error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")

@@ -1,11 +1,11 @@
 """Workers: each holds one environment and makes one call to it at a time.
 
 ============  ==================================================================================
-isolation     where the environment is made, played and closed
+isolation     where the environment is created, used and closed
 ============  ==================================================================================
 ``loop``      in the event loop; for environments whose ``reset`` and ``step`` are coroutines
-``thread``    in a thread of its own
-``process``   in a spawned process of its own
+``thread``    in a separate thread
+``process``   in a separate spawned process
 ============  ==================================================================================
 """
 
@@ -40,11 +40,11 @@ __all__ = [
 Isolation: TypeAlias = Literal["loop", "thread", "process"]
 
 CLOSE_SECONDS = 10.0
-"""Seconds allowed for an environment to close."""
+"""Timeout in seconds for closing an environment."""
 
 
 def close_env(env: Any, env_id: str) -> None:
-    """Close an environment, awaited or not, outside of any event loop; an error is logged."""
+    """Close an environment, asynchronous or not, outside of any event loop; errors are logged."""
     try:
         closed = env.close()
         if inspect.isawaitable(closed):
@@ -54,12 +54,12 @@ def close_env(env: Any, env_id: str) -> None:
 
 
 class Worker(ABC):
-    """One environment and the one call that may run in it.
+    """One environment and its current call, if any.
 
     Attributes:
-        env: The environment, or its proxy; None before it is made.
+        env: The environment, or its proxy; None before it is created.
         facts: Its properties.
-        timeout: Seconds allowed for each call; None for any number.
+        timeout: Timeout in seconds for each call; None for no limit.
         broken: Whether a call was interrupted, so that the state of the environment is unknown.
     """
 
@@ -72,42 +72,43 @@ class Worker(ABC):
 
     @abstractmethod
     async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
-        """Return what the environment's ``reset`` returns, or raise what it raises.
+        """Call ``reset`` of the environment; return its result or raise its error.
 
         Raises:
-            TimeoutError: There was no answer in time.
+            TimeoutError: The call timed out.
         """
 
     @abstractmethod
     async def step(self, action: Any) -> Any:
-        """Return what the environment's ``step`` returns, or raise what it raises.
+        """Call ``step`` of the environment; return its result or raise its error.
 
         Raises:
-            TimeoutError: There was no answer in time.
+            TimeoutError: The call timed out.
         """
 
     @abstractmethod
     def close(self) -> Future[Any] | None:
-        """Close the environment, from any thread and without waiting; an error is logged.
+        """Close the environment without waiting, from any thread; errors are logged.
 
         Returns:
-            What is done when the environment is closed, which is not before a call that runs has returned.
+            A future that is done when the environment is closed, which is after any running call has
+            returned.
         """
 
     @property
     def busy(self) -> bool:
-        """Whether a call that was given up still runs, maybe for ever."""
+        """Whether an abandoned call still runs, possibly forever."""
         return False
 
     def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
-        """Return whether the environment can be used in an event loop."""
+        """Return whether the environment is usable in an event loop."""
         return True
 
     async def _in_time(self, call: asyncio.Future[Outcome]) -> Any:
-        """Return the result of a call; one that is given up is cancelled where it can be.
+        """Return the result of a call; on timeout or interruption, cancel the call if possible.
 
         Raises:
-            TimeoutError: There was no answer in time.
+            TimeoutError: The call timed out.
             Exception: The error of the call.
         """
         try:
@@ -132,7 +133,7 @@ class CallerWorker(Worker):
         self.env, self.facts = env, describe_env(env)
 
     async def reset(self, seed: int | None, options: dict[str, Any] | None) -> Any:
-        """Call ``reset`` of the environment, with the arguments that are given."""
+        """Call ``reset`` of the environment with the arguments that are not None."""
         return self.env.reset(**_reset_arguments(seed, options))
 
     async def step(self, action: Any) -> Any:
@@ -140,15 +141,15 @@ class CallerWorker(Worker):
         return self.env.step(action)
 
     def close(self) -> None:
-        """Leave the environment open: it is the caller's."""
+        """Do nothing: the caller owns the environment."""
 
 
 class ThreadWorker(Worker):
-    """An environment that is made, played and closed in one thread.
+    """An environment that is created, used and closed in one thread.
 
     Args:
-        make_env: Makes the environment.
-        timeout: Seconds allowed for each call, the making included; None for any number.
+        make_env: Creates the environment.
+        timeout: Timeout in seconds for each call, including the creation; None for no limit.
     """
 
     def __init__(self, make_env: Callable[[], Any], timeout: float | None = None) -> None:
@@ -158,11 +159,11 @@ class ThreadWorker(Worker):
         self._running: Future[Outcome] | None = None
 
     async def make(self) -> None:
-        """Make the environment.
+        """Create the environment.
 
         Raises:
             Exception: The error of its constructor.
-            TimeoutError: It took too long.
+            TimeoutError: The creation timed out.
         """
         await self._call(self._make)
 
@@ -175,23 +176,23 @@ class ThreadWorker(Worker):
         return await self._call(self.env.step, action)
 
     def close(self) -> Future[Any] | None:
-        """Close the environment in its thread as soon as the call that runs has returned."""
+        """Close the environment in its thread as soon as the running call has returned."""
         if self.busy:
             self._interrupt()
         try:
             closing = self._thread.submit(self._close_env)
-        except RuntimeError:  # it has no thread, and the program is ending
+        except RuntimeError:  # no thread can be started, since the program is exiting
             return None
         self._thread.stop()
         return closing
 
     def to_loop(self) -> LoopWorker:
-        """Hand a coroutine environment over to the running event loop, and end the thread."""
+        """Transfer a coroutine environment to the running event loop, and stop the thread."""
         self._thread.stop(reuse=True)
         return LoopWorker(self.env, self.facts, self.timeout)
 
     def keep_in_thread(self) -> None:
-        """Have a coroutine environment played by an event loop in the thread."""
+        """Run a coroutine environment in an event loop in the thread."""
         self.env = BlockingEnv(self.env)
 
     @property
@@ -204,7 +205,7 @@ class ThreadWorker(Worker):
         self.facts = describe_env(env)
 
     def _interrupt(self) -> None:
-        """End the call that runs, where that is possible."""
+        """Stop the running call, if possible."""
 
     def _close_env(self) -> None:
         env, self.env = self.env, None
@@ -217,7 +218,7 @@ class ThreadWorker(Worker):
 
 
 class LoopWorker(Worker):
-    """A coroutine environment, awaited in the event loop that runs.
+    """A coroutine environment, awaited in the running event loop.
 
     Without a timeout its coroutines are awaited directly; with one, each runs as a task.
     """
@@ -240,11 +241,11 @@ class LoopWorker(Worker):
         return await self._await(self.env.step(action))
 
     def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
-        """Return whether it is the event loop that the environment is used in."""
+        """Return whether an event loop is the one of the environment."""
         return loop is self._loop
 
     def close(self) -> Future[Any] | None:
-        """Close the environment in its event loop; in another one where that has ended."""
+        """Close the environment in its event loop, or in a new one if that has stopped."""
         if self._loop.is_running():
             return asyncio.run_coroutine_threadsafe(self._close(), self._loop)
         closing: Future[None] = Future()
@@ -257,14 +258,14 @@ class LoopWorker(Worker):
 
         try:
             threading.Thread(target=run, name="agentgym-close", daemon=True).start()
-        except RuntimeError:  # the program is ending: no thread can be started
+        except RuntimeError:  # the program is exiting: no thread can be started
             run()
         return closing
 
     async def _await(self, call: Coroutine[Any, Any, Any]) -> Any:
         if self.timeout is None:
             return await call
-        # A task, so that a cancellation inside the environment differs from one of the caller.
+        # A task, to distinguish a cancellation inside the environment from one by the caller.
         self._task = asyncio.ensure_future(_outcome(call))
         return await self._in_time(self._task)
 
@@ -284,7 +285,7 @@ class LoopWorker(Worker):
             _log_not_closed(self.facts.env_id, error)
 
     def _close_elsewhere(self) -> None:
-        """Close again in an event loop of its own: this one may have been busy for the whole time."""
+        """Close again in a new event loop: the current one may have been busy for the whole timeout."""
 
         def run() -> None:
             try:
@@ -299,7 +300,7 @@ class LoopWorker(Worker):
 
 
 class BlockingEnv:
-    """A coroutine environment whose methods block, in an event loop of its own."""
+    """A coroutine environment with blocking methods, in a separate event loop."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
@@ -309,15 +310,15 @@ class BlockingEnv:
         return getattr(self._env, name)
 
     def reset(self, **arguments: Any) -> Any:
-        """Run ``reset`` to its end."""
+        """Run ``reset`` to completion."""
         return self._loop.run_until_complete(self._env.reset(**arguments))
 
     def step(self, action: Any) -> Any:
-        """Run ``step`` to its end."""
+        """Run ``step`` to completion."""
         return self._loop.run_until_complete(self._env.step(action))
 
     def close(self) -> None:
-        """Run ``close`` to its end, and close the event loop."""
+        """Run ``close`` to completion, and close the event loop."""
         try:
             closed = self._env.close()
             if inspect.isawaitable(closed):
@@ -327,10 +328,10 @@ class BlockingEnv:
 
 
 def isolation_of(text: str | None) -> Isolation | None:
-    """Return an isolation by its name.
+    """Return the isolation with a name.
 
     Raises:
-        BadOption: There is none of that name.
+        BadOption: No isolation has this name.
     """
     kinds = get_args(Isolation)
     if text is None or text in kinds:
@@ -339,10 +340,10 @@ def isolation_of(text: str | None) -> Isolation | None:
 
 
 def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
-    """Check that an environment can be isolated in that way.
+    """Check that an environment supports an isolation.
 
     Raises:
-        BadOption: The event loop cannot await it.
+        BadOption: The isolation is ``"loop"``, and the environment has no coroutine functions.
     """
     if isolate == "loop" and not facts.awaited:
         raise BadOption(
@@ -352,7 +353,7 @@ def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
 
 
 def _reset_arguments(seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments that are set: some environments take no seed, or no options."""
+    """Return the arguments that are set: some environments accept no seed or no options."""
     arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
     if options is not None:
         arguments["options"] = options

@@ -1,11 +1,12 @@
-"""A folder of episodes, written while they are played: one line of JSON for each.
+"""A folder of episodes, written during the run as one line of JSON for each.
 
-``agentgym report FOLDER`` shows the folder while it grows. Each process has a file of its own,
-``episodes-TIME-MACHINE-PROCESS-….jsonl``, so that processes on several machines may write into one folder. A
-process that is killed leaves at most one incomplete line, the last of its file. ``run-ENVIRONMENT.json``
-holds what the episodes of an environment share.
+``agentgym report FOLDER`` shows the folder at any time. Each process writes its own file,
+``episodes-TIME-MACHINE-PROCESS-….jsonl``, so processes on several machines may share a folder. A process that
+is killed leaves at most one incomplete line, at the end of its file. ``run-ENVIRONMENT.json`` contains the
+facts that the episodes of an environment share.
 
-An episode that cannot be written is dropped, and a warning is logged once: no disk ends a training.
+If an episode cannot be written, it is dropped and a warning is logged once: a disk failure never ends a
+training.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ if TYPE_CHECKING:
 __all__ = ["MOST_WAITING", "PATIENCE", "EpisodeWriter", "LineFile", "writer_at"]
 
 PATIENCE = 5.0
-"""Seconds for which `EpisodeWriter.write` waits for the disk; then the disk follows."""
+"""Seconds that `EpisodeWriter.write` waits for the disk; the thread then finishes in the background."""
 
 MOST_WAITING = 256
-"""Episodes that are held for a disk that does not answer; later ones are dropped."""
+"""Maximum number of episodes that wait for a slow disk; further ones are dropped."""
 
 
 class LineFile:
-    """A file of JSON lines that is only appended to; a line that could not be written whole is removed.
+    """An append-only file of JSON lines; a line that could not be written completely is removed.
 
     Args:
         path: The file.
-        new: Whether it must not exist.
+        new: Whether the file must not exist yet.
 
     Raises:
-        OSError: It cannot be opened.
+        OSError: The file cannot be opened.
     """
 
     def __init__(self, path: Path, *, new: bool = False) -> None:
@@ -56,14 +57,14 @@ class LineFile:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more can be written: it was closed, or an incomplete line could not be removed."""
+        """Whether writing is impossible: the file was closed, or an incomplete line could not be removed."""
         return self._file is None
 
     def append(self, value: Mapping[str, Any]) -> None:
         """Write a value as one line.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The line cannot be written.
             ValueError: The value is not JSON, or the file is closed.
         """
         line = _encoded(value) + b"\n"
@@ -77,22 +78,22 @@ class LineFile:
         except OSError:
             try:
                 os.ftruncate(self._file, size)
-            except OSError:  # then the incomplete line has to stay the last of this file
+            except OSError:  # the incomplete line must remain the last one of this file
                 self.close()
             raise
 
     def close(self) -> None:
-        """Close the file. May be called again."""
+        """Close the file. Repeated calls have no effect."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
 
 
 class EpisodeWriter:
-    """Appends episodes to a file of this process, in a thread of its own.
+    """Appends episodes to a file of this process, in a separate thread.
 
     Args:
-        path: The folder; made when the first episode is written.
+        path: The folder; created when the first episode is written.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -106,12 +107,12 @@ class EpisodeWriter:
     async def write(
         self, record: EpisodeRecord | Callable[[], EpisodeRecord], facts: Mapping[str, Any] | None = None
     ) -> None:
-        """Write an episode. Returns when it is written, at the latest after `PATIENCE` seconds.
+        """Write an episode. Returns when it is written, or after `PATIENCE` seconds.
 
         Args:
-            record: The episode, or what makes its record; called in the thread.
-            facts: What the episodes of its environment share, as JSON: ``env_id``, ``agent`` and
-                ``system_prompt`` are shown in reports. By default the first two.
+            record: The episode, or a function that creates its record in the thread.
+            facts: Facts that the episodes of the environment share, as JSON: reports show ``env_id``,
+                ``agent`` and ``system_prompt``. By default the first two.
         """
         if len(self._waiting) >= MOST_WAITING:
             self._warn(TimeoutError(f"{MOST_WAITING} episodes wait to be written"))
@@ -122,7 +123,7 @@ class EpisodeWriter:
         await asyncio.wait({asyncio.wrap_future(written)}, timeout=PATIENCE)
 
     def close(self) -> None:
-        """Write what is left, and close the file. May be called again, but nothing written afterwards."""
+        """Write the pending episodes and close the file. Repeated calls have no effect; later writes fail."""
         self._thread.shutdown()
         if self._file is not None:
             self._file.close()
@@ -147,7 +148,7 @@ class EpisodeWriter:
             self._warn(error)
 
     def _describe(self, episode: EpisodeRecord, facts: Mapping[str, Any] | None) -> None:
-        """Write what the episodes of an environment share, unless the file exists."""
+        """Write the facts that the episodes of an environment share, unless the file exists."""
         env_id = episode.env_id
         if env_id in self._described:
             return
@@ -172,17 +173,17 @@ class EpisodeWriter:
 
 @functools.cache
 def writer_at(path: Path) -> EpisodeWriter:
-    """Return the writer of a folder, the same for all episodes of this process."""
+    """Return the writer of a folder, shared by all episodes of this process."""
     return EpisodeWriter(path)
 
 
 def _encoded(value: Mapping[str, Any]) -> bytes:
-    """Return a value as one line of JSON, without the line's end.
+    """Serialize a value as one line of JSON, without a line break.
 
     Raises:
-        ValueError: It is not JSON.
+        ValueError: The value is not JSON.
     """
-    # A model may write half of a surrogate pair, and readers of JSON accept it.
+    # A model may write half of a surrogate pair, and JSON parsers accept it.
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
 
 
