@@ -293,7 +293,7 @@ def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Cal
     """
     module, _, name = spec.partition(":")
     if module in {"", "oracle", "random", "replay"} or not name:
-        first = agent_from(spec, environment, seed)  # a file is read once
+        first = agent_from(spec, environment, seed)  # reads a file only once
         return lambda: copy.copy(first) if module == "replay" else agent_from(spec, environment, seed)
     try:
         made_by = import_object(spec)

@@ -104,7 +104,7 @@ class _Conversation:
         self._agent = scrub(record.agent)
         self._seconds = max(
             0.0, record.env_seconds - sum(step.get("env_seconds", 0.0) for step in record.steps)
-        )  # of the reset
+        )  # duration of the reset
         self._messages: list[Any] = []
         self._events: list[Any] = []
         self._output = ModelOutput(model=self._agent)

@@ -1,8 +1,8 @@
-"""Rescores a finished run with another parser, action format or score rule.
+"""Rescores a saved run with another parser, action format or score rule.
 
 Rescoring parses the stored replies again and plays nothing. The rewards remain valid as long as each reply
 parses to the action that was played. From the first turn with another action on, the server's response is
-unknown, so such an episode loses its score, which becomes neither the old one nor 0.
+unknown, so such an episode has no score: neither the old one nor 0.
 """
 
 from __future__ import annotations

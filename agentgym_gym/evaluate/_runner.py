@@ -34,7 +34,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_FAULTS_IN_A_ROW = 20  # of the agent, at least: a persistent failure
+_FAULTS_IN_A_ROW = 20  # minimum number of agent faults in a row that aborts a run
 
 
 def play_episode(

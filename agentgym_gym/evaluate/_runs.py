@@ -1,4 +1,4 @@
-"""Finds finished runs and reads them from their folders."""
+"""Finds runs and reads them from their folders."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class LocalSlot:
         """
         if self._agent is None:
             self._agent = await self._thread(self.part.make_agent)
-            self._thread.stop(reuse=True)  # it starts again if the agent blocks
+            self._thread.stop(reuse=True)  # the thread starts again if the agent is blocking
         call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
         episode = AgentEpisode(self._pool, self._agent, call, success_at=self.part.success_at)
         return await episode.play(task_id, sample)

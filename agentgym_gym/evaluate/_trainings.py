@@ -77,7 +77,7 @@ def current(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
             sessions.setdefault(record.session, []).append(record)
     in_time = sorted(sessions, key=lambda name: min(record.ended or "" for record in sessions[name]))
     until: dict[str, dict[bool, float]] = {}
-    trained, validated = float("inf"), float("inf")  # the first steps of all later starts
+    trained, validated = float("inf"), float("inf")  # first steps of all later sessions
     for name in reversed(in_time):
         until[name] = {False: trained, True: min(validated, trained)}
         for record in sessions[name]:

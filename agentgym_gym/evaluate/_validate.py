@@ -73,7 +73,7 @@ class Validation:
 
     @property
     def not_won(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes in which the known solution does not win a task that should be winnable."""
+        """The episodes in which the known solution does not win a task that is not listed as impossible."""
         return tuple(record for record in self._lost if record.task_id not in self.unwinnable)
 
     @property

@@ -131,7 +131,7 @@ class ChatAgent:
         self._tools: list[Any] = []
         self._task = (0, 0)
         self._turn = 0
-        self._calls: tuple[Call, ...] = ()  # of the last turn, which the next observation replies to
+        self._calls: tuple[Call, ...] = ()  # of the last turn; the next observation is their result
 
     def __repr__(self) -> str:
         """Return the model and its server."""

@@ -262,7 +262,7 @@ def _calls(message: Mapping[str, Any]) -> Iterator[Call]:
         BadCompletion: The tool calls violate the protocol.
     """
     made = message.get("tool_calls")
-    if not made and message.get("function_call"):  # of OpenAI's older protocol
+    if not made and message.get("function_call"):  # OpenAI's older protocol
         made = [{"function": message["function_call"]}]
     if not made:
         return

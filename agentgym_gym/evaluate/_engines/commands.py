@@ -211,7 +211,7 @@ def find_version(kind: Kind, python: str) -> str:
 
 
 def engine_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables for an engine: the user's, plus those that our servers need.
+    """Return the environment variables for an engine: the user's, plus those for a private server.
 
     Args:
         variables: The user's environment variables.

@@ -76,7 +76,8 @@ class Engine:
         model_path: The folder of a model, or a checkpoint folder of verl that contains one
             (``global_step_10``).
         arguments: Options of the engine itself, passed on unchanged: ``["--dtype", "float16"]``.
-        log: A file to which the engine's output is appended; by default a temporary file.
+        log: A file to which the engine's output is appended; by default a temporary file, which is deleted
+            when the engine stops.
         start_seconds: Timeout in seconds for the engine to become ready.
         python: The Python that has the engine installed, as a name or a path; by default the current
             interpreter.

@@ -32,9 +32,8 @@ _LINES = 5
 def merge_shards(folder: Path, tell: Callable[[str], object]) -> None:
     """Merge the model shards of a checkpoint, if there are any and verl is installed.
 
-    A lock makes concurrent processes wait for the first one, and then return at once. The merge is atomic:
-    verl writes into a temporary folder, which is renamed when it is complete. verl rounds the weights to
-    bfloat16.
+    Concurrent processes wait on a lock for the first one, and then return at once. The merge is atomic: verl
+    writes into a temporary folder, which is renamed when it is complete. verl rounds the weights to bfloat16.
 
     Args:
         folder: A checkpoint folder ``global_step_N``, or the folder ``actor`` in it.

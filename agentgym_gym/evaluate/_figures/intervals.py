@@ -24,7 +24,7 @@ RESAMPLES = 10_000
 
 _NORMAL = NormalDist()
 _Z = _NORMAL.inv_cdf((1 + LEVEL) / 2)
-_BLOCK = 1_000_000  # numbers drawn at once: 8 MB
+_BLOCK = 1_000_000  # random numbers per batch: 8 MB
 _SAME = 1e-12  # of the largest deviation: means that differ by less differ only by rounding
 
 

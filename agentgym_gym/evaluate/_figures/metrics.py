@@ -29,7 +29,7 @@ class Solved:
         never: No episode solved the task.
         sometimes: Some episodes solved the task.
         always: All episodes solved the task.
-        unknown: No episode of the task reports success or failure.
+        unknown: No scored episode of the task reports success or failure.
     """
 
     never: tuple[int, ...]
@@ -76,7 +76,7 @@ class Summary:
         agent_seconds: Seconds spent in the agent; None if no episode records them, as in files of earlier
             versions.
         env_seconds: Seconds spent in the environment; None if no episode records them.
-        retries: Number of requests to the agent's model server that were retried after a fault.
+        retries: Number of retried requests to the agent's model server, counting each retry.
         cost: Cost of the tokens, in the currency of the price table; None if unknown.
         counters: Sums of the episodes' counters, as returned by `counted`.
     """
