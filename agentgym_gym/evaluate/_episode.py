@@ -31,7 +31,7 @@ class Caller(Protocol):
 
 
 async def call_here(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-    """Call a function in this thread."""
+    """Call a function in this thread, and await its result if it is awaitable."""
     value = function(*arguments, **named)
     return await value if inspect.isawaitable(value) else value
 

@@ -105,8 +105,6 @@ class ReferenceAgent:
 
 @dataclass(frozen=True)
 class _Reference:
-    """The sequence of a task."""
-
     file: Path
     task_id: int
     tag: str

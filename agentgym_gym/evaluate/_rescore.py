@@ -134,8 +134,8 @@ def rescore(
 ) -> Rescored:
     """Parse the replies of a run again, apply another score rule, or both.
 
-    Options that are None default to those of the run. If ``score`` is the only argument, the replies are not
-    parsed again.
+    Options that are None default to those of the run. If only ``score`` is given, the replies are not parsed
+    again.
 
     An episode keeps its score if every reply parses to the action that was played. Any other episode is cut
     before the first turn that differs. It has no score, the ending `DIVERGED` and an ``agent_fault`` of the

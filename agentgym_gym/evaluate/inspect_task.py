@@ -198,7 +198,7 @@ class _Game:
     def _answers(
         self, reply: ChatMessageAssistant, observation: str, info: Mapping[str, Any]
     ) -> list[ChatMessage]:
-        """Return the observation as messages: each call requires an answer."""
+        """Return the observation as messages, with one tool result for each call."""
         calls = [ToolCall(**call) for call in self._calls(reply)]
         if not calls:
             return [ChatMessageUser(content=observation)]
