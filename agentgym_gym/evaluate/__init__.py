@@ -1,12 +1,13 @@
-"""Evaluation over many tasks: agents, the runner, the log of episodes and the metrics.
+"""Evaluation over many tasks: agents, the runner, the episode log and the metrics.
 
-A run is a folder with ``episodes.jsonl``, one line for each episode as it ends, and ``summary.json``::
+A run is a folder with ``episodes.jsonl``, to which each episode adds a line when it ends, and
+``summary.json``::
 
     with RunFolder(Path("runs/oracle"), {"seed": 0}) as folder:
         evaluate(env, agent_from("oracle", env.unwrapped.environment), range(50), on_episode=folder.add)
     print(folder.summary.success_rate)
 
-An episode that a fault ended says nothing about the agent. It is counted, and is left out of every average.
+A faulted episode carries no information about the agent. It is counted, but excluded from every average.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents: what writes the replies."""
+"""The agent protocol, and agents that need no model: random, replay and oracle."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class AgentReply:
-    """What an agent replies, with what is known of how the reply came about.
+    """Reply of an agent, with metadata about its generation.
 
     Attributes:
-        action: What the environment's ``step`` is given; None ends the episode.
-        text: What the agent wrote, as the record shows it; by default what ``action`` says.
-        ending: Why the episode ends, where ``action`` is None: ``gave_up``, ``context_overflow``,
-            ``reply_cut``, or another word.
-        step: What goes into the record's step: tokens, reasoning and the like.
+        action: The action for the environment's ``step``; None ends the episode.
+        text: The reply's text for the record; by default the text of ``action``.
+        ending: Ending of the episode if ``action`` is None: ``gave_up``, ``context_overflow``, ``reply_cut``
+            or another name.
+        step: Metadata for the record's step: tokens, reasoning and others.
     """
 
     action: StepAction | None
@@ -53,17 +53,17 @@ class AgentReply:
 
 
 class Agent(Protocol):
-    """Plays one episode after another; where several are played at once, each has an agent of its own.
+    """Plays episodes one at a time. Each concurrent episode has its own agent.
 
-    ``reset`` and ``act`` may be coroutine functions, which are awaited. If they are not, they are called in a
+    ``reset`` and ``act`` may be coroutine functions, which are awaited. Otherwise they are called in a
     thread, unless ``blocking`` is false.
 
     Attributes:
-        name: What to call it in a log.
-        blocking: Optional: False where ``reset`` and ``act``, being no coroutine functions, return at once.
-        close: Optional: called, or awaited, when the agent is not needed any more.
-        describe: Optional: returns what made its replies, such as the model and its settings, as JSON
-            values; it stands in the summary of the run.
+        name: The agent's name in records.
+        blocking: Optional. False if ``reset`` and ``act`` are not coroutine functions and return at once.
+        close: Optional. Called, or awaited, when the agent is no longer needed.
+        describe: Optional. Returns the settings that affect the replies, such as the model, as JSON values
+            for the summary of the run.
     """
 
     name: str
@@ -72,10 +72,10 @@ class Agent(Protocol):
         """Begin an episode.
 
         Args:
-            env: The environment, to be asked for its ``system_prompt`` or its spaces; not to be stepped.
-            observation: What ``env.reset`` returned.
-            info: The info that came with it; the runner sets its ``task_id``, which may be a seed, and its
-                ``sample``, which of several episodes of the task this is.
+            env: The environment, for its ``system_prompt`` or its spaces. The agent must not step it.
+            observation: The observation from ``env.reset``.
+            info: The info from ``env.reset``. The runner adds ``task_id``, which may be a seed, and
+                ``sample``, the index of the episode among the task's samples.
 
         Raises:
             SetupError: The agent cannot play this task; the whole run ends.
@@ -85,14 +85,14 @@ class Agent(Protocol):
     def act(
         self, observation: str, info: dict[str, Any]
     ) -> Awaitable[AgentReply | StepAction | None] | AgentReply | StepAction | None:
-        """Return the next reply: text, a typed action, a function call, an `AgentReply`; None to give up.
+        """Return the next reply: text, a typed action, a function call or an `AgentReply`; None to give up.
 
         Args:
-            observation: What the environment said last.
-            info: Likewise.
+            observation: The last observation.
+            info: The last info.
 
         Raises:
-            SetupError: The agent cannot go on; the whole run ends.
+            SetupError: The agent cannot continue; the whole run ends.
             AgentFault: The agent failed; the episode is not scored.
         """
 
@@ -100,11 +100,11 @@ class Agent(Protocol):
 class RandomAgent:
     """Samples the action space of any text environment.
 
-    Its replies depend only on its seed, the task (the ``task_id`` of the info, or the first observation where
-    there is none) and the sample.
+    The replies depend only on the seed, the task and the sample. The task is the ``task_id`` of the info, or
+    the first observation if there is none.
 
     Args:
-        seed: Any whole number from 0.
+        seed: Any integer from 0.
 
     Raises:
         BadOption: The seed is negative.
@@ -119,19 +119,19 @@ class RandomAgent:
         self.seed = seed
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
-        """Begin an episode with a generator of its own.
+        """Begin an episode with its own random generator.
 
         Raises:
-            BadOption: The environment has no action space of text.
+            BadOption: The environment's action space does not produce text.
         """
         space: Any = getattr(env, "action_space", None)
         try:
-            self._space = copy.deepcopy(space)  # seeding the environment's would meddle with it
+            self._space = copy.deepcopy(space)  # a copy, so that seeding does not affect the environment
             task = info.get("task_id", zlib.crc32(observation.encode("utf-8", "surrogatepass")))
             drawn_from = [self.seed, task, *([info["sample"]] if info.get("sample") else [])]
             self._space.seed(int(np.random.SeedSequence(drawn_from).generate_state(1)[0]))
             drawn = copy.deepcopy(self._space).sample()
-        except (AttributeError, NotImplementedError):  # None, or no space
+        except (AttributeError, NotImplementedError):  # None, or not a space
             drawn = None
         if not isinstance(drawn, (str, Action)):
             raise BadOption(
@@ -141,24 +141,24 @@ class RandomAgent:
             )
 
     def act(self, observation: str, info: dict[str, Any]) -> str | Action | None:
-        """Return a sample."""
+        """Return a random action."""
         reply: str | Action = self._space.sample()
         return reply
 
 
 class ReplayAgent:
-    """Repeats the replies of a kept run, and ends each episode where that run ended it.
+    """Replays the replies of a saved run, and ends each episode where that run ended it.
 
-    A task is looked up by its goal if it has one, since two servers may number the same goals differently;
-    else by its id; and by its sample. Episodes that a fault ended are skipped, because they are not whole.
-    Tool calls are given as calls.
+    The agent looks up an episode by its task and sample. It identifies a task by its goal if it has one,
+    because two servers may number the same goals differently, and otherwise by its id. The agent skips
+    faulted episodes, because they are incomplete. It replays tool calls as calls.
 
     Args:
         path: The ``episodes.jsonl`` of the run, or its folder.
 
     Raises:
-        BadOption: The file cannot be read; the message names the line. Or the folder holds no run, or
-            several.
+        BadOption: The file cannot be read, and the message names the line, or the folder contains no run or
+            several runs.
     """
 
     name = "replay"
@@ -181,16 +181,16 @@ class ReplayAgent:
         self._end: AgentReply | None = None
 
     def refusal(self, env: TextEnv, task_id: int) -> str | None:
-        """Return why there is nothing to play in a task, None where there is, as far as its id tells."""
+        """Return the reason that a task id cannot be replayed, or None if it can."""
         if (env_id_of(env), task_id) in self._samples:
             return None
         return f"{self.path} holds no whole episode of {env_id_of(env)} with task {task_id}"
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
-        """Look the task up.
+        """Look up the episode of the task.
 
         Raises:
-            BadOption: The file holds no whole episode of it, or none of its sample.
+            BadOption: The file contains no complete episode of the task, or none of this sample.
         """
         where, task_id, goal = env_id_of(env), info.get("task_id", -1), goal_of(info)
         kept, sample = self._task(where, task_id, goal), int(info.get("sample", 0))
@@ -208,14 +208,14 @@ class ReplayAgent:
         self._end = _end(record)
 
     def act(self, observation: str, info: dict[str, Any]) -> AgentReply | str | None:
-        """Return the next reply; when there is none, how the run ended the episode."""
+        """Return the next reply, or after the last one the ending of the episode in the run."""
         reply = next(self._left, None)
         if reply is None:
             return self._end
         return reply if reply.step else str(reply.action)
 
     def _task(self, where: str, task_id: int, goal: str | None) -> int | None:
-        """Return the id under which the file has a task."""
+        """Return the task's id in the file, or None."""
         if goal is None:
             return task_id if (where, task_id) in self._samples else None
         tasks = self._by_goal.get((where, goal), set())
@@ -223,7 +223,7 @@ class ReplayAgent:
 
 
 def _played(record: EpisodeRecord) -> Iterator[AgentReply]:
-    """Yield the replies that were played: calls as calls, anything else as text."""
+    """Yield the replies that were played: tool calls as calls, all others as text."""
     for turn, text in enumerate(record.replies[: record.turns]):
         calls = record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
         if calls:
@@ -233,7 +233,7 @@ def _played(record: EpisodeRecord) -> Iterator[AgentReply]:
 
 
 def _end(record: EpisodeRecord) -> AgentReply | None:
-    """Return how the agent ended an episode: with the reply that was not played, if there is one."""
+    """Return the ending of an episode by the agent, with the unplayed reply if there is one."""
     unplayed = record.replies[record.turns :]
     if record.ending in {"gave_up", "terminated", "truncated"} and not unplayed:
         return None
@@ -244,10 +244,10 @@ def load_oracle(environment: Environment) -> Agent:
     """Return a new oracle of an environment.
 
     Args:
-        environment: The environment; its ``oracle`` says where the class is found, as ``"module:Class"``.
+        environment: The environment; its ``oracle`` is the import path ``"module:Class"``.
 
     Raises:
-        BadOption: It has no oracle.
+        BadOption: The environment has no oracle.
     """
     if environment.oracle is None:
         raise BadOption(f"there is no oracle that plays {environment.name}")
@@ -259,13 +259,13 @@ def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Age
     """Return an agent by its specification.
 
     Args:
-        spec: ``oracle``, ``random`` or ``replay:PATH``, which is a kept run, as `ReplayAgent` takes it, or
-            task files of WebArena, as `ReferenceAgent` does.
-        environment: What it is to play; None for an environment that is not in the catalogue.
-        seed: Seed of an agent that draws.
+        spec: ``oracle``, ``random`` or ``replay:PATH``, where the path is a saved run for `ReplayAgent`, or
+            WebArena's task files for `ReferenceAgent`.
+        environment: The environment to play; None if it is not in the catalogue.
+        seed: Seed of a random agent.
 
     Raises:
-        BadOption: There is no such agent, the environment has no oracle, or the file cannot be read.
+        BadOption: The agent does not exist, the environment has no oracle, or the file cannot be read.
     """
     kind, _, file = spec.partition(":")
     if spec == "oracle" and environment is None:
@@ -280,20 +280,20 @@ def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Age
 
 
 def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Callable[[], Agent]:
-    """Return what makes an agent by its specification, one for each episode that is played at once.
+    """Return a function that makes agents by their specification, one for each concurrent episode.
 
     Args:
-        spec: As for `agent_from`; or ``MODULE:NAME``, the import path of a class or function of your own,
-            which is called without arguments and returns an agent.
-        environment: As for `agent_from`.
-        seed: Likewise.
+        spec: A specification as for `agent_from`, or ``MODULE:NAME``, the import path of your own class or
+            function, which is called without arguments and returns an agent.
+        environment: The environment, as for `agent_from`.
+        seed: The seed, as for `agent_from`.
 
     Raises:
-        BadOption: There is no such agent.
+        BadOption: The agent does not exist.
     """
     module, _, name = spec.partition(":")
     if module in {"", "oracle", "random", "replay"} or not name:
-        first = agent_from(spec, environment, seed)  # a file is read once
+        first = agent_from(spec, environment, seed)  # reads a file only once
         return lambda: copy.copy(first) if module == "replay" else agent_from(spec, environment, seed)
     try:
         made_by = import_object(spec)

@@ -1,4 +1,4 @@
-"""One episode as an agent plays it: an `agentgym_gym.rollout.Episode` with the agent's replies."""
+"""Plays one episode with an agent: an `agentgym_gym.rollout.Episode` with the agent's replies."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["AgentEpisode", "Caller", "call_here"]
 
 
 class Caller(Protocol):
-    """How a method of an agent is called. It may be a coroutine function."""
+    """Calls a method of an agent, which may be a coroutine function."""
 
     async def __call__(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-        """Call it, await the result if that can be awaited, and return it."""
+        """Call the function, await the result if it is awaitable, and return it."""
 
 
 async def call_here(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-    """Call a function in this thread."""
+    """Call a function in this thread, and await its result if it is awaitable."""
     value = function(*arguments, **named)
     return await value if inspect.isawaitable(value) else value
 
@@ -40,11 +40,11 @@ class AgentEpisode:
     """One episode of an agent, from its reset to its record.
 
     Args:
-        workers: Where the environment is from.
-        agent: Who plays. Its typed actions are rendered in the environment's format, so that the record has
-            the text that was played.
-        call: How the agent's methods are called.
-        success_at: The return from which on a task counts as solved, as for `Episode`.
+        workers: The source of the environment.
+        agent: The agent. Its typed actions are rendered in the environment's format, so that the record
+            contains the text that was played.
+        call: Calls the agent's methods.
+        success_at: Minimum return for success, as for `Episode`.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class AgentEpisode:
         """Play a task.
 
         Args:
-            task_id: The task, or the seed.
-            sample: Which of several episodes of the task this is.
+            task_id: The task id, or the seed.
+            sample: Index of the episode among the task's samples.
 
         Raises:
-            SetupError: It cannot be played without a change of set-up.
+            SetupError: The task cannot be played until the setup is fixed.
         """
         agent_fault, ending = None, ""
         async with Episode(self._workers, task=task_id, success_at=self._success_at) as episode:
@@ -79,7 +79,7 @@ class AgentEpisode:
         )
 
     async def _play(self, episode: Episode, task_id: int, sample: int) -> str:
-        """Play the turns; return how the agent ended the episode, empty where it did not."""
+        """Play the turns; return the ending if the agent ended the episode, otherwise ""."""
         info: Any = {**episode.info, "task_id": task_id, "sample": sample}
         await self._ask(self._agent.reset, episode.env, episode.observation, info)
         reads_what_it_writes = getattr(getattr(episode.env, "unwrapped", None), "parser", None) == "default"
@@ -109,7 +109,7 @@ class AgentEpisode:
         """Call a method of the agent.
 
         Raises:
-            AgentFault: It raised an error that is none of this library's.
+            AgentFault: The agent raised an error that is not from this library.
         """
         try:
             return await self._call(method, *arguments)
@@ -121,10 +121,10 @@ class AgentEpisode:
 
 
 def _written(env: Any, action: Action, text: str | None, *, plays_it: bool) -> tuple[str, Any]:
-    """Return the text of a typed action, and the action as the environment takes it.
+    """Return the text of a typed action, and the action in the form that the environment accepts.
 
     Raises:
-        BadOption: The environment has no format of actions.
+        BadOption: The environment has no action format.
     """
     action_format = getattr(env.action_space, "action_format", None)
     if action_format is None:
@@ -132,16 +132,16 @@ def _written(env: Any, action: Action, text: str | None, *, plays_it: bool) -> t
             f"{env_id_of(env)} takes text, and the agent replied with a typed action: {action!r:.200}"
         )
     written: str = action_format.render(action)
-    if plays_it:  # the text need not be read to be played
+    if plays_it:  # play the action itself, without parsing the text
         return (written if text is None else text), action
     return (written if text is None else text), written
 
 
 def _called(env: Any, action: Any, text: str | None, step: StepRecord) -> str:
-    """Return the text of function calls, and keep them in the step.
+    """Return the text of function calls, and store the calls in the step.
 
     Raises:
-        BadOption: The environment takes only text, or the action is none.
+        BadOption: The environment accepts only text, or the action is invalid.
     """
     grammar = attribute_of(env, "grammar")
     if grammar is None:

@@ -1,4 +1,4 @@
-"""The folder of a run: the episodes, recorded as they end, and the summary."""
+"""The folder of a run: the episodes, which are written as they end, and the summary."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ if TYPE_CHECKING:
 
 __all__ = ["RunFolder"]
 
-# What must be the same for two parts of one run; averages over anything else would mean nothing.
+# Facts that must not change when a run is resumed; otherwise its averages would be meaningless.
 _SAME = ("env_id", "agent", "seed", "options")
 _SAME_IF_KNOWN = ("agent_settings", "system_prompt", "rescored")  # summaries of earlier versions lack these
 
-# Settings of an agent that do not shape its replies.
+# Settings of an agent that do not affect its replies.
 _MAY_DIFFER = frozenset({"base_url", "api_key_variable", "timeout", "retry_seconds", "openai"})
 
 _LOCK = ".lock"
 
 
 class RunFolder:
-    """Keeps the episodes of a run: a line each in ``episodes.jsonl``, and ``summary.json`` over all of them.
+    """Stores the episodes of a run: one line each in ``episodes.jsonl``, and a ``summary.json`` of all.
 
-    The summary is written when the run begins and when it ends, also by an error. Its ``run.finished`` says
-    whether all episodes were played. One process at a time writes into a folder.
+    The summary is written when the run starts and when it ends, even with an error. Its ``run.finished``
+    records whether all episodes were played. Only one process at a time can write into a folder.
 
     Args:
         path: The folder; created if it does not exist.
-        run: Facts about the run for the summary, as JSON values: environment, agent, options and the like.
-            ``headers`` in it are left out, since they may hold tokens.
-        resume: Whether to go on with a run that is in the folder.
-        planned: Task and sample of each episode of the run, by which it is known whether it is finished; by
-            default it is where no error ended it.
-        price: What the tokens of its model cost, for the summary.
+        run: Facts about the run for the summary, as JSON values: environment, agent, options and others. Any
+            ``headers`` are removed, because they may contain tokens.
+        resume: Whether to resume a run in the folder.
+        planned: Task id and sample of each episode of the run. The run is finished once all of them are
+            played. By default, it is finished if no error ended it.
+        price: Price of the model's tokens, for the summary.
 
     Attributes:
-        path: The folder, as an absolute path: environments may change the working directory.
+        path: The folder as an absolute path, because environments may change the working directory.
         run: The facts about the run.
-        records: The episodes so far, including those of a run that was resumed.
+        records: The episodes so far, including those from before a resume.
 
     Raises:
-        InUse: Another run writes into the folder.
-        BadOption: The folder holds a run and ``resume`` is false, or one of something else; or it cannot be
-            written to.
+        InUse: Another run is writing into the folder.
+        BadOption: The folder contains a run and ``resume`` is false, or a run with other facts; or the folder
+            is not writable.
     """
 
     def __init__(
@@ -94,20 +94,20 @@ class RunFolder:
 
     @property
     def summary(self) -> Summary:
-        """The figures of the episodes that count.
+        """The metrics of the episodes that count.
 
-        The counters include the others too, since their requests were sent.
+        The counters include all other episodes too, because their requests were sent.
         """
         return replace(summarise(counting(self.records), self._price), counters=counted(self.records))
 
     def remaining(
         self, episodes: Iterable[tuple[int, int]], *, retry_faulted: bool = False
     ) -> list[tuple[int, int]]:
-        """Return the episodes that were not played.
+        """Return the episodes that are left to play.
 
         Args:
-            episodes: Task and sample of each.
-            retry_faulted: Whether those that a fault ended, and no later attempt made good, are among them.
+            episodes: Task id and sample of each episode.
+            retry_faulted: Whether to include faulted episodes that no later attempt replaced.
         """
         played = {
             (record.task_id, record.sample) for record in self.records if record.scored or not retry_faulted
@@ -115,7 +115,7 @@ class RunFolder:
         return [episode for episode in episodes if episode not in played]
 
     def add(self, record: EpisodeRecord) -> None:
-        """Record an episode at once."""
+        """Append an episode to the file immediately."""
         self._file.append(record.to_json())
         self.records.append(record)
 
@@ -127,7 +127,7 @@ class RunFolder:
         try:
             self._file.close()
             if error_type is not None and not self.records:
-                self._episodes.unlink()  # nothing was played: another attempt need not be told to resume
+                self._episodes.unlink()  # no episode was played: another attempt needs no `resume`
             finished = error_type is None if self._planned is None else not self.remaining(self._planned)
             self._write_summary(finished=finished)
         finally:
@@ -197,17 +197,17 @@ def _without_headers(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shaping(value: Any) -> Any:
-    """Return what of a fact shapes the episodes."""
+    """Return the part of a fact that affects the episodes."""
     if not isinstance(value, Mapping):
         return value
     return {key: each for key, each in value.items() if key not in _MAY_DIFFER}
 
 
 def _locked(folder: Path) -> FileLock:
-    """Return the lock on a folder, which the system releases when this process ends, however it does.
+    """Acquire the lock on a folder. The system releases it when this process ends, even after a crash.
 
     Raises:
-        InUse: Another run has it.
+        InUse: Another run has the lock.
     """
     lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
     try:

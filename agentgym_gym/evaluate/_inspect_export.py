@@ -1,4 +1,4 @@
-"""Runs as logs of inspect_ai, for ``inspect view`` and for all that reads such logs."""
+"""Exports runs as inspect_ai logs, for ``inspect view`` and other tools that read them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 __all__ = ["MOST_EPISODES", "export_to_inspect"]
 
 MOST_EPISODES = 1_000
-"""Episodes in a log: inspect_ai builds a log in memory."""
+"""Maximum number of episodes in a log, because inspect_ai builds a log in memory."""
 
 _PYTHON_3_11 = 0x030B0000
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False) -> list[Path]:
-    """Write runs as logs of inspect_ai, each as one log, or as several of `MOST_EPISODES` at most.
+    """Write runs as inspect_ai logs: one log for each run, or several with at most `MOST_EPISODES` each.
 
     Args:
-        runs: The runs. The samples of one task are inspect_ai's epochs, from 1.
+        runs: The runs. The samples of one task become inspect_ai's epochs, from 1.
         out: The folder for the logs; created if it does not exist.
-        overwrite: Whether to write over logs that are there. The logs of a run have the same names each time.
+        overwrite: Whether to overwrite existing logs. The log names of a run are always the same.
 
     Returns:
-        The logs, in the order of the runs.
+        The paths of the logs, in the order of the runs.
 
     Raises:
         MissingExtra: inspect_ai is not installed.
-        BadOption: A run has no episodes, a log is there already, or the folder cannot be written to. Unless
-            the disk fails half-way, nothing is written then.
+        BadOption: A run has no episodes, a log already exists, or the folder is not writable. Nothing is
+            written then, unless the disk fails during the export.
         SetupError: This Python is too old for inspect_ai.
     """
     if sys.hexversion < _PYTHON_3_11:
@@ -69,10 +69,10 @@ def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False
 
 
 def _logs(run: Run, out: Path) -> Iterator[_Log]:
-    """Return the logs of a run.
+    """Yield the logs of a run.
 
     Raises:
-        BadOption: It has no episodes.
+        BadOption: The run has no episodes.
     """
     if not run.records:
         raise BadOption(f"{run.path} holds no episodes to export")
@@ -82,7 +82,7 @@ def _logs(run: Run, out: Path) -> Iterator[_Log]:
 
 
 def _parts(records: Sequence[EpisodeRecord]) -> Iterator[Sequence[EpisodeRecord]]:
-    """Return records in parts, the samples of a task in one part unless there are too many of them."""
+    """Split records into parts. The samples of a task stay in one part unless there are too many."""
     start = 0
     while start < len(records):
         end = min(start + MOST_EPISODES, len(records))
@@ -94,7 +94,7 @@ def _parts(records: Sequence[EpisodeRecord]) -> Iterator[Sequence[EpisodeRecord]
 
 
 class _Log:
-    """One log: a run, or a part of it."""
+    """One log: a run or a part of a run."""
 
     def __init__(
         self, run: Run, records: Sequence[EpisodeRecord], number: int, parts: int, out: Path
@@ -111,7 +111,7 @@ class _Log:
         self.path = out / f"run-{slug}-{self._run_name}{part}.eval"
 
     def write(self) -> None:
-        """Write the log under another name, and give it its own when it is whole."""
+        """Write the log atomically: to a temporary file, which is renamed when it is complete."""
         from inspect_ai.log import write_eval_log  # noqa: PLC0415 - an extra
 
         with replaces(self.path) as part:
@@ -173,7 +173,7 @@ class _Log:
         )
 
     def _results(self) -> Any:
-        """Return the figures of the episodes in this log; of the whole run they stand in the metadata."""
+        """Return the metrics of the episodes in this log. The metadata has those of the whole run."""
         from inspect_ai.log import EvalMetric, EvalResults, EvalScore, HeadlineMetric  # noqa: PLC0415
 
         scored = [record for record in self._records if record.scored]
@@ -205,7 +205,7 @@ class _Log:
 
 
 _ELSEWHERE = {"system_prompt", "versions", "options", "tasks", "samples", "seed"}
-"""Facts of a run that have a place of their own in a log."""
+"""Facts of a run that have their own fields in a log."""
 
 
 def _figures(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def _viewer() -> Any:
     names = ("sampleId", "epoch", "input")
     more = ("tokens", "duration", "limit", "error")
     return ViewerConfig(
-        trust_content=False,  # models and servers wrote it: shown as it is, and neither rendered nor linked
+        trust_content=False,  # text from models and servers: never rendered or linked
         task_samples_view=TaskSamplesView(
             name="agentgym",
             columns=[
@@ -237,7 +237,7 @@ def _viewer() -> Any:
 
 
 def _times(run: Run) -> tuple[datetime, datetime]:
-    """Return when a run began and ended, as far as its facts say."""
+    """Return the start and end time of a run, or the folder's modification time if they are unknown."""
     try:
         ended = datetime.fromisoformat(str(run.facts["written"]))
         ended = ended if ended.tzinfo else ended.replace(tzinfo=timezone.utc)
@@ -254,7 +254,7 @@ def _texts(versions: Any) -> dict[str, str]:
 
 
 def _without_passwords(value: Any) -> Any:
-    """Return facts without headers, and without passwords in URLs."""
+    """Return facts without headers and passwords in URLs."""
     if isinstance(value, dict):
         return {name: _without_passwords(each) for name, each in value.items() if name != "headers"}
     if isinstance(value, list):

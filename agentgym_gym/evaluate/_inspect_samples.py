@@ -1,6 +1,6 @@
-"""Episodes as the samples of an inspect_ai log, with the events that its viewer shows.
+"""Converts episodes to samples of an inspect_ai log, with the events that its viewer shows.
 
-This module imports inspect_ai at once; `inspect_export` imports it when a run is exported.
+This module imports inspect_ai at the top. `_inspect_export` therefore imports this module only for an export.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ _STOPPED = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-"""inspect_ai's word for why a model stopped, by that of OpenAI's chat protocol."""
+"""inspect_ai's stop reason, by OpenAI's ``finish_reason``."""
 
-_LONGEST = 1e9  # seconds after which nothing ends: a date has a last year
-_DEEPEST = 50  # levels of JSON: what pydantic refuses to write lies a few times deeper
+_LONGEST = 1e9  # seconds, above any duration: later times overflow a datetime
+_DEEPEST = 50  # levels of JSON; pydantic's own limit is a few times deeper
 
 
 def sample_of(record: EpisodeRecord, began: datetime, system_prompt: str | None, name: str) -> EvalSample:
-    """Return an episode as a sample.
+    """Convert an episode to a sample.
 
     Args:
         record: The episode.
-        began: When the episode began, by the clock of the log. Records hold durations and no clock times.
-        system_prompt: What the agent was told before the first observation, where that is known.
-        name: A name of the log, by which the sample and its events have ids that no other log's have.
+        began: Start time of the episode in the log. Records contain durations, but no clock times.
+        system_prompt: The agent's system prompt, if known.
+        name: Unique name of the log, used as a prefix of the ids of the sample and its events.
     """
     return _Conversation(record, began, system_prompt, f"{name}-{record.task_id}-{record.sample}").sample()
 
 
 def usage_of(steps: tuple[StepRecord, ...]) -> ModelUsage | None:
-    """Return the tokens of some steps, None where no server counted any."""
+    """Return the token usage of steps, or None if no server reported any."""
     counted = [step for step in steps if "prompt_tokens" in step or "completion_tokens" in step]
     if not counted:
         return None
@@ -71,7 +71,7 @@ def usage_of(steps: tuple[StepRecord, ...]) -> ModelUsage | None:
     reply = sum(step.get("completion_tokens", 0) for step in counted)
     cached = sum(step.get("cached_tokens", 0) for step in counted)
     return ModelUsage(
-        input_tokens=max(0, prompt - cached),  # inspect_ai counts the cached ones apart
+        input_tokens=max(0, prompt - cached),  # inspect_ai counts cached tokens separately
         output_tokens=reply,
         total_tokens=prompt + reply,
         input_tokens_cache_read=cached if any("cached_tokens" in step for step in counted) else None,
@@ -82,7 +82,7 @@ def usage_of(steps: tuple[StepRecord, ...]) -> ModelUsage | None:
 
 
 def plain_json(value: Any, depth: int = 0) -> Any:
-    """Return a JSON value that every writer takes: no half characters, and no deeper than it must be."""
+    """Return a JSON value that every JSON writer accepts: no lone surrogates, and limited nesting."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, Mapping):
@@ -95,7 +95,7 @@ def plain_json(value: Any, depth: int = 0) -> Any:
 
 
 class _Conversation:
-    """An episode, message by message and event by event."""
+    """Builder of a sample: the messages and events of one episode."""
 
     def __init__(self, record: EpisodeRecord, began: datetime, system_prompt: str | None, name: str) -> None:
         self._record = record
@@ -104,7 +104,7 @@ class _Conversation:
         self._agent = scrub(record.agent)
         self._seconds = max(
             0.0, record.env_seconds - sum(step.get("env_seconds", 0.0) for step in record.steps)
-        )  # of the reset
+        )  # duration of the reset
         self._messages: list[Any] = []
         self._events: list[Any] = []
         self._output = ModelOutput(model=self._agent)
@@ -147,10 +147,10 @@ class _Conversation:
         )
 
     def _talk(self) -> None:
-        """Note the messages, and an event for each reply."""
+        """Add the messages, and an event for each reply."""
         record = self._record
-        reply = 0  # how many there were
-        called: ToolCall | None = None  # the call that the next observation answers
+        reply = 0  # index of the next reply
+        called: ToolCall | None = None  # the call that the next observation is the result of
         step: StepRecord = {}
         for number, message in enumerate(record.messages):
             text, name = scrub(message["content"]), f"{self._name}-{number}"
@@ -170,7 +170,7 @@ class _Conversation:
                 called = None
             else:
                 self._messages.append(ChatMessageUser(content=text, id=name))
-        if reply and record.messages[-1]["role"] == "user":  # which no model was given
+        if reply and record.messages[-1]["role"] == "user":  # no model received it
             last = scrub(record.messages[-1]["content"])
             self._add(InfoEvent, self._seconds, source="environment", data={"last_observation": last})
 
@@ -215,7 +215,7 @@ class _Conversation:
         self._seconds += seconds
 
     def _tell(self, reply: int, step: StepRecord) -> None:
-        """Note what a reply came to, where the messages do not say it."""
+        """Add an event with the reward and errors of a reply, which the messages do not contain."""
         told: dict[str, Any] = {}
         if reply < len(self._record.rewards) and self._record.rewards[reply]:
             told["reward"] = self._record.rewards[reply]

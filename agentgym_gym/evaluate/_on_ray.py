@@ -1,12 +1,13 @@
-"""Episodes spread over the machines of a Ray cluster: slots in processes of other machines.
+"""Distributes episodes over the machines of a Ray cluster: slots in remote processes.
 
 ::
 
     with RayCluster("auto", concurrency=256) as cluster:
         await play_parts(parts, concurrency=256, make_slot=cluster.slot)
 
-The runner, the folder of the run and its figures stay in this process. What plays is shipped: the functions
-that make environments and agents, which need this library, and whatever they import, on each machine.
+The runner, the run folder and the metrics stay in this process. Ray ships the functions that make
+environments and agents. This library and all modules that these functions import must be installed on each
+machine.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ if TYPE_CHECKING:
 __all__ = ["RayCluster", "RaySlot"]
 
 _SLOTS_EACH = 32
-"""Slots in one process: an event loop serves more, and an oracle or a parser takes time of its own."""
+"""Slots per process. An event loop could serve more, but oracles and parsers use CPU time."""
 
 _CONNECT_SECONDS = 10.0
 
 _TRIES = 3
-"""How often an episode is begun, if the process that plays it dies."""
+"""Attempts to play an episode if its process dies."""
 
 
 class RayCluster:
-    """Processes on a Ray cluster in which episodes are played; a context manager.
+    """Processes on a Ray cluster that play episodes; a context manager.
 
     Args:
-        address: That of an existing cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``; ``local`` starts
-            one on this machine.
-        concurrency: Episodes at once. There is a process for each 32, and as many as there are CPUs at most.
-        variables: Environment variables that environments and agents need there, beside those whose names
-            begin with ``AGENTGYM_``. They are handed over as arguments, and not to Ray's settings, which it
-            shows.
+        address: The address of an existing cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``; ``local``
+            starts a cluster on this machine.
+        concurrency: Concurrent episodes. The cluster starts one process for every 32 of them, but not more
+            than it has CPUs.
+        variables: Environment variables for environments and agents, in addition to those whose names start
+            with ``AGENTGYM_``. They are passed as arguments, not through Ray's settings, which Ray displays.
 
     Raises:
         MissingExtra: The package ``ray`` is missing.
@@ -85,27 +86,27 @@ class RayCluster:
             self._ray.shutdown()
 
     def slot(self, part: Part) -> RaySlot:
-        """Return a slot on one of the processes, which take turns."""
+        """Return a slot on one of the processes, round-robin."""
         return RaySlot(self, part, next(self._next), next(self._ids))
 
     def host(self, number: int) -> Any:
-        """Return a process."""
+        """Return the process with this number."""
         return self._hosts[number]
 
     def replace(self, number: int, dead: Any) -> None:
-        """Start a process in the place of one that died, unless that was done."""
+        """Replace a dead process, unless it has already been replaced."""
         if self._hosts[number] is dead:
             self._hosts[number] = self._new_host()
 
     @property
     def died(self) -> type[Exception]:
-        """The error of a process that died."""
+        """The error type of a dead process."""
         error: type[Exception] = self._ray.exceptions.RayActorError
         return error
 
     @property
     def failed(self) -> tuple[type[Exception], ...]:
-        """The errors of what a process raised, or could not do."""
+        """The error types of failed calls to a process."""
         found = self._ray.exceptions
         return (found.RayTaskError, found.RaySystemError)
 
@@ -115,10 +116,10 @@ class RayCluster:
 
 
 def _require_listener(address: str) -> None:
-    """Look whether anything listens where a cluster should be: ray itself tries for minutes.
+    """Check that the address of a cluster accepts connections, because ray itself retries for minutes.
 
     Raises:
-        SetupError: Nothing does.
+        SetupError: The address accepts no connection.
     """
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not colon or not port.isdecimal():
@@ -134,9 +135,9 @@ class RaySlot:
 
     Args:
         cluster: The cluster.
-        part: What it is of.
+        part: The part whose episodes the slot plays.
         number: The number of the process.
-        name: A number of its own.
+        name: The unique number of this slot.
     """
 
     def __init__(self, cluster: RayCluster, part: Part, number: int, name: int) -> None:
@@ -144,20 +145,20 @@ class RaySlot:
         self._cluster = cluster
         self._number = number
         self._name = name
-        self._host: Any = None  # in which the slot is open
+        self._host: Any = None  # the process in which the slot is open
 
     async def play(self, task_id: int, sample: int) -> EpisodeRecord:
-        """Play an episode; anew in another process where one dies in the midst of it.
+        """Play an episode, and retry in a new process if the process dies.
 
         Raises:
-            SetupError: It cannot be played without a change of set-up, or process after process died.
+            SetupError: The task cannot be played until the setup is fixed, or every attempt's process died.
         """
         died: Exception | None = None
         for _ in range(_TRIES):
             host = self._cluster.host(self._number)
             try:
                 if self._host is not host:
-                    # Its episodes and records stay in this process.
+                    # The episodes and records of the part stay in this process.
                     part = replace(self.part, episodes=(), on_episode=_nothing, servers=Servers())
                     await host.open.remote(self._name, part)
                     self._host = host
@@ -179,17 +180,17 @@ class RaySlot:
         raise SetupError(f"the processes of the Ray cluster die: {died}") from died
 
     async def close(self) -> None:
-        """Close environment and agent, also in the midst of an episode that nobody waits for."""
+        """Close the environment and the agent, even during an abandoned episode."""
         if self._host is not None:
-            with contextlib.suppress(self._cluster.died):  # with all that it held
+            with contextlib.suppress(self._cluster.died):  # and the slot with it
                 await self._host.close.remote(self._name)
 
 
 class _Host:
-    """What runs in each process of a cluster.
+    """The Ray actor in each process of a cluster.
 
     Args:
-        variables: Environment variables.
+        variables: Environment variables to set in the process.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -220,4 +221,4 @@ class _Host:
 
 
 def _nothing(_: object) -> None:
-    """Take a record that is taken elsewhere."""
+    """Ignore a record, because the local process handles it."""

@@ -1,4 +1,4 @@
-"""The agent that plays WebArena's reference solutions."""
+"""An agent that plays WebArena's reference solutions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["ReferenceAgent", "holds_references"]
 
 _KEY = "reference_action_sequence"
 
-# The calls on WebArena's ``page`` that name no element, and the actions of AgentGym's server that do the same
-# (create_playwright_action of WebArena's browser_env/actions.py).
+# The methods of WebArena's ``page`` that need no element, and the equivalent actions of AgentGym's server
+# (create_playwright_action in WebArena's browser_env/actions.py).
 _SAME = {
     "press": "press",
     "keyboard.press": "press",
@@ -40,18 +40,20 @@ _SAME = {
 
 
 class ReferenceAgent:
-    """Plays the ``reference_action_sequence`` of WebArena's task files, as its teacher forcing agent does.
+    """Plays the ``reference_action_sequence`` of WebArena's task files, like its teacher forcing agent.
 
-    A sequence of the tag ``id_accessibility_tree`` is written in the words that AgentGym's server reads. One
-    of the tag ``playwright`` can be played if it names no element, since that server takes no locators. A
-    task that cannot be played whole is not begun. The agent gives up after the last action.
+    A sequence with the tag ``id_accessibility_tree`` already uses the action syntax of AgentGym's server. A
+    sequence with the tag ``playwright`` is supported if it needs no element, because this server has no
+    locators. The agent does not start a task unless it can play the whole sequence. It gives up after the
+    last action.
 
     Args:
-        path: A file with a task or a list of tasks in JSON, or a folder of such files, whose names end in
+        path: A JSON file with a task or a list of tasks, or a folder of such files with names that end in
             ``.json``.
 
     Raises:
-        BadOption: A file cannot be read or is no task file, or two of them give a task different sequences.
+        BadOption: A file cannot be read or is not a task file, or two files have different sequences for a
+            task.
     """
 
     name = "replay"
@@ -72,7 +74,7 @@ class ReferenceAgent:
         self._left: Iterator[Action] = iter(())
 
     def refusal(self, env: TextEnv, task_id: int) -> str | None:
-        """Return why a task cannot be played, None where it can."""
+        """Return the reason that a task cannot be played, or None if it can."""
         try:
             self._actions(env, task_id)
         except BadOption as error:
@@ -80,15 +82,15 @@ class ReferenceAgent:
         return None
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
-        """Look the task up by its id.
+        """Look up the task by its id.
 
         Raises:
-            BadOption: There is no sequence of it, or the environment has no such actions.
+            BadOption: The task has no sequence, or the environment does not support its actions.
         """
         self._left = iter(self._actions(env, info.get("task_id", -1)))
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
-        """Return the next action, None when there is none."""
+        """Return the next action, or None after the last one."""
         return next(self._left, None)
 
     def _actions(self, env: TextEnv, task_id: int) -> list[Action]:
@@ -103,8 +105,6 @@ class ReferenceAgent:
 
 @dataclass(frozen=True)
 class _Reference:
-    """The sequence of a task."""
-
     file: Path
     task_id: int
     tag: str
@@ -112,7 +112,7 @@ class _Reference:
 
 
 def holds_references(path: Path) -> bool:
-    """Return whether a path holds task files, and not a kept run, as far as can be told at a glance.
+    """Return whether a path probably contains task files, not a run.
 
     Args:
         path: A file or a folder.
@@ -122,12 +122,12 @@ def holds_references(path: Path) -> bool:
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return path.suffix == ".json"  # whose error then says so
+        return path.suffix == ".json"  # the agent then reports the error
     return isinstance(value, list) or (isinstance(value, dict) and "messages" not in value)
 
 
 def _tasks(path: Path) -> Iterator[tuple[Path, int, Any]]:
-    """Yield the file, the position in it and the value of every task."""
+    """Yield the file, the index in the file and the JSON value of every task."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
         raise BadOption(f"{path} holds neither a run nor task files: there is no .json file in it")
@@ -143,7 +143,7 @@ def _tasks(path: Path) -> Iterator[tuple[Path, int, Any]]:
 
 
 def _reference(file: Path, at: int, task: Any) -> _Reference | None:
-    """Return the sequence of a task; None where it has none, as most of the published ones."""
+    """Return the sequence of a task, or None if it has none, like most published tasks."""
     task_id = task.get("task_id") if isinstance(task, dict) else None
     if not isinstance(task_id, int) or isinstance(task_id, bool):
         raise BadOption(f"{file}: entry {at} is no task of WebArena: it has no number under 'task_id'")
@@ -168,10 +168,10 @@ def _reference(file: Path, at: int, task: Any) -> _Reference | None:
 
 
 def _said(action: str, reference: _Reference, grammar: Grammar) -> Action:
-    """Return an action of a sequence as the server knows it.
+    """Convert an action of a sequence to an action of the server.
 
     Raises:
-        BadOption: The server has none that does the same; the message names the task and the action.
+        BadOption: The server has no equivalent action; the message names the task and the action.
     """
     where = f"{reference.file}: task {reference.task_id}"
     if reference.tag not in {"id_accessibility_tree", "playwright"}:
@@ -186,11 +186,11 @@ def _said(action: str, reference: _Reference, grammar: Grammar) -> Action:
 
 
 def _of_playwright(code: str, grammar: Grammar) -> Action:
-    """Read one call on the page; nothing is run.
+    """Parse a method call on the page, without executing it.
 
     Raises:
-        ValueError: It is another call than those that name no element.
-        ActionError: Its arguments do not fit.
+        ValueError: The method is not one of those that need no element.
+        ActionError: The arguments are invalid.
     """
     call = expression(code)
     name = "" if not isinstance(call, ast.Call) else ast.unparse(call.func).removeprefix("page.")

@@ -1,8 +1,8 @@
-"""A kept run read again: with another parser, another format, or another rule for the score.
+"""Rescores a saved run with another parser, action format or score rule.
 
-Nothing is played, so only what the kept replies say of it is known. As long as the words that go to the
-server are the ones that were played, the rewards stand. From the first turn with other words on, nobody knows
-what the server would have answered: such an episode has no score then, neither the kept one nor 0.
+Rescoring parses the stored replies again and plays nothing. The rewards remain valid as long as each reply
+parses to the action that was played. From the first turn with another action on, the server's response is
+unknown, so such an episode has no score: neither the old one nor 0.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 __all__ = ["DIVERGED", "Difference", "Rescored", "ScoreRule", "load_rule", "rescore"]
 
 DIVERGED = "diverged"
-"""The ending of an episode in which another action was read than was played."""
+"""The ending of an episode in which a reply now parses to another action than the played one."""
 
 ScoreRule: TypeAlias = "Callable[[EpisodeRecord], float | tuple[float, bool]]"
-"""Returns the score of an episode, or the score and whether the task was solved."""
+"""Returns the score of an episode, or a tuple of the score and success."""
 
 MOST_EXAMPLES = 20
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A turn whose reply is read otherwise than it was played.
+    """A turn whose reply now parses to another action than the played one.
 
     Attributes:
-        task_id: The task.
+        task_id: The task id.
         sample: The sample.
         turn: The turn, from 1.
-        reply: What the agent wrote.
-        played: The words that went to the server; None where nothing did.
-        read: The words that would go there now.
-        parse_error: The kind of the parse error now, or None.
+        reply: The agent's reply.
+        played: The action text that was sent to the server; None if nothing was sent.
+        read: The action text that would be sent now; None if nothing would be sent.
+        parse_error: The kind of the new parse error, or None.
     """
 
     task_id: int
@@ -66,24 +66,25 @@ class Difference:
         return f"turn {self.turn} sent {before} when it was played, and is now read as {now}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object, with long texts cut."""
+        """Return a JSON object, with long texts truncated."""
         return {name: value[:500] if isinstance(value, str) else value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """What became of a run.
+    """Result of rescoring a run.
 
     Attributes:
-        records: Its episodes, rescored.
-        options: The options by which the replies were read; those of the run where they were not read again.
-        replies: How many replies were read again.
-        errors_before: Parse errors in them as they were played, by kind.
-        errors_after: Parse errors in them as they are read now, by kind.
-        different: How many of them send other words now, in all episodes that nobody's fault ended.
-        examples: The first of these.
-        not_as_played: How many replies are read otherwise than they were played even by the options of the
-            run: this version reads them otherwise, or the agent did not play what it wrote.
+        records: The rescored episodes.
+        options: The parse options; those of the run if the replies were not parsed again.
+        replies: Number of replies that were parsed again.
+        errors_before: Parse errors in these replies when they were played, by kind.
+        errors_after: Parse errors in these replies now, by kind.
+        different: Number of replies that now parse to another action, in all episodes without a fault.
+        examples: The first of these replies.
+        not_as_played: Number of replies that parse to another action than the played one even with the
+            options of the run, because this version parses them differently, or because the agent played
+            something else than its reply.
     """
 
     records: tuple[EpisodeRecord, ...]
@@ -97,14 +98,14 @@ class Rescored:
 
     @property
     def diverged(self) -> int:
-        """How many episodes have lost their score because another action was read."""
+        """Number of episodes that lost their score because a reply parses to another action."""
         return sum(record.ending == DIVERGED for record in self.records)
 
     @property
     def success_bounds(self) -> tuple[float, float] | None:
-        """Least and greatest success rate, whatever the diverged episodes would have come to.
+        """Lower and upper bound of the success rate over all possible outcomes of the diverged episodes.
 
-        None where no episode says whether it succeeded.
+        None if no episode reports success or failure.
         """
         known = [record.success for record in self.records if record.success is not None]
         episodes = len(known) + self.diverged
@@ -113,7 +114,7 @@ class Rescored:
         return sum(known) / episodes, (sum(known) + self.diverged) / episodes
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was counted, as a JSON object."""
+        """Return the counts as a JSON object."""
         names = ("replies", "errors_before", "errors_after", "different", "not_as_played")
         return {
             **{name: getattr(self, name) for name in names},
@@ -131,27 +132,26 @@ def rescore(
     on_unknown: OnUnknown | None = None,
     score: ScoreRule | None = None,
 ) -> Rescored:
-    """Read the replies of a run again, score its episodes by another rule, or both.
+    """Parse the replies of a run again, apply another score rule, or both.
 
-    What is not given is as it was in the run. The replies are not read again where a rule for the score is
-    all that is given.
+    Options that are None default to those of the run. If only ``score`` is given, the replies are not parsed
+    again.
 
-    An episode keeps its score if all its turns send the words that were played. Any other ends before the
-    first turn that differs. It has no score, the ending `DIVERGED` and an ``agent_fault`` of the kind
-    ``Diverged``, so that it is counted and left out of every average. Episodes that a fault had ended stay as
-    they are.
+    An episode keeps its score if every reply parses to the action that was played. Any other episode is cut
+    before the first turn that differs. It has no score, the ending `DIVERGED` and an ``agent_fault`` of the
+    kind ``Diverged``, so that it is counted but excluded from every average. Faulted episodes are unchanged.
 
     Args:
         run: The run.
-        parser: As of `AgentGymEnv`.
-        action_format: Likewise.
-        on_unknown: Likewise.
-        score: Called with each episode that has a score. The rewards stay what the environment paid; so does
-            ``success`` where only a number is returned.
+        parser: The parser, as for `AgentGymEnv`.
+        action_format: The action format, as for `AgentGymEnv`.
+        on_unknown: The handling of unknown actions, as for `AgentGymEnv`.
+        score: Called with each scored episode. The rewards are unchanged, and so is ``success`` if the rule
+            returns only a number.
 
     Raises:
-        BadOption: The environment is not in the catalogue, the run does not say how its replies were read,
-            an option does not fit the environment, or ``score`` failed or returned something else.
+        BadOption: The environment is not in the catalogue, the run does not record its parse options, an
+            option does not fit the environment, or ``score`` failed or returned an invalid value.
     """
     given = {"parser": parser, "action_format": action_format, "on_unknown": on_unknown}
     given = {name: value for name, value in given.items() if value is not None}
@@ -166,10 +166,10 @@ def rescore(
 
 
 def load_rule(path: str) -> ScoreRule:
-    """Return the function of an import path such as ``my_rules:strict``.
+    """Return the function at an import path such as ``my_rules:strict``.
 
     Raises:
-        BadOption: It leads to no function.
+        BadOption: The import fails, or the object is not callable.
     """
     try:
         found: Any = import_object(path)
@@ -183,7 +183,7 @@ def load_rule(path: str) -> ScoreRule:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a reply says: the words to be sent, or the kind of the parse error, or neither of a thought."""
+    """Parse result of a reply: the action text or the kind of the parse error; neither for a thought."""
 
     words: str | None
     error: str | None
@@ -236,7 +236,7 @@ def _read_again(run: Run, before: Mapping[str, Any], after: Mapping[str, Any]) -
 
 @contextlib.contextmanager
 def _reader(env_id: str, options: Mapping[str, Any]) -> Iterator[AgentGymEnv]:
-    """Make the environment for its reading alone; it speaks to no server."""
+    """Make the environment only for its parser; it connects to no server."""
     try:
         environment = find(env_id)
     except UnknownEnvironment:
@@ -253,7 +253,7 @@ def _reader(env_id: str, options: Mapping[str, Any]) -> Iterator[AgentGymEnv]:
 
 
 def _readings(env: AgentGymEnv, record: EpisodeRecord) -> list[_Reading]:
-    """Read the replies that were played."""
+    """Parse the replies that were played."""
     return [
         _reading(env, _tool_calls(record, turn) or reply)
         for turn, reply in enumerate(record.replies[: record.turns])
@@ -272,7 +272,7 @@ def _reading(env: AgentGymEnv, reply: StepAction) -> _Reading:
 
 
 def _played(record: EpisodeRecord, turn: int, reading: _Reading) -> _Reading:
-    """Return what was played: what the record says of it, else what the run's own options read."""
+    """Return the played action: from the record if it has one, otherwise as parsed with the run's options."""
     step = record.steps[turn] if turn < len(record.steps) else StepRecord()
     return _Reading(step["action"], step.get("parse_error")) if "action" in step else reading
 
@@ -284,13 +284,13 @@ def _difference(record: EpisodeRecord, turn: int, was: _Reading, now: _Reading) 
 
 
 def _with_readings(record: EpisodeRecord, now: list[_Reading]) -> EpisodeRecord:
-    """Return an episode with what is read now in its steps and among its parse errors."""
+    """Return an episode with the new parse results in its steps and parse errors."""
     steps = list(record.steps)
     for turn, reading in enumerate(now[: len(steps)]):
         step = StepRecord(**{**steps[turn], "action": reading.words})
         step.pop("parse_error", None)
         if reading.words != steps[turn].get("action"):
-            step.pop("ignored_actions", None)  # another action was read, or none
+            step.pop("ignored_actions", None)  # the reply parses to another action, or to none
         if reading.error:
             step["parse_error"] = reading.error
         steps[turn] = step
@@ -299,7 +299,7 @@ def _with_readings(record: EpisodeRecord, now: list[_Reading]) -> EpisodeRecord:
 
 
 def _diverged(record: EpisodeRecord, first: Difference, now: list[_Reading]) -> EpisodeRecord:
-    """Return an episode as far as it is known: up to the first reply that differs, which was not played."""
+    """Return an episode, cut before the first turn whose reply parses to another action."""
     turns = first.turn - 1
     replies = [at for at, message in enumerate(record.messages) if message["role"] == "assistant"]
     rewards = record.rewards[:turns]
@@ -310,7 +310,7 @@ def _diverged(record: EpisodeRecord, first: Difference, now: list[_Reading]) -> 
         return_=math.fsum(rewards),
         turns=turns,
         terminated=False,
-        truncated=False,  # as where an agent failed
+        truncated=False,  # as for agent faults
         parse_errors=dict(Counter(reading.error for reading in now[:turns] if reading.error)),
         rewards=rewards,
         messages=record.messages[: replies[turns] + 1],
@@ -326,7 +326,7 @@ def _scored(record: EpisodeRecord, rule: ScoreRule) -> EpisodeRecord:
     where = f"the score rule, of task {record.task_id}, sample {record.sample},"
     try:
         said: Any = rule(record)
-    except Exception as error:  # the rule is another's code
+    except Exception as error:  # the rule is user code
         raise BadOption(f"{where} raised {type(error).__name__}: {error}") from error
     try:
         score, success = said if isinstance(said, tuple) else (said, record.success)

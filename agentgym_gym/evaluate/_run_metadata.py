@@ -1,4 +1,4 @@
-"""Facts that a run keeps of where and by what it was made."""
+"""Provenance of a run: package versions and the state of the git repository."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def git_state(folder: Path | None = None) -> dict[str, str | bool] | None:
     """Return the state of the git repository of a folder, by default the working directory.
 
     Returns:
-        ``commit`` (its hash) and ``dirty``, whether a tracked file was changed since; None where there is no
-        repository, no commit or no git.
+        ``commit``, the hash, and ``dirty``, whether a tracked file has uncommitted changes; None if there is
+        no repository, no commit or no git.
     """
     commit = _git("rev-parse", "HEAD", folder=folder)
     if not commit:

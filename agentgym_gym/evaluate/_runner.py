@@ -1,4 +1,4 @@
-"""The runner: plays episodes, one after another or many at once, and hands over their records."""
+"""The runner: plays episodes, sequentially or concurrently, and returns their records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_FAULTS_IN_A_ROW = 20  # at least, of the agent: then something is wrong that stays so
+_FAULTS_IN_A_ROW = 20  # minimum number of agent faults in a row that aborts a run
 
 
 def play_episode(
@@ -47,20 +47,21 @@ def play_episode(
 ) -> EpisodeRecord:
     """Play one task.
 
-    The score of another library's environment is the sum of its rewards, and ``success`` is its
-    ``info["success"]``, if it has one. An error that it raises is a fault; its kind is the name of the error.
+    For an environment of another library, the score is the sum of the rewards, and ``success`` is
+    ``info["success"]``, if present. An error from the environment is a fault, with the error's class name as
+    its kind.
 
     Args:
         env: The environment, as for `evaluate`.
-        agent: The agent. Its typed actions are rendered in the environment's format, so that the record holds
-            what was played.
-        task_id: The task, or the seed.
-        sample: Which of several episodes of the task this is.
-        success_at: The return from which on a task counts as solved, where the environment does not state
-            ``info["success"]``; by default the registered ``reward_threshold``.
+        agent: The agent. Its typed actions are rendered in the environment's format, so that the record
+            contains the text that was played.
+        task_id: The task id, or the seed.
+        sample: Index of the episode among the task's samples.
+        success_at: Minimum return for success, for environments without ``info["success"]``; by default the
+            registered ``reward_threshold``.
 
     Raises:
-        SetupError: It cannot be played without a change of set-up.
+        SetupError: The task cannot be played until the setup is fixed.
     """
     play = AgentEpisode(_called_here(env), agent, call_here, success_at=success_at).play(task_id, sample)
     return _completed(play, agent)
@@ -78,21 +79,20 @@ def evaluate(
     """Play tasks one after another.
 
     Args:
-        env: The environment: any of gymnasium whose observations and actions are text.
+        env: The environment: any gymnasium environment with text observations and text actions.
         agent: The agent.
-        tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
+        tasks: Task ids; for an environment of another library, seeds for its ``reset``.
         samples: Episodes of each task, from 1.
-        on_episode: Called with each record as soon as its episode is over, so that an interrupted run keeps
-            what was played.
-        success_at: The return from which on a task counts as solved, where the environment does not state
-            ``info["success"]``; by default the registered ``reward_threshold``.
+        on_episode: Called with each record as soon as its episode ends, so that an interrupted run loses no
+            finished episode.
+        success_at: Minimum return for success, for environments without ``info["success"]``; by default the
+            registered ``reward_threshold``.
 
     Returns:
-        A record for each episode. An episode that could not be begun or was ended by a fault is among them,
-        with its fault and without a score.
+        A record for each episode. This includes faulted episodes, with their fault and without a score.
 
     Raises:
-        SetupError: Nothing can be played without a change of set-up.
+        SetupError: No task can be played until the setup is fixed.
         AgentFault: The agent failed in 20 episodes in a row.
     """
     pool = _called_here(env)
@@ -112,10 +112,10 @@ def evaluate(
 
 
 def _called_here(env: gymnasium.Env[str, Any]) -> CallerPool:
-    """Return an environment as one that is called in this thread.
+    """Return a pool that calls an environment in this thread.
 
     Raises:
-        BadOption: It has to be awaited.
+        BadOption: The environment must be awaited.
     """
     pool = CallerPool(env)
     if pool.facts.awaited:
@@ -124,10 +124,10 @@ def _called_here(env: gymnasium.Env[str, Any]) -> CallerPool:
 
 
 def episodes_of(tasks: Iterable[int], samples: int) -> list[tuple[int, int]]:
-    """Return task and sample of each episode: all tasks once, then all once more.
+    """Return the task id and sample of each episode: all tasks once, then all tasks again.
 
     Raises:
-        BadOption: There are no samples.
+        BadOption: ``samples`` is less than 1.
     """
     if samples < 1:
         raise BadOption(f"samples={samples} should be 1 or more")
@@ -136,10 +136,10 @@ def episodes_of(tasks: Iterable[int], samples: int) -> list[tuple[int, int]]:
 
 
 def _completed(work: Coroutine[Any, Any, T], agent: Agent) -> T:
-    """Return the result of a coroutine, without an event loop where the agent is not awaited.
+    """Return the result of a coroutine, without an event loop if the agent is not awaited.
 
     Raises:
-        BadOption: An event loop is needed, and one runs in this thread already.
+        BadOption: An event loop is needed, and one already runs in this thread.
     """
     if not any(map(inspect.iscoroutinefunction, (agent.reset, agent.act))):
         try:
@@ -172,27 +172,27 @@ async def evaluate_async(
     timeout: float | None = None,
     success_at: float | None = None,
 ) -> list[EpisodeRecord]:
-    """Play tasks, many at once.
+    """Play tasks concurrently.
 
     Args:
-        make_env: Makes an environment. The attribute ``capacity`` of the first, an integer, limits how many
-            are open at once.
-        make_agent: Makes an agent. As many are made as play at once.
-        tasks: Task ids; for an environment that is not AgentGym's, seeds of its ``reset``.
+        make_env: Makes an environment. The integer attribute ``capacity`` of the first one limits the number
+            of open environments.
+        make_agent: Makes an agent, one for each concurrent episode.
+        tasks: Task ids; for an environment of another library, seeds for its ``reset``.
         samples: Episodes of each task, from 1.
-        concurrency: Episodes at once, from 1; fewer where the environment's servers hold no more.
-        on_episode: Called with each record as soon as its episode is over.
+        concurrency: Concurrent episodes, from 1; fewer if the capacity of the environment's servers is lower.
+        on_episode: Called with each record as soon as its episode ends.
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`: by default, coroutines are
-            awaited and any other environment has a thread of its own.
-        timeout: Seconds allowed for making an environment and for each reset and step; None for any number.
-        success_at: The return from which on a task counts as solved, where the environment does not state
-            ``info["success"]``; by default the registered ``reward_threshold``.
+            awaited, and any other environment runs in its own thread.
+        timeout: Timeout in seconds for making an environment and for each reset and step; None disables it.
+        success_at: Minimum return for success, for environments without ``info["success"]``; by default the
+            registered ``reward_threshold``.
 
     Returns:
         A record for each episode, by sample and then in the order of the tasks.
 
     Raises:
-        SetupError: Nothing can be played without a change of set-up.
+        SetupError: No task can be played until the setup is fixed.
         AgentFault: The agent failed in many episodes in a row.
     """
     episodes = episodes_of(tasks, samples)
@@ -223,12 +223,12 @@ async def evaluate_async(
 async def probe_env(
     make_env: Callable[[], TextEnv], *, isolate: Isolation | None = None, timeout: float | None = None
 ) -> AsyncIterator[Worker]:
-    """Make an environment that is not played, and close it at the end of the block.
+    """Make an environment for inspection, and close it at the end of the block.
 
     Args:
-        make_env: Makes it.
-        isolate: Where it is made.
-        timeout: Seconds allowed for it; None for any number.
+        make_env: Makes the environment.
+        isolate: Where the environment runs.
+        timeout: Timeout in seconds; None for no timeout.
     """
     async with Pool(make_env, isolate=isolate, timeout=timeout) as pool:
         worker = await pool.acquire()
@@ -241,17 +241,17 @@ async def probe_env(
 async def play_parts(
     parts: Iterable[Part], *, concurrency: int = 16, make_slot: Callable[[Part], Slot] | None = None
 ) -> None:
-    """Play several agents or environments, one part after another, with no gap between them.
+    """Play several agents or environments, one part after another, without idle time between them.
 
     Args:
-        parts: What to play.
-        concurrency: Episodes at once, from 1.
-        make_slot: Makes what plays one episode after another; by default in this process.
+        parts: The parts to play.
+        concurrency: Concurrent episodes, from 1.
+        make_slot: Makes the slot that plays episodes of a part, one at a time; by default in this process.
 
     Raises:
         BadOption: ``concurrency`` is less than 1.
-        SetupError: Nothing can be played without a change of set-up.
-        AgentFault: The agent failed in many episodes in a row: 20, or as many as play at once.
+        SetupError: No task can be played until the setup is fixed.
+        AgentFault: The agent failed in many episodes in a row: 20, or ``concurrency`` if that is more.
     """
     import asyncio  # noqa: PLC0415 - importing the library must be cheap
 
@@ -267,7 +267,7 @@ async def play_parts(
     try:
         done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        for worker in workers:  # once, as they then close what they hold
+        for worker in workers:  # only once, because workers close their slots on cancellation
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
     for worker in done:
@@ -277,10 +277,10 @@ async def play_parts(
 
 
 class _Stopped(Exception):
-    """An agent or an environment asked the program to end: an event loop takes that from its main task alone.
+    """An agent or an environment ended the program. An event loop accepts that only from its main task.
 
     Args:
-        by: What was raised: KeyboardInterrupt or SystemExit.
+        by: The original KeyboardInterrupt or SystemExit.
     """
 
     def __init__(self, by: BaseException) -> None:
@@ -289,7 +289,7 @@ class _Stopped(Exception):
 
 
 class _Job(NamedTuple):
-    """An episode that is to be played."""
+    """An episode to play."""
 
     part: Part
     task_id: int
@@ -297,17 +297,17 @@ class _Job(NamedTuple):
 
 
 class _Jobs:
-    """What is left to be played, part after part, with no more at once than the servers hold."""
+    """The queue of remaining episodes, part by part, limited by the capacity of the servers."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._left = {id(part): (part, deque(part.episodes)) for part in parts}
-        self._workers: Counter[Servers] = Counter()  # that play there
+        self._workers: Counter[Servers] = Counter()  # number of workers by servers
 
     def take(self, before: Part | None) -> _Job | None:
-        """Return the next episode for a worker; None where there is none for it.
+        """Return the next episode for a worker, or None if there is none.
 
         Args:
-            before: The part that it played before, in whose environment it goes on while episodes are left.
+            before: The worker's previous part. The worker keeps its environment while this part has episodes.
         """
         if before is not None:
             if self._left[id(before)][1]:
@@ -318,13 +318,13 @@ class _Jobs:
             if episodes and (most is None or self._workers[part.servers] < most):
                 self._workers[part.servers] += 1
                 return _Job(part, *episodes.popleft())
-        return None  # those who play what is left go on with it
+        return None  # the other workers finish the remaining episodes
 
 
 async def _work(
     job: _Job | None, jobs: _Jobs, watch: _FaultsInARow, make_slot: Callable[[Part], Slot]
 ) -> None:
-    """Play one episode after another, in one environment as long as they are of the same part."""
+    """Play episodes one after another. Episodes of the same part share one environment."""
     slot: Slot | None = None
     try:
         while job is not None:
@@ -344,10 +344,10 @@ async def _work(
 
 
 class _FaultsInARow:
-    """Ends a run in which the agent fails again and again.
+    """Aborts a run in which the agent keeps failing.
 
     Args:
-        most: How many episodes in a row may be ended by its faults.
+        most: Number of consecutive episodes with agent faults at which the run is aborted.
     """
 
     def __init__(self, most: int) -> None:
@@ -358,7 +358,7 @@ class _FaultsInARow:
         """Count an episode.
 
         Raises:
-            AgentFault: There were too many in a row.
+            AgentFault: Too many consecutive episodes had agent faults.
         """
         if record.agent_fault is None:
             self._count = 0

@@ -1,4 +1,4 @@
-"""Runs that were played: found, and read from their folders."""
+"""Finds runs and reads them from their folders."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["EPISODES", "PARTS", "SUMMARY", "Run", "counting", "find_runs", "is_t
 
 EPISODES = "episodes.jsonl"
 PARTS = "episodes-*.jsonl"
-"""The files of a training, of which each process writes one: see `agentgym_gym.evaluate._trainings`."""
+"""Files of a training, one for each process: see `agentgym_gym.evaluate._trainings`."""
 
 SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One agent in one environment, as its folder has it.
+    """A run of one agent in one environment, as read from its folder.
 
     Attributes:
         path: The folder.
-        facts: What made the run, as ``summary.json`` says under ``run``: ``env_id``, ``agent``, ``tasks``,
+        facts: Facts about the run, from ``run`` in ``summary.json``: ``env_id``, ``agent``, ``tasks``,
             ``samples``, ``seed``, ``options``, ``system_prompt``, ``server``, ``versions``, ``git``,
-            ``finished`` and more. Empty where there is no summary.
+            ``finished`` and more. Empty if there is no summary.
         records: The episodes that count, by task and sample.
     """
 
@@ -48,25 +48,24 @@ class Run:
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """The worlds of this project's servers that it was played on, as their replies name them.
+        """The worlds of this project's servers on which the run was played, as named in their replies.
 
-        Empty for other servers, and where the summary does not say it. Scores on different worlds, or on
-        different versions of one, are not compared.
+        Empty for other servers, or if the summary does not record them. Scores on different worlds, or on
+        different versions of a world, are not comparable.
         """
         served_by = self.facts.get("served_by")
         return tuple(sorted(set(filter(None, served_by)))) if isinstance(served_by, list) else ()
 
     @property
     def label(self) -> str:
-        """Agent and environment in a few words."""
+        """A short label with the agent and the environment."""
         return f"{self.agent} on {self.env_id.rpartition('/')[2]}"
 
 
 def counting(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
-    """Return the episodes that count: one for each task and sample, in their order.
+    """Return the episodes that count: one for each task and sample, sorted by both.
 
-    An episode that a fault ended counts where none of the same task and sample was scored; of several, the
-    last does.
+    The last scored episode of a task and sample counts. If none was scored, the last faulted one counts.
     """
     kept: dict[tuple[int, int], EpisodeRecord] = {}
     for record in records:
@@ -77,10 +76,10 @@ def counting(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
 
 
 def find_runs(path: Path) -> list[Path]:
-    """Return the folders of runs at a path: itself, or those below it, in the order of their names.
+    """Return the run folders at a path: the path itself, or the run folders below it, sorted.
 
     Raises:
-        BadOption: There is none.
+        BadOption: There is no run.
     """
     folder = path.parent if path.name == EPISODES else path
     if (folder / EPISODES).is_file():
@@ -94,18 +93,18 @@ def find_runs(path: Path) -> list[Path]:
 
 
 def is_training(path: Path) -> bool:
-    """Whether a folder is that of a training, as `verl_bridge` writes it."""
+    """Return whether a folder contains a training, as written by `verl_bridge`."""
     return path.is_dir() and next(path.glob(PARTS), None) is not None
 
 
 def read_run(path: Path) -> Run:
-    """Read the folder of a run. An incomplete last line, which a killed run leaves, is left out.
+    """Read a run folder. An incomplete last line, left by a killed run, is skipped.
 
     Args:
         path: The folder, or its ``episodes.jsonl``.
 
     Raises:
-        BadOption: It is no run; the message names the file and the line.
+        BadOption: The folder is not a valid run; the message names the file and the line.
     """
     folder = path.parent if path.name == EPISODES else path
     records, _ = read_records(folder / EPISODES, torn_end=True)

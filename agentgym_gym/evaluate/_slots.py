@@ -1,4 +1,4 @@
-"""Slots: an environment and an agent, in which one episode after another is played."""
+"""Slots: an environment and an agent that play episodes, one at a time."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalSlot", "Part", "Servers", "Slot"]
 
-_CLOSE_SECONDS = 30.0  # for an environment and an agent that are not needed any more
+_CLOSE_SECONDS = 30.0  # timeout for closing an environment and an agent
 
 
 @dataclass(frozen=True, eq=False)
 class Servers:
-    """The servers of an environment, shared by all parts that are played on them.
+    """The servers of an environment, shared by all parts that use them.
 
     Attributes:
-        capacity: How many environments they hold at once; None for no limit.
+        capacity: Maximum number of concurrent environments; None for no limit.
     """
 
     capacity: int | None = None
@@ -34,17 +34,17 @@ class Servers:
 
 @dataclass(frozen=True)
 class Part:
-    """One agent in one environment, as part of what `play_parts` plays.
+    """One agent in one environment, for `play_parts`.
 
     Attributes:
-        make_env: Makes the environment, for one episode after another.
-        make_agent: Makes the agent, for one episode after another.
-        episodes: Task and sample of each episode.
-        on_episode: Called with each record as soon as its episode is over.
-        servers: Where it is played: the same object for all parts on the same servers.
+        make_env: Makes an environment, which plays many episodes.
+        make_agent: Makes an agent, which plays many episodes.
+        episodes: Task id and sample of each episode.
+        on_episode: Called with each record as soon as its episode ends.
+        servers: The servers, as the same object for all parts that share them.
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
-        timeout: Seconds allowed for each call of the environment; None for any number.
-        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
+        timeout: Timeout in seconds for each call of the environment; None for no timeout.
+        success_at: Minimum return for success, as for `agentgym_gym.rollout.Episode`.
     """
 
     make_env: Callable[[], TextEnv]
@@ -58,10 +58,10 @@ class Part:
 
 
 class Slot(Protocol):
-    """An environment and an agent, in which one episode at a time is played.
+    """An environment and an agent that play one episode at a time.
 
     Attributes:
-        part: What they are of.
+        part: The part whose episodes the slot plays.
     """
 
     part: Part
@@ -70,18 +70,18 @@ class Slot(Protocol):
         """Play an episode.
 
         Raises:
-            SetupError: It cannot be played without a change of set-up.
+            SetupError: The task cannot be played until the setup is fixed.
         """
 
     async def close(self) -> None:
-        """Close environment and agent."""
+        """Close the environment and the agent."""
 
 
 class LocalSlot:
     """A slot in this process.
 
     Args:
-        part: What it is of.
+        part: The part whose episodes the slot plays.
     """
 
     def __init__(self, part: Part) -> None:
@@ -94,17 +94,17 @@ class LocalSlot:
         """Play an episode.
 
         Raises:
-            SetupError: It cannot be played without a change of set-up.
+            SetupError: The task cannot be played until the setup is fixed.
         """
         if self._agent is None:
             self._agent = await self._thread(self.part.make_agent)
-            self._thread.stop(reuse=True)  # it starts again if the agent blocks
+            self._thread.stop(reuse=True)  # the thread starts again if the agent is blocking
         call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
         episode = AgentEpisode(self._pool, self._agent, call, success_at=self.part.success_at)
         return await episode.play(task_id, sample)
 
     async def close(self) -> None:
-        """Close environment and agent; an error of theirs is logged, as the episodes are over."""
+        """Close the environment and the agent, and log errors, because the episodes have already ended."""
         import asyncio  # noqa: PLC0415 - importing the library must be cheap
 
         close_agent = getattr(self._agent, "close", None)

@@ -1,4 +1,4 @@
-"""Task ids, written in a few characters."""
+"""Parses task selections such as ``0:50``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PART = re.compile(r"(?P<one>\d{1,18})|(?P<start>\d{1,18})?:(?P<stop>\d{1,18})?"
 
 
 def is_tasks(text: str) -> bool:
-    """Return whether text is written as :func:`parse_tasks` reads it, whatever tasks there are."""
+    """Return whether a text has the syntax of :func:`parse_tasks`, for any task ids."""
     return all(map(_match, text.replace(" ", "").split(",")))
 
 
@@ -29,16 +29,16 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
     """Return task ids from text such as ``0:50``, ``3``, ``1,2,5``, ``10:``, ``0:5,40`` or ``all``.
 
     Args:
-        text: Ids and ranges with commas between them. A range leaves out its end, as in Python.
-        tasks: The ids there are.
+        text: Ids and ranges, separated by commas. A range excludes its end, as in Python.
+        tasks: The existing ids.
 
     Returns:
-        The ids in the order given, each once.
+        The ids in the order of the text, without duplicates.
 
     Raises:
-        BadOption: The text cannot be read, or names an id that does not exist.
+        BadOption: The text has a syntax error, or contains an id that does not exist.
     """
-    counted = isinstance(tasks, range) and tasks.step == 1  # which may be too long to look at each
+    counted = isinstance(tasks, range) and tasks.step == 1  # may be too long to iterate over
     least, most = (tasks[0], tasks[-1]) if counted else (min(tasks), max(tasks))
     chosen: list[int] = []
     for part in text.replace(" ", "").split(","):
@@ -62,15 +62,16 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
 
 
 def tasks_of(environment: Environment, text: str, split: str | None) -> list[int]:
-    """Return the ids of an environment's tasks that a text means.
+    """Return the task ids of an environment that a text selects.
 
     Args:
         environment: The environment.
-        text: As :func:`parse_tasks` reads it.
-        split: The split they are of. By default ``all`` tasks are those of the first, and others of any.
+        text: A task selection, as for :func:`parse_tasks`.
+        split: The split to select from. By default ``all`` selects the first split, and any other text
+            selects from all splits.
 
     Raises:
-        BadOption: There is no such split, or there are no such tasks.
+        BadOption: The split or the tasks do not exist.
     """
     those = environment.task_ids if split is None and text != "all" else environment.split(split)
     return parse_tasks(text, those)

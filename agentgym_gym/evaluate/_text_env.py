@@ -1,4 +1,4 @@
-"""The type of environment that agents get."""
+"""The type of the environments that agents play."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 __all__ = ["TextEnv"]
 
 TextEnv: TypeAlias = "gymnasium.Env[str, Any] | AsyncAgentGymEnv"
-"""An environment of text, awaited or not."""
+"""A text environment, synchronous or asynchronous."""

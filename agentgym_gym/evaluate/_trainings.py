@@ -1,7 +1,7 @@
-"""Trainings: the episodes that `verl_bridge` writes while it plays them, read as runs.
+"""Reads trainings, whose episodes `verl_bridge` writes during the rollouts, as runs.
 
-The folder of a training has a file ``episodes-*.jsonl`` for each process that played, and for each
-environment a ``run-*.json``, which says what its episodes share. It may be read while the training goes on.
+A training folder has a file ``episodes-*.jsonl`` for each rollout process, and for each environment a file
+``run-*.json`` with the facts that its episodes share. The folder can be read while the training is running.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ _PHASES = {False: "training", True: "validation", None: "training or validation"
 
 
 def find_trainings(path: Path) -> list[Path]:
-    """Return the folders of trainings at a path: itself, or those below it, in the order of their names."""
+    """Return the training folders at a path: the path itself, or the training folders below it, sorted."""
     if is_training(path):
         return [path]
     return sorted({file.parent for file in path.rglob(PARTS)}) if path.is_dir() else []
 
 
 def read_training(path: Path) -> list[Run]:
-    """Read the folder of a training: a run for each environment, its training and validation apart.
+    """Read a training folder: for each environment, one run for training and one for validation.
 
-    The episodes are in the order of their training steps and tasks. Those of one task in one step are its
-    samples. An incomplete last line of a file, which a process that writes or was killed leaves, is left out.
+    The episodes are sorted by training step and task. Episodes of the same task and step are its samples. An
+    incomplete last line of a file, from a process that is writing or was killed, is skipped.
 
     Args:
         path: The folder.
 
     Returns:
-        The runs. Their facts have ``phase``: ``training``, ``validation``, or both where verl does not tell.
+        The runs. Their facts contain ``phase``: ``training``, ``validation``, or ``training or validation``
+        if verl does not distinguish them.
 
     Raises:
-        BadOption: It is no training; the message names the file and the line.
+        BadOption: The folder is not a valid training; the message names the file and the line.
     """
     files = sorted(path.glob(PARTS))
     if not files:
@@ -64,11 +65,11 @@ def read_training(path: Path) -> list[Run]:
 
 
 def current(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    """Leave out what a resumed training played anew.
+    """Drop the episodes that a resumed training has superseded.
 
-    A training that is resumed begins at its last checkpoint. What was played before for the steps that it
-    plays again was learned from by weights that are gone. Where an episode does not say which start of the
-    training it is of, or for which step it was played, it stays.
+    A resumed training restarts at its last checkpoint and repeats the steps after it. The earlier episodes of
+    these steps belong to weights that were lost, so they are dropped. Episodes without a session or a step
+    are kept.
     """
     sessions: dict[str, list[EpisodeRecord]] = {}
     for record in records:
@@ -76,7 +77,7 @@ def current(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
             sessions.setdefault(record.session, []).append(record)
     in_time = sorted(sessions, key=lambda name: min(record.ended or "" for record in sessions[name]))
     until: dict[str, dict[bool, float]] = {}
-    trained, validated = float("inf"), float("inf")  # the first steps of all later starts
+    trained, validated = float("inf"), float("inf")  # first steps of all later sessions
     for name in reversed(in_time):
         until[name] = {False: trained, True: min(validated, trained)}
         for record in sessions[name]:
@@ -95,7 +96,7 @@ def _counts(record: EpisodeRecord, until: dict[str, dict[bool, float]]) -> bool:
 
 
 def _numbered(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
-    """Return the episodes in order, those of one task in one step numbered as its samples."""
+    """Return the episodes in order, with sample numbers for episodes of the same task and step."""
     counts: Counter[tuple[int | None, int]] = Counter()
     numbered = []
     for record in sorted(records, key=_place):

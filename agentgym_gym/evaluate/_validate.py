@@ -1,4 +1,4 @@
-"""Whether the tasks of an environment can be won, and not by doing nothing: no model is needed."""
+"""Checks without a model that an environment's tasks can be won, and cannot be won by doing nothing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["NullAgent", "Validation", "validate"]
 
 MOST_REPLIES = 100
-"""Replies after which the null agent gives up, where an environment has no turn limit."""
+"""Number of replies after which the null agent gives up, for environments without a turn limit."""
 
 
 class NullAgent:
-    """Replies with nothing in each turn.
+    """An agent that does nothing: it sends an empty reply in each turn.
 
-    In AgentGym's environments that is an action without words. It goes to the server where the environment
-    forwards what its grammar does not know. Elsewhere it is a parse error, and only costs a turn.
+    In AgentGym's environments, the reply is an empty action. Environments that forward unknown actions send
+    it to the server. In other environments it is a parse error, which only costs a turn.
     """
 
     name = "null"
@@ -41,27 +41,27 @@ class NullAgent:
         self._left = 0
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
-        """Look whether the environment has actions of its own."""
+        """Check whether the environment has an action grammar."""
         self._reply = "" if getattr(env.unwrapped, "grammar", None) is None else Verbatim("")
         self._left = MOST_REPLIES
 
     def act(self, observation: str, info: dict[str, Any]) -> Any:
-        """Return nothing useful."""
+        """Return an empty reply, or None after too many turns."""
         self._left -= 1
         return None if self._left < 0 else self._reply
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What became of the tasks.
+    """Result of `validate`.
 
     Attributes:
         env_id: The environment's gymnasium id.
-        gold_agent: Who plays the known solutions; None where none are known.
-        gold: Its episodes, by task.
+        gold_agent: Name of the agent that plays the known solutions; None if there are none.
+        gold: The episodes of this agent, by task.
         null: The episodes of the null agent, by task.
-        no_solution: The tasks of which no solution is known, each with the reason.
-        unwinnable: The tasks that are held to be impossible.
+        no_solution: The tasks without a known solution, each with the reason.
+        unwinnable: The tasks that are listed as impossible.
     """
 
     env_id: str
@@ -73,12 +73,12 @@ class Validation:
 
     @property
     def not_won(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes in which the known solution does not win a task that is not held to be impossible."""
+        """The episodes in which the known solution does not win a task that is not listed as impossible."""
         return tuple(record for record in self._lost if record.task_id not in self.unwinnable)
 
     @property
     def impossible(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes of tasks that are held to be impossible, in which the known solution does not win."""
+        """The episodes in which, as expected, the known solution does not win a task listed as impossible."""
         return tuple(record for record in self._lost if record.task_id in self.unwinnable)
 
     @property
@@ -87,7 +87,7 @@ class Validation:
 
     @property
     def won_unwinnable(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes in which the known solution wins a task that was held to be impossible."""
+        """The episodes in which the known solution wins a task listed as impossible."""
         return tuple(
             record
             for record in self.gold
@@ -96,24 +96,24 @@ class Validation:
 
     @property
     def won_by_null(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes that are won by doing nothing."""
+        """The episodes that the null agent wins."""
         return tuple(record for record in self.null if record.scored and record.success)
 
     @property
     def faulted(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes that a fault ended, of which nothing is known."""
+        """The episodes that a fault ended, so their result is unknown."""
         return tuple(record for record in (*self.gold, *self.null) if not record.scored)
 
     @property
     def undecided(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes of which the environment does not say whether they were won."""
+        """The episodes for which the environment reports neither success nor failure."""
         return tuple(
             record for record in (*self.gold, *self.null) if record.scored and record.success is None
         )
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found wrong, and no fault has left a task open."""
+        """Whether no check failed and no task has a faulted episode."""
         return not (self.not_won or self.won_unwinnable or self.won_by_null or self.faulted)
 
     def to_json(self) -> dict[str, Any]:
@@ -149,28 +149,28 @@ async def validate(
     timeout: float | None = None,
     success_at: float | None = None,
 ) -> Validation:
-    """Have a known solution and an agent that does nothing play tasks, many at once.
+    """Play tasks concurrently with their known solutions and with an agent that does nothing.
 
     Args:
         make_env: Makes an environment, as for `evaluate_async`.
-        make_gold: Makes who plays the known solutions, such as an oracle, a `ReplayAgent` or a
-            `ReferenceAgent`; None where there is none. What its method ``refusal`` refuses, if it has one, is
-            not played.
+        make_gold: Makes the agent that plays the known solutions, such as an oracle, a `ReplayAgent` or a
+            `ReferenceAgent`; None if there is none. If the agent has a method ``refusal``, tasks that it
+            refuses are not played.
         tasks: Task ids.
-        unwinnable: The ids of those that are held to be impossible. They are played as the others are; the
-            known solutions must not win them.
-        concurrency: Episodes at once, from 1; fewer where the environment's servers hold no more.
-        folder: Where the episodes are kept, in the runs ``gold`` and ``null``; by default they are not.
-        facts: What their summaries say of the runs.
-        resume: Whether to go on with what is in the folder; what a fault ended is played anew.
-        on_episode: Called with each record as soon as its episode is over.
+        unwinnable: Ids of the tasks that are listed as impossible. They are played too, and the known
+            solutions must not win them.
+        concurrency: Concurrent episodes, from 1; fewer if the capacity of the environment's servers is lower.
+        folder: Folder for the runs ``gold`` and ``null``; by default the episodes are not saved.
+        facts: Facts about the runs for their summaries.
+        resume: Whether to resume the runs in the folder and retry faulted episodes.
+        on_episode: Called with each record as soon as its episode ends.
         isolate: Where each environment runs, as for `evaluate_async`.
-        timeout: Seconds allowed for each call of the environment, as for `evaluate_async`.
-        success_at: The return from which on a task counts as won, as for `evaluate_async`.
+        timeout: Timeout in seconds for each call of the environment, as for `evaluate_async`.
+        success_at: Minimum return for success, as for `evaluate_async`.
 
     Raises:
-        SetupError: It cannot be played without a change of set-up.
-        AgentFault: The known solutions' agent failed in many episodes in a row.
+        SetupError: No task can be played until the setup is fixed.
+        AgentFault: The agent with the known solutions failed in many episodes in a row.
     """
     tasks = list(tasks)
     gold = None if make_gold is None else make_gold()

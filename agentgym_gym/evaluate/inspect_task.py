@@ -1,7 +1,7 @@
-"""The environments as tasks of inspect_ai: ``inspect eval agentgym_gym/WebShop --model openai/gpt-5``.
+"""The environments as inspect_ai tasks: ``inspect eval agentgym_gym/WebShop --model openai/gpt-5``.
 
-inspect_ai imports this module by its entry point, because a task is found by being registered. Nothing else
-of this library imports it, and it imports inspect_ai at once.
+inspect_ai imports this module through its entry point, which registers the tasks. This module imports
+inspect_ai at the top, so no other module of this library imports it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["EPISODE", "TASKS", "environment_task", "play", "score", "success"]
 
 EPISODE = "agentgym_episode"
-"""Where a sample's store holds what is known of its episode."""
+"""Key of the episode's state in a sample's store."""
 
-_CLOSE_SECONDS = 30.0  # for releasing the remote environment of a sample that was cancelled
-_SEXAGESIMAL = 60  # YAML 1.1 reads 10:20 as 620, and no number below 60 can come of that
+_CLOSE_SECONDS = 30.0  # timeout for releasing the remote environment of a cancelled sample
+_SEXAGESIMAL = 60  # YAML 1.1 parses 10:20 as 620; the result is never below 60
 _STOPPED = {"max_tokens": "reply_cut", "model_length": "context_overflow"}
 
 
@@ -58,25 +58,26 @@ def environment_task(
     on_unknown: OnUnknown | None = None,
     timeout: float | None = None,
 ) -> Task:
-    """Return an environment as a task of inspect_ai. Samples of a task are inspect_ai's epochs.
+    """Return an environment as an inspect_ai task. Several samples of a task are inspect_ai's epochs.
 
     Args:
-        environment: Its name, such as ``"WebShop"``; or that of one of your own that is registered.
-        tasks: Which tasks: ``0:50``, ``3``, ``1,2,5``, ``10:`` or ``all``; or a list of such texts and ids.
-        split: The split they are of. By default ``all`` tasks are those of ``test``, or of the first where
-            there is no such split; others are of any.
-        action_format: How a reply wraps its action. Native tools have a format of their own.
-        tools: ``text``: the model writes its action into its reply. ``native``: it calls a tool.
-        server: URL of the server, or several with commas; by default the variable, else a local one. A log
-            holds it, so that a URL with a password is given by the variable.
-        max_turns: Turn limit, 0 for none; by default AgentGym's own.
-        parser: Who reads a reply: ``agentgym`` reads as AgentGym's own client does.
-        on_unknown: What is done with an action the environment does not know.
-        timeout: Seconds allowed for each reply of the server.
+        environment: Name of the environment, such as ``"WebShop"``, or of your own registered one.
+        tasks: The tasks: ``0:50``, ``3``, ``1,2,5``, ``10:`` or ``all``; or a list of such texts and ids.
+        split: The split to select from. By default ``all`` selects the split ``test``, or the first split if
+            there is no ``test``, and any other text selects from all splits.
+        action_format: Format of the action in a reply. Native tools have their own format.
+        tools: ``text``: the model writes its action in its reply. ``native``: the model calls a tool.
+        server: URL of the server, or several, separated by commas; by default from the environment variable,
+            otherwise a local server. The log contains this URL, so set a URL with a password through the
+            variable.
+        max_turns: Turn limit, 0 for none; by default AgentGym's own limit.
+        parser: Parser of the replies: ``agentgym`` parses like AgentGym's own client.
+        on_unknown: Handling of actions that are unknown to the environment.
+        timeout: Timeout in seconds for each server reply.
 
     Raises:
-        BadOption: There is no such task or option.
-        UnknownEnvironment: There is no such environment.
+        BadOption: A task or an option is invalid.
+        UnknownEnvironment: The environment does not exist.
     """
     known = find(environment)
     if tools not in ("text", "native"):
@@ -99,7 +100,7 @@ def environment_task(
         options["max_turns"] = max_turns or None
     if timeout is not None:
         options["timeout"] = timeout
-    AsyncAgentGymEnv(known.name, **options)  # a mistyped option is told now, and not by every sample
+    AsyncAgentGymEnv(known.name, **options)  # reports a mistyped option here, not in every sample
     samples = [
         Sample(input=f"{known.name}, task {task_id}", id=task_id, metadata={"task_id": task_id})
         for task_id in _chosen(tasks, known, split)
@@ -109,20 +110,20 @@ def environment_task(
         solver=play(known.name, native_tools=tools == "native", **options),
         scorer=[success(), score()],
         version=known.version,
-        viewer=ViewerConfig(trust_content=False),  # shown as it is, and neither rendered nor linked
+        viewer=ViewerConfig(trust_content=False),  # text is never rendered or linked
     )
 
 
 @solver
 def play(environment: str, *, native_tools: bool = False, **options: Any) -> Solver:
-    """Play the task that a sample's metadata names, in an environment of its own.
+    """Play the task in a sample's metadata, in a new environment.
 
-    The episode so far stands in the sample's store, so that one which a limit of inspect_ai ends is scored by
-    what it had reached.
+    The sample's store contains the episode so far. If a limit of inspect_ai ends the episode, it is scored by
+    its state at that point.
 
     Args:
-        environment: Name in the catalogue.
-        native_tools: Whether the model is given the actions as tools.
+        environment: Name of the environment in the catalogue.
+        native_tools: Whether to offer the actions to the model as tools.
         **options: Options of `AsyncAgentGymEnv`.
     """
 
@@ -132,7 +133,7 @@ def play(environment: str, *, native_tools: bool = False, **options: Any) -> Sol
         env = AsyncAgentGymEnv(environment, **options)
         try:
             return await _Game(env, state, generate, native_tools=native_tools).play()
-        finally:  # by limits and by the user, a sample may be cancelled at any await
+        finally:  # limits and the user may cancel a sample at any await
             with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
                 await env.close()
 
@@ -140,7 +141,7 @@ def play(environment: str, *, native_tools: bool = False, **options: Any) -> Sol
 
 
 class _Game:
-    """One sample, as it is played."""
+    """One sample during its episode."""
 
     def __init__(
         self, env: AsyncAgentGymEnv, state: TaskState, generate: Generate, *, native_tools: bool
@@ -163,7 +164,7 @@ class _Game:
         ]
         if self._native:
             state.tools = [*map(_tool, self._env.tools)]
-        ending = "limit"  # what it is if generate or a message that is appended raises
+        ending = "limit"  # the ending if generate or appending a message raises
         self._note(_told(info, ending))
         while ending == "limit":
             state = self._state = await self._generate(state, tool_calls="none")
@@ -186,7 +187,7 @@ class _Game:
     def _calls(self, reply: ChatMessageAssistant) -> list[dict[str, str]]:
         calls = reply.tool_calls if self._native else None
         return [
-            # Of arguments that are no JSON inspect_ai keeps the error alone; read again, it is one here too.
+            # For arguments that are not JSON, inspect_ai keeps only the error. It fails to parse here too.
             {
                 "name": call.function,
                 "arguments": call.parse_error or json.dumps(call.arguments, ensure_ascii=False),
@@ -197,7 +198,7 @@ class _Game:
     def _answers(
         self, reply: ChatMessageAssistant, observation: str, info: Mapping[str, Any]
     ) -> list[ChatMessage]:
-        """Return the observation as messages: each call requires an answer."""
+        """Return the observation as messages, with one tool result for each call."""
         calls = [ToolCall(**call) for call in self._calls(reply)]
         if not calls:
             return [ChatMessageUser(content=observation)]
@@ -213,19 +214,19 @@ class _Game:
 
 
 def _told(info: dict[str, Any], ending: str) -> dict[str, Any]:
-    """Return what the store holds of an episode, from the info of its last step."""
+    """Return the episode's state for the store, from the info of its last step."""
     kept = ("score", "success", "turn", "goal", "agentgym_score", "fault")
     return {"ending": ending, **{name: info[name] for name in kept if name in info}}
 
 
 def _tool(made: dict[str, Any]) -> Any:
-    """Return an action as a tool to be shown to a model; the environment carries it out.
+    """Return an action as a tool for the model. The environment executes the calls.
 
     Args:
-        made: A function tool, as OpenAI's chat protocol describes it.
+        made: A function tool in the format of the OpenAI chat API.
     """
 
-    async def carried_out_by_the_environment() -> str:  # one for each tool, since inspect_ai marks it
+    async def carried_out_by_the_environment() -> str:  # one per tool: inspect_ai sets its attributes
         raise NotImplementedError
 
     described = made["function"]
@@ -239,13 +240,13 @@ def _tool(made: dict[str, Any]) -> Any:
 
 @scorer(metrics=[accuracy(), stderr()])
 def success() -> Scorer:
-    """Whether the environment says that the task was solved; no score where a fault ended the episode."""
+    """Score success as reported by the environment; a faulted episode is unscored."""
     return _scorer("success")
 
 
 @scorer(metrics=[mean(), stderr()])
 def score() -> Scorer:
-    """The score of the episode, likewise."""
+    """Score an episode by the environment's score; a faulted episode is unscored."""
     return _scorer("score")
 
 
@@ -266,7 +267,7 @@ def _chosen(tasks: str | int | Sequence[str | int], environment: Environment, sp
     """Return task ids.
 
     Raises:
-        BadOption: There are none such, or YAML has made a number of a range.
+        BadOption: The tasks do not exist, or YAML has turned a range into a number.
     """
     if isinstance(tasks, int) and tasks >= _SEXAGESIMAL:
         raise BadOption(
@@ -309,4 +310,4 @@ def _registered(name: str) -> Any:
 
 
 TASKS = {known.name: _registered(known.name) for known in BUILT_IN}
-"""The tasks, by the names of their environments."""
+"""The tasks by environment name."""

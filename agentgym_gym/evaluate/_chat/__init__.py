@@ -1,4 +1,4 @@
-"""A model behind OpenAI's chat protocol as an agent."""
+"""An agent that uses a model through the OpenAI chat completions API."""
 
 from __future__ import annotations
 

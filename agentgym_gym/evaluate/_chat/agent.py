@@ -1,4 +1,4 @@
-"""A model behind OpenAI's chat protocol, as an agent."""
+"""An agent that uses a model through the OpenAI chat completions API."""
 
 from __future__ import annotations
 
@@ -39,45 +39,45 @@ _PARALLEL = "parallel_tool_calls"
 
 
 class ChatAgent:
-    """Plays with a model that a server offers by OpenAI's chat protocol.
+    """Plays with a model through the OpenAI chat completions API.
 
-    An agent plays one episode after another. For several at once, `clone` makes more of the same settings. It
-    may be used in one event loop after another, if it is closed in each.
+    One agent plays one episode at a time. Use `clone` to get more agents with the same settings. An agent may
+    be used in several event loops, one after another, if it is closed in each.
 
     Args:
         model: The model's name on its server.
         base_url: Base URL of the server, such as ``http://127.0.0.1:8000/v1``; by default the variable
-            ``OPENAI_BASE_URL``, else OpenAI's own.
-        api_key_variable: The environment variable that holds the key. Where it is not set, a placeholder is
-            sent, as local servers want it; OpenAI's own server needs one.
-        tools: ``"none"``: the model writes text, as the environment's system prompt teaches it. ``"native"``:
-            it is given the environment's ``tools`` and answers with calls, which go to ``env.step`` as an
-            assistant's message; the environment's ``action_format`` should be ``"tool_calls"``.
-        system_prompt: Text in place of the environment's system prompt; None for the environment's own.
-        prompt: A system prompt around that one, or examples after it.
-        history: How much of the conversation is sent: a `History`, or its text such as ``"turns:4"``.
-        sampling: Parameters of the request by name, such as ``temperature``, sent as they are. An
-            ``extra_body`` among them is merged into the request, as the client of OpenAI does it.
-        seed: From which each request gets a ``seed`` of its own (`request_seed`); None to send none.
-        max_tokens: The most tokens of a reply, from 1; None for the server's own limit. It is sent as
-            ``max_completion_tokens`` to OpenAI's own server, whose newer models take no other.
-        stop: Where the model stops: one text, or several.
-        on_cut_reply: What becomes of a reply that was cut because it became too long: ``"end"`` ends the
-            episode with the ending ``reply_cut``; ``"play"`` has it played, if it calls no tool.
-        keep_reasoning: Whether the reasoning stays in what is sent of earlier replies.
-        timeout: Seconds allowed for each attempt at a request, to the last byte of the reply.
-        retry_seconds: Seconds after the first fault of the server in a turn in which it may be asked again;
-            0 to ask once.
-        headers: Sent with every request, such as a gateway's token. Their values are shown nowhere.
-        http_client: Sends the requests in place of this library's HTTP engine: a callable that makes an
-            ``httpx.AsyncClient``, its import path ``"module:function"``, or such a client.
+            ``OPENAI_BASE_URL``, otherwise OpenAI's own server.
+        api_key_variable: The environment variable with the API key. If it is not set, the agent sends a
+            placeholder, which local servers accept; OpenAI's own server requires a key.
+        tools: ``"none"``: the model writes its actions as text, as the environment's system prompt explains.
+            ``"native"``: the request contains the environment's ``tools``, and the model's tool calls go to
+            ``env.step`` as an assistant message; set the environment's ``action_format`` to ``"tool_calls"``.
+        system_prompt: Replaces the environment's system prompt; None for the environment's own.
+        prompt: A system prompt around that one, or few-shot examples after it.
+        history: The part of the conversation to send: a `History`, or its text such as ``"turns:4"``.
+        sampling: Request parameters by name, such as ``temperature``, sent unchanged. An ``extra_body`` is
+            merged into the request, as in OpenAI's client.
+        seed: Base seed, from which `request_seed` derives the ``seed`` of each request; None to send none.
+        max_tokens: Maximum number of tokens of a reply, from 1; None for the server's limit. OpenAI's own
+            server receives it as ``max_completion_tokens``, because its newer models accept nothing else.
+        stop: One or several stop sequences.
+        on_cut_reply: Handling of a reply that reached the token limit: ``"end"`` ends the episode with the
+            ending ``reply_cut``; ``"play"`` plays the reply unless it contains tool calls.
+        keep_reasoning: Whether to keep the reasoning of earlier replies in the history.
+        timeout: Timeout of each attempt in seconds, up to the last byte of the reply.
+        retry_seconds: Seconds after the first server fault of a turn during which the request is retried; 0
+            for no retry.
+        headers: Headers for every request, such as a gateway's token. Their values are never shown.
+        http_client: Replaces this library's HTTP engine: an ``httpx.AsyncClient``, a callable that creates
+            one, or the import path ``"module:function"`` of such a callable.
 
     Attributes:
         name: The model's name.
-        model: Likewise.
+        model: The model's name.
 
     Raises:
-        BadOption: An argument has a value it cannot have.
+        BadOption: An argument has an invalid value.
     """
 
     def __init__(
@@ -127,27 +127,27 @@ class ChatAgent:
         self._on_cut_reply = on_cut_reply
         self._keep_reasoning = keep_reasoning
         self._conversation: Conversation | None = None
-        self._served: dict[str, set[str]] = {}  # one for all clones
+        self._served: dict[str, set[str]] = {}  # shared by all clones
         self._tools: list[Any] = []
         self._task = (0, 0)
         self._turn = 0
-        self._calls: tuple[Call, ...] = ()  # of the last turn, which the next observation answers
+        self._calls: tuple[Call, ...] = ()  # of the last turn; the next observation is their result
 
     def __repr__(self) -> str:
         """Return the model and its server."""
         return f"ChatAgent({self.model!r}, base_url={self._server.url!r})"
 
     def clone(self) -> ChatAgent:
-        """Return another agent of the same settings, which plays beside this one."""
+        """Return another agent with the same settings, for concurrent episodes."""
         return copy.copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the episode, of which each agent has its own, as it has a connection."""
+        """Return the state without the current episode, and with a new connection."""
         return {**self.__dict__, "_client": self._client.clone(), "_conversation": None}
 
     def describe(self) -> dict[str, Any]:
-        """Return all that shapes the replies, as JSON: the model, its server, every setting, but no key."""
-        # A key that the settings of earlier runs lack stands there only where it is set: they can be resumed.
+        """Return the model, its server and every setting as JSON values, without the API key."""
+        # Runs of earlier versions lack `system_prompt`. It is added only if set, so that they can resume.
         own = {} if self._system_prompt is None else {"system_prompt": self._system_prompt}
         return {
             **own,
@@ -168,10 +168,10 @@ class ChatAgent:
         }
 
     def served(self) -> dict[str, list[str]]:
-        """Return what the server said of itself in replies to this agent and its clones.
+        """Return the server's metadata in the replies to this agent and its clones.
 
-        ``model`` has the names under which it replied, and ``system_fingerprint`` what identifies its
-        configuration; there are several where that changed.
+        ``model`` lists the model names in the replies, and ``system_fingerprint`` the fingerprints of the
+        server's configuration. There are several values if they changed.
         """
         return {name: sorted(values) for name, values in sorted(self._served.items())}
 
@@ -179,7 +179,7 @@ class ChatAgent:
         """Begin an episode.
 
         Raises:
-            BadOption: The environment has no tools to hand to the model.
+            BadOption: The environment has no tools for native tool calls.
         """
         inner = getattr(env, "unwrapped", env)
         self._tools = list(getattr(inner, "tools", None) or ()) if self._native else []
@@ -193,11 +193,11 @@ class ChatAgent:
         self._conversation = Conversation(self._history, head, overhead)
 
     async def act(self, observation: str, info: dict[str, Any]) -> AgentReply:
-        """Ask the model for its next reply.
+        """Request the model's next reply.
 
         Raises:
-            SetupError: The server refuses the request: the key, the model or an option.
-            AgentFault: The server was at fault for longer than ``retry_seconds``.
+            SetupError: The server rejects the request: the key, the model or an option.
+            AgentFault: The server's faults lasted longer than ``retry_seconds``.
         """
         conversation = self._conversation
         if conversation is None:
@@ -219,11 +219,11 @@ class ChatAgent:
         return reply
 
     async def close(self) -> None:
-        """Close the connection to the server. May be called again, as may ``reset``."""
+        """Close the connection to the server. Further calls of this method and of ``reset`` are allowed."""
         await self._client.close()
 
     def _observe(self, conversation: Conversation, observation: str, info: Mapping[str, Any]) -> None:
-        """Add an observation: as what the user says, or as the answer to the calls of the last turn."""
+        """Add an observation as a user message, or as the results of the last turn's tool calls."""
         user = {"role": "user", "content": observation}
         if not self._turn:
             conversation.head.append(user)
@@ -255,13 +255,13 @@ class ChatAgent:
         }
 
     def _reply(self, completion: Completion, step: StepRecord) -> AgentReply:
-        """Return what a completion means for the episode."""
+        """Convert a completion to the agent's reply."""
         text = "\n".join(filter(None, (completion.content, *map(str, completion.calls))))
         reason = completion.finish_reason
         if reason == "content_filter":
             return AgentReply(None, text=text, ending="content_filter", step=step)
         if reason == "length":
-            if completion.empty and not completion.usage.get("completion_tokens"):  # no room for a single one
+            if completion.empty and not completion.usage.get("completion_tokens"):  # no room for even one
                 return AgentReply(None, ending="context_overflow", step=step)
             if self._on_cut_reply == "end" or completion.calls:
                 return AgentReply(None, text=text, ending="reply_cut", step=step)
@@ -276,7 +276,7 @@ class ChatAgent:
         return AgentReply(message, text=text, step=step)
 
     def _sent_back(self, completion: Completion) -> Message:
-        """Return the message by which the model is shown its reply in later turns."""
+        """Return the message that represents this reply in the history of later turns."""
         kept = self._keep_reasoning
         content = completion.content if kept else without_thinking(completion.content)
         message: dict[str, Any] = {"role": "assistant", "content": content}
@@ -294,26 +294,26 @@ class ChatAgent:
 
 
 def request_seed(seed: int, task_id: int, sample: int, turn: int) -> int:
-    """Return the seed of one request: of 31 bits, as servers take them.
+    """Return the seed of one request, with 31 bits, which servers accept.
 
-    It is the first word that ``numpy.random.SeedSequence([seed, task_id, sample, turn])`` generates, without
-    its highest bit. Negative numbers count modulo 2⁶⁴.
+    It is the first word of ``numpy.random.SeedSequence([seed, task_id, sample, turn])`` without its highest
+    bit. Negative numbers are taken modulo 2⁶⁴.
 
     Args:
-        seed: The agent's.
-        task_id: The task.
-        sample: Which of several episodes of the task.
-        turn: Which turn of the episode, from 0.
+        seed: The agent's seed.
+        task_id: The task id.
+        sample: Index of the episode among the task's samples.
+        turn: Index of the turn, from 0.
     """
     numbers = [number % 2**64 for number in (seed, task_id, sample, turn)]
     return int(np.random.SeedSequence(numbers).generate_state(1)[0]) & 0x7FFFFFFF
 
 
 def _checked(sampling: Mapping[str, Any], **also: Any) -> dict[str, Any]:
-    """Return sampling parameters as they stand in a request.
+    """Return the sampling parameters as request fields.
 
     Raises:
-        BadOption: They are not JSON, or one of them is the agent's own to set.
+        BadOption: They are not JSON, or the agent sets one of them itself.
     """
     given = {name: value for name, value in sampling.items() if name != "extra_body"}
     given |= sampling.get("extra_body") or {}
@@ -345,7 +345,7 @@ def _step_of(completion: Completion, outcome: Outcome) -> StepRecord:
 
 
 def _ids(calls: Sequence[Call], turn: int) -> list[str]:
-    """Return the ids of the calls of a turn: the server's own where they are there and differ."""
+    """Return the ids of the tool calls of a turn: the server's ids if all are present and distinct."""
     given = [call.id for call in calls]
     if all(given) and len(set(given)) == len(given):
         return given
@@ -357,7 +357,7 @@ def _as_sent(identifier: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def _object(arguments: str) -> str:
-    """Return the arguments as a JSON object, since servers read them again and refuse anything else."""
+    """Return the arguments as a JSON object, because servers parse them again and reject anything else."""
     try:
         if isinstance(json.loads(arguments), dict):
             return arguments

@@ -1,4 +1,4 @@
-"""One request to a model's server, retried while the server is at fault."""
+"""Client for a model server that retries requests after server faults."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ _TRANSIENT: Mapping[int, type[AgentFault]] = {
 
 
 class Outcome(NamedTuple):
-    """What became of a request.
+    """Outcome of a request.
 
     Attributes:
-        completion: What the model replied, None where it was not asked.
-        ending: Why it was not: ``context_overflow`` or ``content_filter``; "" otherwise.
-        retries: How often it was asked again.
+        completion: The model's reply; None if the server rejected the conversation.
+        ending: Reason of the rejection, ``context_overflow`` or ``content_filter``; "" otherwise.
+        retries: Number of retries.
     """
 
     completion: Completion | None
@@ -78,11 +78,11 @@ class Outcome(NamedTuple):
 
 
 class _Failed(Exception):
-    """An attempt failed, and may be repeated.
+    """An attempt failed and may be retried.
 
     Attributes:
-        fault: What is raised where it is not.
-        wait: Seconds that the server wants to be waited, None where it does not say.
+        fault: The fault to raise if there is no retry.
+        wait: The server's ``Retry-After`` in seconds, or None.
     """
 
     def __init__(self, fault: AgentFault, wait: float | None = None) -> None:
@@ -92,18 +92,18 @@ class _Failed(Exception):
 
 
 class ChatClient:
-    """Sends requests to a model's server, one at a time.
+    """Sends requests to a model server, one at a time.
 
-    Each client has a connection of its own: looking for a free one in a pool that many share takes the longer
-    the more there are.
+    Each client has its own connection, because finding a free one in a shared pool takes longer the more
+    clients there are.
 
     Args:
-        server: The server.
-        timeout: Seconds allowed for each attempt, to the last byte of its reply.
-        retry_seconds: Seconds after the first fault of a request in which it may be tried again.
+        server: The model server.
+        timeout: Timeout of each attempt in seconds, up to the last byte of the reply.
+        retry_seconds: Seconds after the first fault of a request during which it is retried.
 
     Raises:
-        BadOption: A number has a value it cannot have.
+        BadOption: ``timeout`` or ``retry_seconds`` is out of range.
     """
 
     def __init__(self, server: ModelServer, *, timeout: float, retry_seconds: float) -> None:
@@ -118,37 +118,37 @@ class ChatClient:
         self._connection: ModelConnection | None = None
 
     def clone(self) -> ChatClient:
-        """Return a client of the same server with a connection of its own."""
+        """Return a client for the same server with its own connection."""
         return copy.copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the connection, which belongs to one client, loop and process, and holds the key."""
+        """Return the state without the connection, which contains the key and belongs to one event loop."""
         return {**self.__dict__, "_connection": None}
 
     async def close(self) -> None:
-        """Close the connection. May be called again, as may `complete`."""
+        """Close the connection. Further calls of this method and of `complete` are allowed."""
         connection, self._connection = self._connection, None
         if isinstance(connection, Connection):
             connection.abandon()
-            await asyncio.sleep(0)  # asyncio closes sockets in its next round
+            await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
         elif connection is not None:
             await connection.aclose()
 
     async def complete(
         self, request: Mapping[str, Any], optional: Mapping[str, Any] | None = None
     ) -> Outcome:
-        """Ask for a completion, and again while the server is at fault and there is time.
+        """Request a completion, with retries after server faults until `retry_seconds` have passed.
 
-        Between attempts are pauses: what the server asked for by ``Retry-After``, else 0.5 s, and twice as
-        long after each further fault up to 30 s, of which a random part of up to a half is left out.
+        The pause between attempts is the server's ``Retry-After``, otherwise exponential backoff: 0.5 s,
+        doubled after each further fault up to 30 s, minus a random jitter of up to half.
 
         Args:
-            request: The body: ``model``, ``messages`` and the rest.
-            optional: Fields of the body that are left out if the server refuses them.
+            request: The request body: ``model``, ``messages`` and the other fields.
+            optional: Body fields that are dropped if the server rejects them.
 
         Raises:
-            SetupError: The server refuses the request: the key, the model, an option.
-            AgentFault: The server was at fault for too long.
+            SetupError: The server rejects the request: the key, the model or an option.
+            AgentFault: The server's faults lasted too long.
         """
         began = None
         retries = 0
@@ -178,11 +178,11 @@ class ChatClient:
     async def _attempt(
         self, request: Mapping[str, Any], optional: Mapping[str, Any]
     ) -> tuple[Completion | None, str]:
-        """Ask once; twice if the server refuses an optional field.
+        """Send the request once, or twice if the server rejects an optional field.
 
         Raises:
-            _Failed: The server was at fault.
-            SetupError: It refuses the request.
+            _Failed: The server had a fault.
+            SetupError: The server rejects the request.
         """
         reply = await self._send(request, optional)
         try:
@@ -196,10 +196,10 @@ class ChatClient:
         return None, await self._refused(request, reply)
 
     async def _send(self, request: Mapping[str, Any], optional: Mapping[str, Any]) -> Reply:
-        """Send a request with the optional fields, and again without those that the server refuses.
+        """Send a request with the optional fields, and again without the fields that the server rejects.
 
-        An error that names a field refuses it. Any other HTTP 400 does if the server has not accepted the
-        fields before and accepts the request without them.
+        An error that names a field rejects it. Any other HTTP 400 rejects all fields if the server has not
+        accepted them before and accepts the request without them.
 
         Raises:
             _Failed: There was no reply.
@@ -230,7 +230,7 @@ class ChatClient:
 
         Raises:
             _Failed: There was no reply.
-            BadOption: The server redirects it.
+            BadOption: The server redirects the request.
         """
         call = Call("step", "POST", "/chat/completions", request, server=self.server.base_url)
         try:
@@ -239,9 +239,9 @@ class ChatClient:
             raise _Failed(self._agent_fault(fault, call)) from None
 
     async def _exchange(self, call: Call, seconds: float) -> Reply:
-        """Send a call, over a new connection if the last one cannot be used, and return the reply.
+        """Send a call and return the reply, over a new connection if the last one is unusable.
 
-        A connection without a whole reply is closed, so that the server stops generating.
+        The client closes the connection if there is no complete reply, so that the server stops generating.
 
         Raises:
             Fault: There was no reply in time.
@@ -267,7 +267,7 @@ class ChatClient:
         raise outcome
 
     def _agent_fault(self, fault: Fault, call: Call) -> AgentFault:
-        """Return the fault of a model's server that an engine's fault stands for."""
+        """Convert a fault of the HTTP engine to a fault of the agent."""
         if isinstance(fault, ServerTimeout):
             return ModelTimeout(f"no whole reply came within {self.timeout:g} s")
         cause = fault.__cause__
@@ -280,11 +280,11 @@ class ChatClient:
         return ModelError(f"the connection broke before a reply came: {why}")
 
     async def _refused(self, request: Mapping[str, Any], reply: Reply) -> str:
-        """Return the ending that an error means for the episode.
+        """Return the ending of the episode after an error reply.
 
         Raises:
-            _Failed: The server was at fault.
-            SetupError: It refuses the request.
+            _Failed: The server had a fault.
+            SetupError: The server rejects the request.
         """
         status, found = reply.status, parsed(reply.content)
         if (status in _MAYBE_OVERFLOW or status >= 500) and is_overflow(found):  # noqa: PLR2004 - as the RFC has it
@@ -309,10 +309,10 @@ class ChatClient:
         raise BadOption(f"{self.server.url} refuses the request ({what})")
 
     def _overflow(self, request: Mapping[str, Any], found: Any) -> str:
-        """Return the ending of a conversation that does not fit.
+        """Return the ending of a conversation that exceeds the context window.
 
         Raises:
-            BadOption: The longest reply that was asked for leaves no room for any conversation.
+            BadOption: ``max_tokens`` leaves no room for any conversation.
         """
         asked = request.get("max_tokens", request.get("max_completion_tokens"))
         holds = window(found)
@@ -324,7 +324,7 @@ class ChatClient:
         return "context_overflow"
 
     async def _served(self) -> str:
-        """Return a sentence on the models that the server has."""
+        """Return a sentence that lists the models of the server."""
         try:
             reply = await self._exchange(
                 Call("identify", "GET", "/models", server=self.server.base_url), _MODELS_SECONDS
@@ -346,7 +346,7 @@ def _is_success(status: int) -> bool:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait that a server requests, None if it does not."""
+    """Return the seconds to wait that the server requests, or None."""
     milliseconds = retry_after_seconds(headers.get("retry-after-ms", ""), fractions=True)
     if milliseconds is not None:
         return milliseconds / 1000
@@ -354,5 +354,5 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _shortened(body: bytes) -> str:
-    """Return the beginning of a body that holds no JSON, such as a page of a gateway."""
+    """Return the beginning of a body that is not JSON, such as a gateway's error page."""
     return " ".join(json.dumps(body[:200].decode("utf-8", "replace"), ensure_ascii=False).split())

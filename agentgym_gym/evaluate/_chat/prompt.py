@@ -1,4 +1,4 @@
-"""A prompt of the user's own: a system prompt in the place of the environment's, and examples of turns."""
+"""Custom prompts: a replacement for the environment's system prompt, and few-shot examples."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from agentgym_gym.rollout import system_message
 __all__ = ["ENVIRONMENT_PROMPT", "ChatPrompt"]
 
 ENVIRONMENT_PROMPT = "{{system_prompt}}"
-"""What stands in a prompt for the environment's own system prompt."""
+"""Placeholder for the environment's own system prompt."""
 
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """The messages before the first observation, in place of the environment's system prompt alone.
+    """The messages before the first observation.
 
     Attributes:
-        system: The system prompt, in which each ``{{system_prompt}}`` stands for the environment's own;
-            nothing else in it is replaced. None for the environment's own alone. Blank for none at all.
-        examples: Messages that follow it: by turns of the role ``user`` and ``assistant``, each with ``role``
-            and ``content``.
-        source: The file it was read from.
+        system: The system prompt. Each ``{{system_prompt}}`` in it is replaced by the environment's own
+            system prompt; nothing else is replaced. None uses only the environment's own. A blank text sends
+            no system prompt.
+        examples: Few-shot messages after the system prompt, alternating between the roles ``user`` and
+            ``assistant``, each with ``role`` and ``content``.
+        source: The file that the prompt was read from.
 
     Raises:
-        BadOption: The examples do not alternate, or hold something else.
+        BadOption: The roles of the examples do not alternate, or the last example has no reply.
     """
 
     system: str | None = None
@@ -54,15 +55,16 @@ class ChatPrompt:
 
     @classmethod
     def read(cls, path: Path | str) -> ChatPrompt:
-        """Read a file.
+        """Read a prompt file.
 
-        ``.json`` holds a list of messages, or an object with the list as ``messages``; ``.jsonl`` a message
-        in each line; ``.toml`` an array of tables ``[[messages]]``. Each has ``role`` and ``content``. The
-        first may have the role ``system``. Any other file is text, and all of it the system prompt.
+        A ``.json`` file contains a list of messages, or an object with the list under ``messages``. A
+        ``.jsonl`` file contains one message per line, and a ``.toml`` file an array of tables
+        ``[[messages]]``. Each message has ``role`` and ``content``, and only the first may have the role
+        ``system``. Any other file is plain text and becomes the system prompt.
 
         Raises:
-            BadOption: The file cannot be read, or holds something else.
-            MissingExtra: It is TOML, and Python 3.10 has no package to read it.
+            BadOption: The file cannot be read, or its contents are invalid.
+            MissingExtra: The file is TOML, and Python 3.10 lacks a package to read it.
         """
         path = Path(path)
         try:
@@ -81,17 +83,17 @@ class ChatPrompt:
         return cls(system, tuple(checked), source=str(path))
 
     def messages(self, environment_prompt: str | None) -> list[dict[str, str]]:
-        """Return the messages that stand before the first observation.
+        """Return the messages before the first observation.
 
         Args:
-            environment_prompt: The environment's own system prompt, None where it has none.
+            environment_prompt: The environment's own system prompt, or None.
         """
         own = environment_prompt or ""
         system = own if self.system is None else self.system.replace(ENVIRONMENT_PROMPT, own)
         return [*system_message(system), *map(dict, self.examples)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what it says, as JSON, with the SHA-256 of that."""
+        """Return the prompt and its source as JSON values, with the SHA-256 of the prompt."""
         said = {"system": self.system, "examples": list(self.examples)}
         written = json.dumps(said, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
         return {"source": self.source, "sha256": hashlib.sha256(written).hexdigest(), **said}
@@ -102,7 +104,7 @@ class ChatPrompt:
 
 
 def _messages(path: Path, text: str) -> Sequence[Any] | None:
-    """Return the messages that a file holds, None where it is text."""
+    """Return the messages in a file, or None if the file is plain text."""
     match path.suffix.lower():
         case ".json":
             found = json.loads(text)

@@ -1,4 +1,4 @@
-"""What a model's server answered: a completion, a context that overflows, a filtered one, or an error."""
+"""Parses replies of a model server: completions, context overflows, filtered content and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OVERFLOW = re.compile(
     r"|exceeds the maximum allowed (?:input )?length"  # sglang
     r"|longer than the maximum model length of \d"  # vLLM
     r"|too long to fit into the model"  # vLLM
-    r"|max_(?:completion_)?tokens must be at least 1, got -\d"  # vLLM, of the room that is left
+    r"|max_(?:completion_)?tokens must be at least 1, got -\d"  # vLLM, with no room left
     r"|exceeds? the available context size"  # llama.cpp
     r"|exceeds? context window of \d"  # llama-cpp-python
     r"|exceeds the context window of this model"  # OpenAI
@@ -54,12 +54,12 @@ _THINKING_PARTS = frozenset({"thinking", "reasoning", "reasoning_text"})
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function, as the server parsed it.
+    """A tool call, as parsed by the server.
 
     Attributes:
         name: The function's name.
         arguments: The arguments as text, which should be JSON.
-        id: Its id, "" where the server gave none.
+        id: The id of the call, or "" if the server sent none.
     """
 
     name: str
@@ -67,22 +67,22 @@ class Call:
     id: str = ""
 
     def __str__(self) -> str:
-        """Return it as JSON, as a transcript shows it."""
+        """Return the call as JSON, for transcripts."""
         return str(ToolCall(self.name, self.arguments))
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model replied.
+    """A chat completion.
 
     Attributes:
-        content: What it wrote.
-        reasoning: What it thought, where the server gives it apart.
-        reasoning_field: The field of the message in which that stood.
-        calls: The calls it made.
-        finish_reason: Why it stopped, in the server's words; "" where they are missing.
-        usage: The tokens that the server counted, under the names of `StepRecord`.
-        served: What the server says of itself: ``model`` and ``system_fingerprint``, where it does.
+        content: The text of the reply.
+        reasoning: The reasoning, if the server sends it separately.
+        reasoning_field: The message field that contained the reasoning.
+        calls: The tool calls.
+        finish_reason: The server's ``finish_reason``, or "" if it is missing.
+        usage: Token counts from the server, under the names of `StepRecord`.
+        served: The server's ``model`` and ``system_fingerprint``, as far as the reply has them.
     """
 
     content: str
@@ -95,16 +95,16 @@ class Completion:
 
     @property
     def empty(self) -> bool:
-        """Whether it holds nothing at all."""
+        """Whether the completion has no content, reasoning or calls."""
         return not (self.content or self.reasoning or self.calls)
 
 
 def read_completion(body: bytes) -> Completion:
-    """Read the body of a reply with the status 200.
+    """Parse the body of a reply with the status 200.
 
     Raises:
-        BadCompletion: It is no completion.
-        ModelBusy, ModelError: It is an error, which some servers send with that status.
+        BadCompletion: The body is not a completion.
+        ModelBusy, ModelError: The body is an error, which some servers send with this status.
     """
     found = parsed(body)
     if found is None:
@@ -125,7 +125,7 @@ def read_completion(body: bytes) -> Completion:
         raise ModelError(f"the generation failed: its finish_reason is {reason!r}")
     content, thought = _content(message.get("content"))
     if not content and isinstance(message.get("refusal"), str):
-        content = message["refusal"]  # what the model says is there, and content is null
+        content = message["refusal"]  # the text of a refusal; content is null
     where = ""
     for name in ("reasoning_content", "reasoning"):
         if not thought and isinstance(message.get(name), str) and message[name]:
@@ -146,7 +146,7 @@ def read_completion(body: bytes) -> Completion:
 
 
 def parsed(body: bytes) -> Any:
-    """Return the JSON value of a body, None where it holds none."""
+    """Return the JSON value of a body, or None if it is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -154,30 +154,30 @@ def parsed(body: bytes) -> Any:
 
 
 def said(found: Any) -> str:
-    """Return what an error of a server says, in short; "" where it says nothing."""
+    """Return the shortened message of a server's error, or "" if it has none."""
     words = " ".join(dict.fromkeys(_words(found)))
     words = " ".join(scrub(words).split())
     return words if len(words) <= MAX_SAID_CHARS else f"{words[:MAX_SAID_CHARS]}…"
 
 
 def is_overflow(found: Any) -> bool:
-    """Return whether an error says that the conversation is longer than the model's window."""
+    """Return whether an error reports that the conversation exceeds the model's context window."""
     return bool(_codes(found) & _OVERFLOW_CODES) or any(_OVERFLOW.search(text) for text in _words(found))
 
 
 def is_filtered(found: Any) -> bool:
-    """Return whether an error says that the conversation was refused by a filter of its contents."""
+    """Return whether an error reports that a content filter rejected the conversation."""
     return bool(_codes(found) & _FILTER_CODES)
 
 
 def window(found: Any) -> int | None:
-    """Return the tokens that the model's window holds, where an error names them."""
+    """Return the size of the model's context window in tokens, or None if the error does not contain it."""
     match = next(filter(None, map(_WINDOW.search, _words(found))), None)
     return int(match[1]) if match else None
 
 
 def _errors(found: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in which a server describes an error, the outer one last."""
+    """Yield the JSON objects that describe an error, the outer one last."""
     if isinstance(found, list):  # Gemini's
         found = found[0] if found else None
     if not isinstance(found, Mapping):
@@ -206,7 +206,7 @@ def _words(found: Any) -> Iterator[str]:
             told = error.get(name)
             if isinstance(told, str):
                 yield told[:_MAX_SEARCHED_CHARS]
-            elif name == "detail" and isinstance(told, list):  # of FastAPI, which repeats the whole request
+            elif name == "detail" and isinstance(told, list):  # FastAPI's, which repeats the whole request
                 for each in filter(lambda each: isinstance(each, Mapping), told[:5]):
                     yield f"{each.get('loc')}: {each.get('msg')}"[:_MAX_SEARCHED_CHARS]
         metadata = error.get("metadata")
@@ -215,11 +215,11 @@ def _words(found: Any) -> Iterator[str]:
 
 
 def _raise_error(found: Mapping[str, Any]) -> None:
-    """Raise the error that stands in place of a completion.
+    """Raise the error that the server sent instead of a completion, if any.
 
     Raises:
-        ModelBusy: Its code is 429 or 503.
-        ModelError: It is another.
+        ModelBusy: The error's code is 429 or 503.
+        ModelError: The error has any other code.
     """
     if not found.get("error") and found.get("object") != "error":
         return
@@ -229,10 +229,10 @@ def _raise_error(found: Mapping[str, Any]) -> None:
 
 
 def _content(content: Any) -> tuple[str, str]:
-    """Return what a message says and what it thinks, which may be parts of one list.
+    """Return the text and the reasoning of a message, which may be parts of one list.
 
     Raises:
-        BadCompletion: It is neither text nor such a list.
+        BadCompletion: The content is neither text nor a list of parts.
     """
     if content is None or isinstance(content, str):
         return content or "", ""
@@ -242,7 +242,7 @@ def _content(content: Any) -> tuple[str, str]:
     for part in content:
         kind = part.get("type")
         text = part.get("text", part.get(kind) if isinstance(kind, str) else None)
-        if isinstance(text, list):  # Mistral's thinking is a list of parts again
+        if isinstance(text, list):  # Mistral's thinking is itself a list of parts
             text = "".join(
                 each["text"] for each in text if isinstance(each, Mapping) and _is_text(each.get("text"))
             )
@@ -256,13 +256,13 @@ def _is_text(value: Any) -> bool:
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[Call]:
-    """Yield the calls of a message.
+    """Yield the tool calls of a message.
 
     Raises:
-        BadCompletion: They are not what the protocol says.
+        BadCompletion: The tool calls violate the protocol.
     """
     made = message.get("tool_calls")
-    if not made and message.get("function_call"):  # of OpenAI's older protocol
+    if not made and message.get("function_call"):  # OpenAI's older protocol
         made = [{"function": message["function_call"]}]
     if not made:
         return
@@ -273,14 +273,14 @@ def _calls(message: Mapping[str, Any]) -> Iterator[Call]:
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise BadCompletion(f"a tool call of the message has no function with a name: {shown(each)}")
         arguments = function.get("arguments")
-        if not isinstance(arguments, str):  # some servers send the object that the text should hold
+        if not isinstance(arguments, str):  # some servers send an object instead of its JSON text
             arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
         known = each.get("id")
         yield Call(scrub(function["name"]), scrub(arguments), scrub(known) if isinstance(known, str) else "")
 
 
 def _usage(usage: Any) -> StepRecord:
-    """Return the counts that a server gave; what is no count is left out."""
+    """Return the server's token counts, without invalid values."""
 
     def count(of: Any, *names: str) -> int | None:
         found = (of.get(name) for name in names) if isinstance(of, Mapping) else ()

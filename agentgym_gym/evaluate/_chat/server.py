@@ -1,4 +1,4 @@
-"""A model's server: its address, the key and headers for it, and connections to it."""
+"""A model server: its address, API key and headers, and connections to it."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ if TYPE_CHECKING:
 __all__ = ["ModelConnection", "ModelServer"]
 
 OPENAI_URL = "https://api.openai.com/v1"
-PLACEHOLDER_KEY = "EMPTY"  # what local servers are sent; they look at no key unless they are given one
-_SHORTEST_SECRET = 4  # "x" and the like stand for a key where none is needed
+PLACEHOLDER_KEY = "EMPTY"  # for local servers, which ignore the key unless they were started with one
+_SHORTEST_SECRET = 4  # "x" and the like are placeholders if no key is needed
 _VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-_MORE_HEADERS = "OPENAI_CUSTOM_HEADERS"  # one "Name: value" on each line, as the client of OpenAI reads it
+_MORE_HEADERS = "OPENAI_CUSTOM_HEADERS"  # one "Name: value" per line, as in OpenAI's client
 
 ModelConnection: TypeAlias = Connection | AwaitedClient
-"""What sends one request at a time: a connection of this library's HTTP engine, or a client of httpx."""
+"""A connection for one request at a time: from this library's HTTP engine, or an httpx client."""
 
 
 class ModelServer:
-    """Where a model is reached, and the key for it, which is read when a connection is made and kept nowhere.
+    """The address of a model server and its API key, which is read for each connection and never stored.
 
     Args:
         base_url: Base URL, such as ``http://127.0.0.1:8000/v1``; by default the variable ``OPENAI_BASE_URL``,
-            else OpenAI's own. A user name and password in it are sent as basic authentication, in the place
-            of the key, and shown nowhere.
-        api_key_variable: The environment variable that holds the key.
-        headers: Sent with every request.
-        http_client: Sends the requests in place of the library's HTTP engine.
+            otherwise OpenAI's own server. A user name and password in it are sent as basic authentication in
+            place of the key, and never shown.
+        api_key_variable: The environment variable with the API key.
+        headers: Headers for every request.
+        http_client: Replaces the library's HTTP engine.
 
     Attributes:
-        base_url: The base URL that requests are sent to, without user name and password.
-        url: The base URL as it may be shown.
-        official: Whether it is OpenAI's own.
-        accepted_fields: Optional fields of a request that it has accepted.
-        refused_fields: Optional fields that it refused. They are not sent again.
+        base_url: The base URL for requests, without user name and password.
+        url: The base URL for display, with secrets redacted.
+        official: Whether this is OpenAI's own server.
+        accepted_fields: Optional request fields that the server has accepted.
+        refused_fields: Optional request fields that the server has rejected. They are not sent again.
 
     Raises:
-        BadOption: The base URL, a header or the client cannot be used.
+        BadOption: The base URL, a header or the client is invalid.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class ModelServer:
         self._headers = parse_headers(headers or {}, "headers")
         self._http_client = http_client
         if http_client is not None:
-            client_source(http_client)  # a typing mistake is reported here, not at the first request
+            client_source(http_client)  # reports a mistyped path here, not at the first request
         self.accepted_fields: set[str] = set()
         self.refused_fields: set[str] = set()
 
     def __repr__(self) -> str:
-        """Return what may be shown."""
+        """Return the class and the redacted URL."""
         return f"ModelServer({self.url!r})"
 
     async def connect(self, send: Send) -> ModelConnection:
         """Return a new connection.
 
         Args:
-            send: The request that it is opened for.
+            send: The request that needs the connection.
 
         Raises:
-            ServerUnreachable: No connection could be made in time.
-            AccessDenied: OpenAI's own server needs a key, and there is none.
-            BadOption: The key or a header cannot be sent.
+            ServerUnreachable: The connection failed or timed out.
+            AccessDenied: OpenAI's own server requires a key, and there is none.
+            BadOption: The key or a header contains invalid characters.
         """
         headers = tuple(self._all_headers().items())
         if self._http_client is not None:
@@ -102,7 +102,7 @@ class ModelServer:
         return await Connection.open(send, headers)
 
     def hidden(self, text: str) -> str:
-        """Return a text of a server or a library without the key, the password and values of headers."""
+        """Return a text from a server or a library with the key, password and header values redacted."""
         secrets = [os.environ.get(self.api_key_variable, "").strip(), *self._own_headers().values()]
         if self._authorization:
             encoded = self._authorization.removeprefix("Basic ")
@@ -113,10 +113,10 @@ class ModelServer:
         return text
 
     def _own_headers(self) -> HiddenHeaders:
-        """Return the user's headers: those of the argument, and those of variables that it does not name.
+        """Return the user's headers: from the argument, and otherwise from the environment variables.
 
         Raises:
-            BadOption: A variable holds no headers.
+            BadOption: A variable contains invalid headers.
         """
         lines = filter(None, map(str.strip, os.environ.get(_MORE_HEADERS, "").splitlines()))
         pairs = [line.partition(":") for line in lines]
@@ -131,11 +131,11 @@ class ModelServer:
         return self._own_headers().over(ours)
 
     def _key(self) -> str:
-        """Return the key, "" where none is needed.
+        """Return the API key, or "" if none is required.
 
         Raises:
-            AccessDenied: OpenAI's own server needs one.
-            BadOption: It cannot be sent in a header.
+            AccessDenied: OpenAI's own server requires a key.
+            BadOption: The key contains characters that a header cannot have.
         """
         key = os.environ.get(self.api_key_variable, "").strip()
         if not key and self.official and not self._authorization:
@@ -151,10 +151,10 @@ class ModelServer:
 
 
 def _without_user(url: str) -> tuple[str, str]:
-    """Return a URL without user name and password, and the ``Authorization`` that stands for these.
+    """Return a URL without user name and password, and the equivalent ``Authorization`` header.
 
     Raises:
-        BadOption: It is no base URL.
+        BadOption: The URL is not a valid base URL.
     """
     shown = redact(url)[:200]
     try:
@@ -176,7 +176,7 @@ def _without_user(url: str) -> tuple[str, str]:
 
 
 def _has_proxy(url: str) -> bool:
-    """Return whether the environment's variables name a proxy for a URL; none leads to this machine."""
+    """Return whether the environment variables set a proxy for a URL; never for loopback addresses."""
     parts, proxies = urlsplit(url), getproxies()
     host = parts.hostname or ""
     if not (proxies.get(parts.scheme) or proxies.get("all")) or _is_loopback(host):
@@ -185,7 +185,7 @@ def _has_proxy(url: str) -> bool:
 
 
 def _proxied_client() -> httpx.AsyncClient:
-    """Return a client that reads the variables of proxies by itself."""
+    """Return an httpx client, which reads the proxy variables itself."""
     import httpx  # noqa: PLC0415 - few need a proxy
 
     return httpx.AsyncClient(verify=tls_context())

@@ -1,4 +1,4 @@
-"""Reasoning that stands in a reply: taken out of what a model is shown of its earlier replies."""
+"""Strips inline reasoning from replies before the model sees them again in the history."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _CLOSING = frozenset({"/", "END", "<channel|>", "final"})
 def without_thinking(reply: str) -> str:
     """Return a reply without its reasoning.
 
-    Reasoning is what stands between the two marks of a model family. What stands before a closing mark that
-    nothing opened is reasoning too, since chat templates often write the opening mark. Reasoning that never
-    ends goes to the end of the reply.
+    Reasoning is the text between the opening and closing tag of a model family. Text before an unmatched
+    closing tag is reasoning too, because chat templates often write the opening tag. Reasoning without a
+    closing tag extends to the end of the reply.
     """
     kept: list[str] = []
     position = depth = 0

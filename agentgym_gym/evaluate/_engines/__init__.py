@@ -1,4 +1,4 @@
-"""Engines that serve models, started and stopped here: sglang, vLLM and transformers."""
+"""Inference engines as local servers: sglang, vLLM and transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of models: which of them an engine can load, and the checkpoints of one training in order."""
+"""Finds model folders that an engine can load, and the checkpoints of a training in order."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from agentgym_gym.evaluate._engines.merging import MERGED, SHARDS, merge_shards
 
 __all__ = ["checkpoints", "model_folder"]
 
-# Where verl saves a model in the format of transformers, below `global_step_N`: the trainers of RL with FSDP
-# and with Megatron, then the trainer of SFT. The folder of a model itself comes first, what was merged last.
+# Where verl saves a model in Hugging Face format, below `global_step_N`: the RL trainers with FSDP and with
+# Megatron, then the SFT trainer. The model folder itself comes first, merged shards last.
 LAYOUTS = (
     "",
     "actor/huggingface",
@@ -25,30 +25,30 @@ LAYOUTS = (
 )
 
 CONFIGS = ("config.json", "params.json")
-"""What describes a model: in the format of transformers, and in Mistral's."""
+"""Config files of a model, in Hugging Face format and in Mistral's format."""
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "consolidated*.pth", "*.gguf")
 
 SHOWN = 8
-"""How many names of files an error lists."""
+"""Number of file names that an error lists."""
 
 
 def checkpoints(pattern: str, *, merge: Callable[[str], object] | None = None) -> list[str]:
     """Return the models whose paths match a pattern, in natural order: ``step_2`` before ``step_10``.
 
-    Files are left out, and so is a link to a folder that matches by itself. Below a folder that verl saved,
-    the one in the format of transformers is taken.
+    Files are skipped, and so are symbolic links to other matches. In a checkpoint folder of verl, the model
+    in Hugging Face format is selected.
 
     Args:
-        pattern: A path, or several as a shell would match them: ``ckpts/*``.
-        merge: Have verl merge what it saved by FSDP for its own use alone, where verl is installed; called
-            with a line for the user before and after.
+        pattern: A path, or a shell pattern such as ``ckpts/*``.
+        merge: Merge checkpoints that contain only FSDP shards, if verl is installed; called with a progress
+            line for the user before and after each merge. None does not merge.
 
     Returns:
-        Folders that hold a model and its weights; at least one.
+        Folders with a model and its weights; at least one.
 
     Raises:
-        BadOption: Nothing matches, or a folder that matches holds no model; the message says what it holds.
+        BadOption: Nothing matches, or a match contains no model; the message lists the contents.
         SetupError: A checkpoint could not be merged.
     """
     matched = [pattern] if os.path.exists(pattern) else glob.glob(pattern)  # noqa: PTH110, PTH207 - '[' in a name
@@ -65,14 +65,14 @@ def checkpoints(pattern: str, *, merge: Callable[[str], object] | None = None) -
 
 
 def model_folder(path: str, *, weights: bool = False) -> str:
-    """Return the folder below a path that an engine can load: the path itself, or where verl saved the model.
+    """Return the folder that an engine can load: the path itself, or the folder below it from verl.
 
     Args:
-        path: A folder; a file, such as one of GGUF, is returned as it is.
-        weights: Whether to look for the weights too.
+        path: A folder. A file, such as a GGUF file, is returned unchanged.
+        weights: Whether to require the weights too.
 
     Raises:
-        BadOption: There is no such path, or no model below it; the message says what there is.
+        BadOption: The path does not exist or contains no model; the message lists the contents.
     """
     if not os.path.lexists(path):
         raise BadOption(
@@ -89,7 +89,7 @@ def model_folder(path: str, *, weights: bool = False) -> str:
 
 
 def _layout(folder: Path, *, weights: bool) -> str | None:
-    """Return where below a folder a model is, or None."""
+    """Return the relative path of the model below a folder, or None."""
     found = _described(folder)
     whole = [layout for layout in found if any(any((folder / layout).glob(each)) for each in WEIGHTS)]
     return next(iter(whole or ([] if weights else found)), None)
@@ -100,7 +100,7 @@ def _described(folder: Path) -> list[str]:
 
 
 def _instead(folder: Path) -> str:
-    """Return what a folder holds instead of a model, and what can be done."""
+    """Describe the contents of a folder without a loadable model, and how to fix it."""
     found = _described(folder)
     for actor in (folder, folder / "actor"):
         if any(actor.glob(SHARDS)) or (actor / "dist_ckpt").is_dir():
@@ -130,7 +130,7 @@ def _listed(folder: Path) -> str:
 
 
 def _seen(pattern: str, matched: list[str]) -> str:
-    """Return what is there, for a pattern that matches no folder."""
+    """Describe the existing files for a pattern that matches no folder."""
     if matched:
         return f"it matches files alone, such as {min(matched, key=_natural)!r:.300}"
     folder = Path(pattern)
@@ -140,6 +140,6 @@ def _seen(pattern: str, matched: list[str]) -> str:
 
 
 def _natural(path: str) -> list[str | int]:
-    # Text and numbers take turns, so that each is compared with its like.
+    # Text and numbers alternate, so each part is compared with a part of the same type.
     parts = re.split(r"([0-9]{1,18})", path)
     return [int(part) if index % 2 else part for index, part in enumerate(parts)]

@@ -1,4 +1,4 @@
-"""The command line of each engine, and whether the engine is installed."""
+"""Command lines of the inference engines, and the check that an engine is installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Kind = Literal["sglang", "vllm", "transformers"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 PROBE_SECONDS = 60.0
-"""How long a Python may take to say what is installed for it; it may lie on a slow network file system."""
+"""Timeout of the probe for installed packages; Python may be on a slow network file system."""
 
 _TAKEN = {
     "host": "the engine listens on 127.0.0.1",
@@ -54,17 +54,17 @@ _RESERVED = {
         ("uds", "root-path", "fastapi-root-path", "grpc", "grpc-mode", "smg-grpc-mode"), _ELSEWHERE
     ),
 }
-"""Options that are not passed on, of any engine, and why."""
+"""Engine options that callers cannot pass, with the reason."""
 
 
 @dataclass(frozen=True)
 class _Engine:
-    """What is known of one engine.
+    """Requirements of one engine.
 
     Attributes:
-        imports: Modules that its server needs.
-        install: What pip is to install.
-        oldest: The oldest version whose command line is known.
+        imports: Modules that the engine's server imports.
+        install: The package for ``pip install``.
+        oldest: The oldest supported version.
     """
 
     imports: tuple[str, ...]
@@ -78,7 +78,7 @@ _ENGINES: dict[Kind, _Engine] = {
     "transformers": _Engine(
         ("transformers", "torch", "accelerate", "fastapi", "uvicorn", "openai", "pydantic"),
         "transformers[serving]",
-        (5, 5),  # the first to take the model as an argument
+        (5, 5),  # the first that accepts the model as an argument
     ),
 }
 
@@ -86,16 +86,17 @@ _ENGINES: dict[Kind, _Engine] = {
 def command_line(
     kind: Kind, model: str, port: int, arguments: Sequence[str] = (), *, python: str = "python"
 ) -> list[str]:
-    """Return the command that starts an engine's server, which speaks OpenAI's chat protocol at ``/v1``.
+    """Return the command that starts an engine's server, with the OpenAI chat API at ``/v1``.
 
-    What is set here stands behind the arguments that are passed on, since the last one counts.
+    The options that this function sets follow the caller's arguments, because the last value of an option
+    wins.
 
     Args:
         kind: The engine.
         model: The folder of the model.
-        port: Where to listen, on 127.0.0.1.
+        port: Port on 127.0.0.1.
         arguments: Options of the engine itself.
-        python: The Python that the engine is installed for.
+        python: The Python that has the engine installed.
     """
     listen = ["--host", "127.0.0.1", "--port", str(port)]
     name = served_name(kind, model)
@@ -109,12 +110,12 @@ def command_line(
 
 
 def served_name(kind: Kind, model: str) -> str:
-    """Return what a request calls the model: its path, in which sglang takes no colon."""
+    """Return the model name for requests: the model's path, without colons for sglang."""
     return model.replace(":", "_") if kind == "sglang" else model
 
 
 def check_arguments(kind: str, model: str, arguments: Sequence[str]) -> None:
-    """Check what the caller says, before anything is started.
+    """Check the caller's arguments before anything starts.
 
     Args:
         kind: The engine.
@@ -122,7 +123,7 @@ def check_arguments(kind: str, model: str, arguments: Sequence[str]) -> None:
         arguments: Options of the engine itself.
 
     Raises:
-        BadOption: There is no such engine, it cannot take the path, or an option is not for the caller.
+        BadOption: The engine is unknown or does not accept the path, or an option is reserved.
     """
     if kind not in KINDS:
         raise BadOption(f"engine {kind!r:.80} is not one of {', '.join(map(repr, KINDS))}")
@@ -135,17 +136,17 @@ def check_arguments(kind: str, model: str, arguments: Sequence[str]) -> None:
         )
     for argument in arguments:
         name = re.split(r"[=.]", argument.replace("_", "-"), maxsplit=1)[0]
-        # argparse takes the beginning of an option's name for the whole.
+        # argparse accepts abbreviated options.
         for reserved, why in _RESERVED.items():
             if name.startswith("--") and len(name) > len("--") and f"--{reserved}".startswith(name):
                 raise BadOption(f"the option {name!r:.80} is not passed on to {kind}: {why}")
 
 
 def find_python(python: str | None) -> str:
-    """Return the Python that an engine is run by.
+    """Return the path of the Python that runs an engine.
 
     Args:
-        python: A name or a path; None for the Python that runs this.
+        python: A name or a path; None for the current interpreter.
 
     Raises:
         BadOption: There is no such program.
@@ -156,7 +157,7 @@ def find_python(python: str | None) -> str:
     return found
 
 
-# Prints the version, None where there is none, and which of the modules are missing. Imports none of them.
+# Prints the version, or null if there is none, and the missing modules. Imports none of them.
 _PROBE = """
 import importlib.metadata, importlib.util, json, sys
 name, *modules = sys.argv[1:]
@@ -170,14 +171,14 @@ print(json.dumps([version, missing]))
 
 
 def find_version(kind: Kind, python: str) -> str:
-    """Return the version of an engine, "unknown" where it is installed under another name.
+    """Return the version of an engine, or "unknown" if it is installed under another name.
 
     Args:
         kind: The engine.
-        python: The Python that it should be installed for.
+        python: The Python that should have the engine installed.
 
     Raises:
-        SetupError: It is not installed there, or is too old; the message says what to install.
+        SetupError: The engine is not installed there or is too old; the message has the install command.
 
     """
     engine = _ENGINES[kind]
@@ -210,18 +211,18 @@ def find_version(kind: Kind, python: str) -> str:
 
 
 def engine_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of an engine: the user's, with what a server of our own needs.
+    """Return the environment variables for an engine: the user's, plus those for a private server.
 
     Args:
-        variables: The user's.
+        variables: The user's environment variables.
     """
-    # With this one set, vLLM would answer nobody who does not send the key.
+    # With this variable set, vLLM would reject requests without the key.
     given = {name: value for name, value in variables.items() if name != "VLLM_API_KEY"}
     return {
-        "HF_HUB_DISABLE_UPDATE_CHECK": "1",  # transformers would ask PyPI for a newer version first
-        "PYTHONUNBUFFERED": "1",  # what it says is in its log at once
+        "HF_HUB_DISABLE_UPDATE_CHECK": "1",  # or transformers would query PyPI for a newer version
+        "PYTHONUNBUFFERED": "1",  # its output reaches the log at once
         **given,
-        "PYTHONSAFEPATH": "1",  # not a namesake of one of its modules in the current folder
+        "PYTHONSAFEPATH": "1",  # or a file in the working directory could shadow a module
     }
 
 

@@ -1,12 +1,12 @@
-"""Engines: the OpenAI-compatible servers of sglang, vLLM and transformers, started here and stopped for sure.
+"""Starts the OpenAI-compatible servers of sglang, vLLM and transformers, and always stops them.
 
 ::
 
     with Engine("vllm", "ckpts/step_10", arguments=["--max-model-len", "8192"]) as engine:
         ChatAgent(engine.model, base_url=engine.base_url)
 
-An engine listens on a free port of 127.0.0.1. It stops when it is told to, when this process ends, and when
-this process is killed: a small process between the two, `process`, ends all that the engine started.
+An engine listens on a free port of 127.0.0.1. It stops on request, when this process exits, and when this
+process is killed: a small process between the two, `guard`, ends all processes that the engine started.
 """
 
 from __future__ import annotations
@@ -48,45 +48,47 @@ __all__ = ["Engine", "checkpoints"]
 HOST = "127.0.0.1"
 
 PORTS = range(20_000, 32_768)
-"""Where a free port is looked for: below the ports that Linux gives to connections, which come and go."""
+"""Range of ports to try, below the ephemeral ports of Linux."""
 
 PORTS_TRIED = 3
-"""How often an engine is started, if another program takes its port each time."""
+"""Attempts to start an engine if another program takes its port each time."""
 
 POLL_SECONDS = 0.1
-"""How long to wait between two questions whether the engine is ready, in seconds."""
+"""Seconds between two health checks while the engine starts."""
 
 HEALTH_SECONDS = 10.0
-"""How long an engine may take to say that it is ready, in seconds: sglang writes a token first."""
+"""Timeout of a health check in seconds; sglang generates a token first."""
 
 GRACE_SECONDS = 5.0
-"""How long an engine may take to end by itself, in seconds; it has nothing to save."""
+"""Seconds for an engine to exit after SIGTERM; it has nothing to save."""
 
 TAIL_LINES, TAIL_BYTES = 30, 6000
-"""How much of an engine's log an error shows."""
+"""Length of the engine's log excerpt in an error."""
 
 _running: set[Engine] = set()
 
 
 class Engine:
-    """The server of one model, in processes of its own; a context manager.
+    """An inference server for one model, in separate processes; a context manager.
 
     Args:
         kind: ``sglang``, ``vllm`` or ``transformers``.
-        model_path: The folder of a model, or one that verl saved it below (``global_step_10``).
-        arguments: Options of the engine itself, passed on as they are: ``["--dtype", "float16"]``.
-        log: A file to which the engine's output is appended; by default it is kept until the engine stops.
-        start_seconds: How long it may take until it answers.
-        python: The Python that the engine is installed for, as a name or a path; by default the one that runs
-            this.
+        model_path: The folder of a model, or a checkpoint folder of verl that contains one
+            (``global_step_10``).
+        arguments: Options of the engine itself, passed on unchanged: ``["--dtype", "float16"]``.
+        log: A file to which the engine's output is appended; by default a temporary file, which is deleted
+            when the engine stops.
+        start_seconds: Timeout in seconds for the engine to become ready.
+        python: The Python that has the engine installed, as a name or a path; by default the current
+            interpreter.
 
     Attributes:
-        model: What a request calls the model.
-        command: The command line it was started by; empty before the start.
+        model: The model name for requests.
+        command: The engine's command line; empty before the start.
         version: The engine's version; None before the start.
 
     Raises:
-        BadOption: There is no such engine, model or Python, or an argument is not for the caller, such as the
+        BadOption: The engine, the model or the Python does not exist, or an argument is reserved, such as the
             address, the name of the model or a key.
     """
 
@@ -120,31 +122,31 @@ class Engine:
 
     @property
     def base_url(self) -> str:
-        """Where it serves, such as ``http://127.0.0.1:23456/v1``.
+        """Base URL of the server, such as ``http://127.0.0.1:23456/v1``.
 
         Raises:
-            SetupError: It was never started.
+            SetupError: The engine was never started.
         """
         if not self._port:
             raise SetupError(f"the engine {self.kind} has not been started")
         return f"http://{HOST}:{self._port}/v1"
 
     def is_alive(self) -> bool:
-        """Return whether its process runs."""
+        """Return whether the engine's process is running."""
         return self._process is not None and self._process.poll() is None
 
     def describe(self) -> dict[str, Any]:
-        """Return what was started, as JSON values, for the record of a run."""
+        """Return the engine, its version and its command as JSON values, for the record of a run."""
         return {"engine": self.kind, "version": self.version, "command": list(self.command)}
 
     def log_tail(self, lines: int = TAIL_LINES) -> str:
-        """Return the last lines that it wrote, without control characters and without what is secret.
+        """Return the last lines of the engine's output, without control characters and secrets.
 
-        Passwords in URLs are left out, and the values of environment variables whose names say that they are
-        keys, tokens, secrets or passwords.
+        This redacts passwords in URLs, and the values of environment variables whose names contain KEY,
+        TOKEN, SECRET, PASSW or CREDENTIAL.
 
         Args:
-            lines: How many.
+            lines: Number of lines.
         """
         said = self._last_lines
         if self._output is not None:
@@ -152,24 +154,24 @@ class Engine:
         return "\n".join(said.splitlines()[-lines:])
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the engine."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
+        """Stop the engine."""
         self.stop()
 
     def start(self) -> str:
-        """Start it unless it runs, and wait until it answers.
+        """Start the engine unless it is running, and wait until it is ready.
 
         Returns:
-            Its `base_url`.
+            The `base_url` of the engine.
 
         Raises:
             BadOption: The log cannot be written.
-            SetupError: The engine is not installed, ended before it answered, or did not answer in time; the
-                message ends with the last lines that it wrote.
+            SetupError: The engine is not installed, exited before it was ready, or was not ready in time; the
+                message ends with the last lines of its output.
         """
         if self.is_alive():
             return self.base_url
@@ -195,17 +197,17 @@ class Engine:
         return self.base_url
 
     def stop(self) -> None:
-        """End it, and all processes that it started; nothing where it does not run."""
+        """Stop the engine and all processes that it started; do nothing if it is not running."""
         process = self._process
         if process is not None:
             if process.stdin is not None:
-                process.stdin.close()  # from here on it ends even if this function is interrupted
+                process.stdin.close()  # from here on the engine stops even if this function is interrupted
             try:
                 process.wait(GRACE_SECONDS + guard.KILL_SECONDS + 5)
             except subprocess.TimeoutExpired:
                 _kill_group(process.pid)
                 process.wait()
-            if process.returncode == -signal.SIGKILL:  # it was killed itself and could not end the others
+            if process.returncode == -signal.SIGKILL:  # the guard was killed, and the engine may be left
                 _kill_group(process.pid)
             self._process = None
         if self._output is not None:
@@ -215,23 +217,23 @@ class Engine:
         _running.discard(self)
 
     def _start_and_wait(self, deadline: float) -> str | None:
-        """Start the processes; return None when the engine answers, else what went wrong."""
+        """Start the processes; return None once the engine is ready, otherwise the cause of the failure."""
         self.command = command_line(
             self.kind, self.model_path, self._port, self._arguments, python=self._python
         )
         self._output = output = _open_log(self._log)
         self._output_begins = os.fstat(output.fileno()).st_size
         _running.add(self)
-        # Isolated, so that no file of the current folder is imported; the engine gets all variables.
+        # Isolated mode imports no file of the working directory. The engine still gets all variables.
         runner = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(GRACE_SECONDS)]
         try:
             self._process = process = subprocess.Popen(  # noqa: S603 - the engine that the caller asked for
                 [*runner, *self.command],
-                stdin=subprocess.PIPE,  # never written to; its end tells that this process ended
+                stdin=subprocess.PIPE,  # never written to; it closes when this process exits
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=engine_variables(os.environ),
-                start_new_session=True,  # Ctrl-C at the terminal is for this process
+                start_new_session=True,  # Ctrl-C at the terminal reaches only this process
             )
         except OSError as error:
             raise SetupError(f"the engine {self.kind} cannot be started: {error}") from error
@@ -245,7 +247,7 @@ class Engine:
         return f"ended{status} before it answered"
 
     def _port_was_taken(self) -> bool:
-        """Return whether another program took the port between its choice and its use."""
+        """Return whether another program took the port after this process chose it."""
         return not _is_free(self._port) or "address already in use" in self._last_lines.lower()
 
     def _failure(self, problem: str) -> SetupError:
@@ -254,19 +256,19 @@ class Engine:
         return SetupError(f"the engine {self.kind} {problem}. The last lines of its log{where}:\n{said}")
 
     def _disown(self) -> None:
-        """Let go of it in a forked child: it is the parent's, and must end with the parent."""
+        """Drop the process handle in a forked child: the engine belongs to the parent."""
         if self._process is not None:
             if self._process.stdin is not None:
                 self._process.stdin.close()
-            self._process.returncode = 0  # no child of this process: keeps `Popen` from waiting and warning
+            self._process.returncode = 0  # not our child: stops `Popen` from waiting and warning
         self._process = None
 
 
 def _free_port() -> int:
-    """Return a port on which nobody listens.
+    """Return a free port.
 
     Raises:
-        SetupError: None was found.
+        SetupError: No port is free.
     """
     for port in random.sample(PORTS, 1000):
         if _is_free(port):
@@ -283,7 +285,7 @@ def _is_free(port: int) -> bool:
 
 
 def _is_ready(port: int, seconds: float) -> bool:
-    """Return whether ``GET /health`` is answered by 200 in time, however slowly the bytes come."""
+    """Return whether ``GET /health`` returns 200 in time, even if the bytes arrive slowly."""
     deadline = time.monotonic() + seconds
     request = f"GET /health HTTP/1.1\r\nHost: {HOST}:{port}\r\nConnection: close\r\n\r\n"
     line = b""
@@ -302,7 +304,7 @@ def _is_ready(port: int, seconds: float) -> bool:
 
 
 def _listens(ancestor: int, port: int) -> bool:
-    """Return whether a process below one listens on a port, or may, where the system does not show it."""
+    """Return whether a descendant of a process listens on a port; also True if the system cannot show it."""
     try:
         rows = [row.split() for row in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]]
     except OSError:
@@ -315,9 +317,9 @@ def _listens(ancestor: int, port: int) -> bool:
     for pid in below:
         try:
             opened = list(Path(f"/proc/{pid}/fd").iterdir())
-        except FileNotFoundError:  # it has ended
+        except FileNotFoundError:  # the process has ended
             continue
-        except OSError:  # it is another user's
+        except OSError:  # the process belongs to another user
             return True
         for each in opened:
             with contextlib.suppress(OSError):
@@ -327,10 +329,10 @@ def _listens(ancestor: int, port: int) -> bool:
 
 
 def _open_log(path: Path | None) -> IO[bytes]:
-    """Return the file that an engine writes to, always at its end.
+    """Open the log file of an engine for appending.
 
     Raises:
-        BadOption: It cannot be written.
+        BadOption: The file cannot be written.
     """
     if path is None:
         return tempfile.TemporaryFile("a+b")
@@ -341,7 +343,7 @@ def _open_log(path: Path | None) -> IO[bytes]:
         raise BadOption(f"the log {str(path)!r:.300} cannot be written: {error.strerror}") from error
 
 
-# Escape sequences of terminals, then all that is no text.
+# Terminal escape sequences, then other non-text characters.
 _CONTROL = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[^\n\t\x20-\x7e\xa0-\U0010ffff]"
 )
@@ -349,9 +351,10 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 def _tail(output: IO[bytes], begins: int) -> str:
-    """Return the end of what an engine wrote since it was started, fit to be shown."""
+    """Return the end of an engine's output since its start, redacted and without control characters."""
     size = os.fstat(output.fileno()).st_size
-    # More than is shown, so that no secret is cut in two. Not by `seek`: the engine shares the position.
+    # Read more than is shown, so that no secret is cut in two. `pread`, because the engine shares the file
+    # position.
     start = max(begins, size - 4 * TAIL_BYTES)
     text = os.pread(output.fileno(), size - start, start).decode(errors="replace").replace("\r", "\n")
     secrets = (value for name, value in os.environ.items() if _SECRET_NAME.search(name))

@@ -1,12 +1,12 @@
-"""Runs one command and ends all that it started: when told to, and when whoever told it has ended.
+"""Guard process: runs one command, and ends the command's whole process tree when its parent exits.
 
-``python process.py GRACE COMMAND…`` is run by its path, with the standard library alone. It stops at
-the end of its standard input, which is a pipe that nobody writes to: the system closes it however the other
-process ends. It stops on SIGTERM and SIGINT too, and when the command has ended by itself.
+The parent runs ``python guard.py GRACE COMMAND…`` by its path, with only the standard library. The guard
+stops when its standard input ends. That is a pipe that the parent never writes to, and the system closes it
+however the parent exits. The guard also stops on SIGTERM and SIGINT, and when the command exits.
 
-To stop is to send SIGTERM to the process group, to wait for ``GRACE`` seconds, and to send SIGKILL to all
-that is left. On Linux that includes processes in sessions of their own, since orphans below this process
-become its children. Elsewhere it is the process group.
+To stop, the guard sends SIGTERM to the process group, waits for ``GRACE`` seconds, and sends SIGKILL to all
+remaining processes. On Linux these include processes in their own sessions, because the guard is a subreaper
+that adopts orphans. On other systems they are the process group.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 KILL_SECONDS = 5.0
-"""How long to wait for processes to end after SIGKILL, which the system may delay, in seconds."""
+"""Seconds to wait for processes to end after SIGKILL, which the system may delay."""
 
 NOT_STARTED = 127
-"""The status where the command could not be run, as a shell has it."""
+"""Exit status if the command cannot be run, as in a shell."""
 
 
 def main() -> int:
-    """Run the command of the command line.
+    """Run the command from the command line.
 
     Returns:
-        The status of the command; 128 and the number of the signal where one ended it.
+        The exit status of the command, or 128 plus the signal number if a signal ended it.
     """
     grace, command = float(sys.argv[1]), sys.argv[2:]
     awake, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    # Handlers, because what is ignored would be ignored by the command too.
+    # Handlers instead of SIG_IGN, because the command would inherit ignored signals.
     told: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: told.append(number))
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def _run(command: list[str]) -> int:
-    """Start the command, which gets SIGKILL should this process be killed; return its id."""
+    """Start the command, which gets SIGKILL if this process is killed, and return its process id."""
     parent = os.getpid()
     child = os.fork()
     if child:
@@ -80,9 +80,9 @@ def _run(command: list[str]) -> int:
 
 
 def _end_all(child: int, status: int | None, awake: int, grace: float) -> int:
-    """End the process group and all else that is below this process; return the command's status."""
+    """End the process group and all descendants of this process, and return the command's status."""
     with contextlib.suppress(OSError):
-        os.killpg(0, signal.SIGTERM)  # reaches this process too, which notes it
+        os.killpg(0, signal.SIGTERM)  # reaches this process too, whose handler records it
     now = time.monotonic()
     for deadline, kill in ((now + grace, False), (now + grace + KILL_SECONDS, True)):
         left = True
@@ -97,7 +97,7 @@ def _end_all(child: int, status: int | None, awake: int, grace: float) -> int:
 
 
 def _reap(child: int) -> tuple[bool, int | None]:
-    """Take note of what ended: whether others are left, and the status of one if it was among them."""
+    """Reap exited processes; return whether others are left, and the child's status if it exited."""
     found = None
     try:
         while True:
@@ -114,7 +114,7 @@ def _reap(child: int) -> tuple[bool, int | None]:
 def _kill_below() -> None:
     below = descendants(os.getpid())
     if below is None:
-        os.killpg(0, signal.SIGKILL)  # this process too, which has nothing else to do
+        os.killpg(0, signal.SIGKILL)  # this process too, which has nothing left to do
         return
     for pid in below:
         with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ def _kill_below() -> None:
 
 
 def descendants(ancestor: int) -> set[int] | None:
-    """Return the ids of the processes below one, at any depth; None where the system does not show them.
+    """Return the process ids of all descendants of a process; None if the system has no ``/proc``.
 
     Args:
         ancestor: The id of a process.
@@ -130,7 +130,7 @@ def descendants(ancestor: int) -> set[int] | None:
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # The name of the program stands in parentheses, and may hold some itself.
+            # The name of the program is in parentheses, and may itself contain parentheses.
             parent = int(entry.read_bytes().rpartition(b")")[2].split()[1])
             children.setdefault(parent, []).append(int(entry.parent.name))
     if not children:
@@ -145,7 +145,7 @@ def descendants(ancestor: int) -> set[int] | None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Ask Linux for what other systems do not have; nothing where it is refused."""
+    """Call ``prctl`` on Linux, and ignore failures."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Models that verl's FSDP saved in pieces, one for each GPU, made whole by verl's own ``model_merger``."""
+"""Merges model checkpoints that verl saved as FSDP shards, one for each GPU, with verl's ``model_merger``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from agentgym_gym.errors import SetupError
 __all__ = ["MERGED", "SHARDS", "merge_shards"]
 
 MERGED = "merged"
-"""Folder of the whole model, beside the pieces. ``huggingface``, which verl made, is left as it is."""
+"""Folder of the merged model, beside the shards. verl's own folder ``huggingface`` is never changed."""
 
 SHARDS = "model_world_size_*_rank_*.pt"
-"""The pieces, as verl names them."""
+"""Glob pattern of the shard files, as verl names them."""
 
 _LOCK = ".merging.lock"
 _PART = ".merging"
@@ -30,17 +30,17 @@ _LINES = 5
 
 
 def merge_shards(folder: Path, tell: Callable[[str], object]) -> None:
-    """Merge the pieces of a model below a checkpoint, if there are any and verl is installed.
+    """Merge the model shards of a checkpoint, if there are any and verl is installed.
 
-    Other processes that want the same wait, and find it done. What is there is whole: the model is written
-    into a folder that gets its name when it is complete. verl rounds the weights to bfloat16.
+    Concurrent processes wait on a lock for the first one, and then return at once. The merge is atomic: verl
+    writes into a temporary folder, which is renamed when it is complete. verl rounds the weights to bfloat16.
 
     Args:
-        folder: A checkpoint, ``global_step_N``, or the folder ``actor`` in it.
-        tell: Called with a line for the user before and after.
+        folder: A checkpoint folder ``global_step_N``, or the folder ``actor`` in it.
+        tell: Called with a progress line for the user before and after the merge.
 
     Raises:
-        SetupError: verl could not merge them, or the folder cannot be written to.
+        SetupError: verl failed to merge the shards, or the folder is not writable.
     """
     pieces = next((each for each in (folder, folder / "actor") if any(each.glob(SHARDS))), None)
     if pieces is None or importlib.util.find_spec("verl") is None:
@@ -52,7 +52,7 @@ def merge_shards(folder: Path, tell: Callable[[str], object]) -> None:
                 return
             tell(f"{pieces} holds a model in pieces, which verl merges into {target}.")
             part = pieces / _PART
-            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed; nobody else has the lock
+            shutil.rmtree(part, ignore_errors=True)  # left by a killed process: this process has the lock
             try:
                 _merge(pieces, part)
                 part.rename(target)
@@ -66,7 +66,7 @@ def merge_shards(folder: Path, tell: Callable[[str], object]) -> None:
 def _merge(pieces: Path, part: Path) -> None:
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(pieces), "--target_dir", str(part)]
-    # `python -m` puts the folder it runs in before all else; this process may have found verl elsewhere.
+    # `python -m` searches the working directory first; this process may import verl from elsewhere.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(  # noqa: S603 - verl's own command
         command, capture_output=True, text=True, errors="replace", check=False, env=environment

@@ -1,4 +1,4 @@
-"""The figures of runs: success and score with intervals, pass@k, tokens, prices, and runs compared."""
+"""Metrics of runs: success and score with confidence intervals, pass@k, tokens, cost, and comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of each step of a training."""
+"""Metrics of each training step."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["by_step"]
 
 
 def by_step(records: Iterable[EpisodeRecord]) -> dict[str, list[Any]]:
-    """Return the figures of each training step, by columns.
+    """Return the metrics of each training step, as columns.
 
-    Averages are over the scored episodes of a step, as in the log of the training; None where there is none.
-    Episodes of which the step is not known are left out.
+    Averages are over the scored episodes of a step, as in the training log, or None if there are none.
+    Episodes without a step are skipped.
 
     Returns:
-        ``step``; ``episodes``, their number; ``success``, ``score`` and ``turns``, averages;
-        ``parse_errors``, the share of the replies in scored episodes that could not be read; ``faults``, the
-        share of the episodes that a fault ended.
+        ``step``; ``episodes``, the number of episodes; ``success``, ``score`` and ``turns``, averages;
+        ``parse_errors``, the share of replies in scored episodes that failed to parse; ``faults``, the share
+        of episodes that a fault ended.
     """
     steps: dict[int, list[EpisodeRecord]] = {}
     for record in records:

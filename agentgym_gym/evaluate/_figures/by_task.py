@@ -1,4 +1,4 @@
-"""The episodes of a run, put together by task."""
+"""The episodes of a run, grouped by task."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["TaskResult", "by_task", "mean"]
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What the episodes of one task came to. Those that a fault ended, the agent's too, are not scored.
+    """Results of the episodes of one task. Faulted episodes, of the environment or the agent, are unscored.
 
     Attributes:
         env_id: The environment's gymnasium id.
-        task_id: Which task.
-        goal: The task in a few words, where the environment states one.
-        episodes: How many episodes there are, scored or not.
-        score: The mean of the scores; None where no episode was scored.
-        known: Of how many scored episodes the environment says whether they solved the task.
-        solved: How many of these did.
+        task_id: The task id.
+        goal: The goal of the task, if the environment states one.
+        episodes: Number of episodes, scored or not.
+        score: Mean score; None if no episode is scored.
+        known: Number of scored episodes for which the environment reports success or failure.
+        solved: Number of these that solved the task.
     """
 
     env_id: str
@@ -37,12 +37,12 @@ class TaskResult:
 
     @property
     def success(self) -> float | None:
-        """The share of its episodes that solved it; None where no episode says."""
+        """The share of episodes that solved the task; None if no episode reports success or failure."""
         return self.solved / self.known if self.known else None
 
 
 def by_task(records: Iterable[EpisodeRecord]) -> list[TaskResult]:
-    """Return the tasks of episodes, by environment and task id. The order of the episodes does not matter."""
+    """Return the results by task, sorted by environment and task id, for episodes in any order."""
     tasks: dict[tuple[str, int], list[EpisodeRecord]] = {}
     for record in records:
         tasks.setdefault((record.env_id, record.task_id), []).append(record)
@@ -50,13 +50,13 @@ def by_task(records: Iterable[EpisodeRecord]) -> list[TaskResult]:
 
 
 def mean(values: Iterable[float]) -> float | None:
-    """Return the mean, the same in every order of the values; None of nothing."""
+    """Return the mean, independent of the order of the values; None if there are no values."""
     each = list(values)
     if not each:
         return None
     try:
         return fsum(each) / len(each)
-    except OverflowError:  # the sum is more than a float can be, and the mean is not
+    except OverflowError:  # the sum overflows a float; the mean does not
         return fsum(value / len(each) for value in each)
 
 

@@ -1,4 +1,4 @@
-"""Runs compared with each other, paired by task."""
+"""Paired comparison of two runs, task by task."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ __all__ = ["Comparison", "Paired", "compare_runs"]
 
 @dataclass(frozen=True)
 class Paired:
-    """One figure of two runs A and B on the tasks that have it in both.
+    """One metric of two runs A and B, over the tasks for which both runs have it.
 
     Attributes:
-        tasks: How many tasks there are.
+        tasks: Number of tasks.
         a: Mean of A over these tasks.
-        b: Mean of B.
+        b: Mean of B over these tasks.
         difference: B minus A.
-        interval: The interval of the difference at 95 %, by the bootstrap over tasks; None where all tasks
-            differ alike, or there are fewer than two.
-        p_value: How likely a difference as far from 0, on either side, is by chance alone: the paired
-            permutation test.
-        draws: How many choices of signs the test drew; None where it is exact.
-        wins: On how many tasks B is better.
-        losses: On how many A is.
-        ties: On how many they are equal.
+        interval: 95 % confidence interval of the difference, by the bootstrap over tasks; None if all tasks
+            differ by the same amount or there are fewer than two tasks.
+        p_value: Two-sided p-value of the paired permutation test.
+        draws: Number of sign vectors that the test sampled; None if the test is exact.
+        wins: Number of tasks on which B is better.
+        losses: Number of tasks on which A is better.
+        ties: Number of tasks on which both are equal.
     """
 
     tasks: int
@@ -52,18 +51,19 @@ class Paired:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A run B compared with a run A.
+    """A run B compared with a baseline run A.
 
     Attributes:
-        env_id: Their environment.
-        a: The run that the other is compared with.
-        b: The other.
-        success: The share of a task's episodes that solved it.
-        score: The mean score of a task's episodes.
-        left_out: Which tasks were left out of both figures, by the reason.
-        success_unknown: Which tasks were left out of success alone: in one run no episode says it.
-        warnings: What else differs between the runs, in sentences.
-        names: What the runs are called in these sentences.
+        env_id: The environment of both runs.
+        a: The baseline run.
+        b: The run that is compared with it.
+        success: Comparison of the success rates of the tasks.
+        score: Comparison of the mean scores of the tasks.
+        left_out: Ids of the tasks that are excluded from both metrics, by reason.
+        success_unknown: Ids of the tasks that are excluded only from success, because one run has no episode
+            that reports it.
+        warnings: Other differences between the runs, as sentences.
+        names: Names of the runs in these sentences.
     """
 
     env_id: str
@@ -93,17 +93,17 @@ class Comparison:
 def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Compare two runs in one environment, paired by task.
 
-    A task counts by the mean over its scored episodes, however many there are, and only where it has some in
-    both runs. It is left out too where the runs state different goals for it: servers may number the same
-    goals differently.
+    Each task counts once, with the mean over its scored episodes. The comparison excludes tasks that lack a
+    scored episode in either run. It also excludes tasks for which the runs have different goals, because two
+    servers may number the same goals differently.
 
     Args:
-        a: The run that the other is compared with.
-        b: The other.
-        names: What they are called in sentences.
+        a: The baseline run.
+        b: The run that is compared with it.
+        names: Names of the runs in warnings and reasons.
 
     Raises:
-        BadOption: They are runs in different environments or worlds.
+        BadOption: The runs are of different environments or worlds.
     """
     if a.env_id != b.env_id:
         raise BadOption(
@@ -141,7 +141,7 @@ def _by_id(run: Run) -> dict[int, TaskResult]:
 
 
 def _reason(a: TaskResult | None, b: TaskResult | None, names: tuple[str, str]) -> str | None:
-    """Say why a task is left out; None where it is not."""
+    """Return the reason for excluding a task, or None to keep it."""
     if a is None or b is None:
         return f"not in {names[0] if a is None else names[1]}"
     if a.goal is not None and b.goal is not None and a.goal != b.goal:
@@ -152,7 +152,7 @@ def _reason(a: TaskResult | None, b: TaskResult | None, names: tuple[str, str]) 
 
 def _paired(pairs: Sequence[tuple[float | None, float | None]]) -> Paired:
     each = [(x, y) for x, y in pairs if x is not None and y is not None]
-    differences = [0.0 if isclose(x, y) else y - x for x, y in each]  # means of equal scores may differ so
+    differences = [0.0 if isclose(x, y) else y - x for x, y in each]  # rounding of equal means
     test = permutation_test(differences) if each else None
     wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     return Paired(
@@ -170,7 +170,7 @@ def _paired(pairs: Sequence[tuple[float | None, float | None]]) -> Paired:
 
 
 def _differences(a: Run, b: Run, names: tuple[str, str]) -> Iterable[str]:
-    """Say what differs beside the agent, or is not known."""
+    """Yield a warning for each difference between the runs besides the agent, and for each missing fact."""
     for run, name in zip((a, b), names, strict=True):
         if not run.facts:
             yield f"{name} has no summary.json: whether its options are the other's is not known"

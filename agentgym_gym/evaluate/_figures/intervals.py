@@ -1,4 +1,4 @@
-"""Confidence intervals at 95 %: of a share, and of a mean over tasks."""
+"""95 % confidence intervals of a proportion and of a mean over tasks."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import numpy as np
 __all__ = ["LEVEL", "RESAMPLES", "Interval", "bootstrap", "share_interval", "wilson"]
 
 Interval: TypeAlias = tuple[float, float] | None
-"""The lower and the upper bound; None where there is nothing to take them from."""
+"""The lower and the upper bound; None if the data does not determine them."""
 
 _Floats: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 LEVEL = 0.95
-"""How often such an interval holds the true value."""
+"""The confidence level."""
 
 RESAMPLES = 10_000
-"""How many samples of the tasks the bootstrap draws."""
+"""Number of bootstrap resamples of the tasks."""
 
 _NORMAL = NormalDist()
 _Z = _NORMAL.inv_cdf((1 + LEVEL) / 2)
-_BLOCK = 1_000_000  # numbers drawn at once: 8 MB
-_SAME = 1e-12  # of the largest deviation: means that differ by less are equal but for rounding
+_BLOCK = 1_000_000  # random numbers per batch: 8 MB
+_SAME = 1e-12  # of the largest deviation: means that differ by less differ only by rounding
 
 
 def wilson(successes: float, trials: int) -> Interval:
-    """Return the interval of a share, None of no trials.
+    """Return the Wilson interval of a proportion, or None if there are no trials.
 
-    Unlike a standard error it is not empty where all or none succeed. E. B. Wilson, "Probable inference, the
-    law of succession, and statistical inference", Journal of the American Statistical Association 22 (1927),
-    209-212.
+    Unlike an interval from the standard error, it has a width even if all or no trials succeed.
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
+    American Statistical Association 22 (1927), 209-212.
 
     Args:
-        successes: How many of them succeeded.
-        trials: How many there are.
+        successes: Number of successful trials.
+        trials: Number of trials.
     """
     if not trials:
         return None
@@ -48,15 +48,15 @@ def wilson(successes: float, trials: int) -> Interval:
 
 
 def share_interval(values: Sequence[float]) -> Interval:
-    """Return the interval of the mean of shares, one for each task, None of no tasks.
+    """Return the interval of the mean of proportions, one for each task, or None if there are no tasks.
 
-    Where each is 0 or 1, as with one episode for each task, it is Wilson's. Else it is the bootstrap's over
-    tasks. Where all shares are equal a bootstrap sees no variation and would return an interval without
-    width; then it is Wilson's with each task as one trial. That is too wide rather than too narrow, since
-    values between 0 and 1 with the mean p have a variance of p (1 - p) at most.
+    If every proportion is 0 or 1, as with one episode for each task, this is the Wilson interval. Otherwise
+    it is the bootstrap interval over tasks. If all proportions are equal, the bootstrap would return an
+    interval of width 0, so this is the Wilson interval with each task as one trial. That interval is
+    conservative, because values between 0 and 1 with the mean p have a variance of at most p (1 - p).
 
     Args:
-        values: For each task a number from 0 to 1.
+        values: A number from 0 to 1 for each task.
     """
     if all(value in {0.0, 1.0} for value in values) or min(values) == max(values):
         return wilson(math.fsum(values), len(values))
@@ -66,25 +66,25 @@ def share_interval(values: Sequence[float]) -> Interval:
 def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """Return the bootstrap interval of a mean, bias-corrected and accelerated (BCa).
 
-    Tasks are drawn with replacement, and a task's value is the mean of its episodes: so episodes of one task
-    need not be independent of each other. The order of the values makes no difference.
+    The bootstrap resamples tasks with replacement, and a task's value is the mean of its episodes. Episodes
+    of one task therefore need not be independent of each other. The order of the values makes no difference.
     B. Efron, "Better bootstrap confidence intervals", Journal of the American Statistical Association 82
     (1987), 171-185.
 
     Args:
         values: One value for each task.
-        resamples: How many samples are drawn.
-        seed: Seed of the draws.
+        resamples: Number of resamples.
+        seed: Seed of the random generator.
 
     Returns:
-        The bounds; None of fewer than two values or where all are equal, for such values say nothing of how
-        far others may be from them.
+        The bounds; None if there are fewer than two values or all are equal, because such values carry no
+        information about the variance.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     if ordered.size < 2 or ordered[0] == ordered[-1]:  # noqa: PLR2004
         return None
-    # A bootstrap of a linear map of the values is the map of theirs. In deviations of at most 1 nothing
-    # overflows or vanishes, whatever the unit of the values.
+    # The bootstrap commutes with linear maps of the values. With deviations scaled to at most 1, nothing
+    # overflows or underflows.
     size = float(np.abs(ordered).max())
     scaled = ordered / size
     middle = float(scaled.mean())
@@ -103,15 +103,15 @@ def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int 
 
 
 def _adjusted(z: float, bias: float, acceleration: float) -> float:
-    """Return which quantile of the resampled means is a bound of BCa."""
+    """Return the quantile of the resampled means that is a BCa bound."""
     shifted = bias + z
     return _NORMAL.cdf(bias + shifted / (1 - acceleration * shifted))
 
 
 def _resampled_means(ordered: _Floats, resamples: int, draws: np.random.Generator) -> _Floats:
-    """Return the mean of each of many samples that are drawn of sorted values with replacement."""
+    """Return the means of samples that are drawn from sorted values with replacement."""
     distinct, times = np.unique(ordered, return_counts=True)
-    if 10 * distinct.size <= ordered.size:  # how often each value is drawn is quicker than which are
+    if 10 * distinct.size <= ordered.size:  # faster to draw the count of each value than indices
         drawn = draws.multinomial(ordered.size, times / ordered.size, size=resamples)
         return np.asarray(drawn @ distinct / ordered.size)
     rows = max(1, _BLOCK // ordered.size)

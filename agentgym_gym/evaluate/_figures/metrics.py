@@ -23,13 +23,13 @@ __all__ = ["Solved", "Summary", "counted", "summarise"]
 
 @dataclass(frozen=True)
 class Solved:
-    """Task ids by how many of the task's scored episodes solved it.
+    """Task ids, grouped by how many of the task's scored episodes solved it.
 
     Attributes:
-        never: None did.
-        sometimes: Some did.
-        always: All did.
-        unknown: The task has no episode of which that is known.
+        never: No episode solved the task.
+        sometimes: Some episodes solved the task.
+        always: All episodes solved the task.
+        unknown: No scored episode of the task reports success or failure.
     """
 
     never: tuple[int, ...]
@@ -40,44 +40,45 @@ class Solved:
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts and averages over episodes. An average over nothing is None, never 0.
+    """Counts and averages over episodes. An average over no episodes is None, never 0.
 
-    Averages are over the scored episodes. Intervals hold the true value 95 % of the time, see
+    Averages are over the scored episodes. All intervals are 95 % confidence intervals, see
     `agentgym_gym.evaluate._figures.intervals`.
 
     Attributes:
-        episodes: How many there are.
-        scored: How many of them no fault ended, of the environment or of the agent.
-        tasks: Of how many tasks they are.
+        episodes: Number of episodes.
+        scored: Number of episodes that no fault of the environment or the agent ended.
+        tasks: Number of tasks.
         samples: k, the largest number of episodes of one task.
-        faults: How many episodes ended by a fault of the environment, by its kind.
-        agent_faults: Likewise of the agent.
-        endings: How many episodes ended in which way, by `EpisodeRecord.ending`.
+        faults: Number of episodes that a fault of the environment ended, by kind.
+        agent_faults: Number of episodes that a fault of the agent ended, by kind.
+        endings: Number of episodes by `EpisodeRecord.ending`.
         mean_score: Mean over tasks of the mean score of a task's episodes.
-        score_interval: Its interval, by the bootstrap over tasks.
-        success_rate: Mean over tasks of the share of a task's episodes that solved it, among the episodes of
-            which the environment says it.
-        success_interval: Its interval: Wilson's where each task's share is 0 or 1, as with one episode for
-            each task, else the bootstrap's over tasks.
-        avg_at_k: The success rate of exactly k = ``samples`` scored episodes of each task; None where a task
-            has fewer.
-        pass_at: pass@k by k: how likely one of k episodes of a task solves it, mean over tasks; None where a
-            task has fewer than k scored episodes. k is 1, 2, 4 and so on, and ``samples``.
-        pass_at_intervals: Their intervals, as for success.
-        pass_hat: pass^k by k, likewise: how likely all of k episodes of a task solve it.
-        pass_hat_intervals: Their intervals.
-        solved: Which tasks were solved never, sometimes, always.
+        score_interval: Interval of ``mean_score``, by the bootstrap over tasks.
+        success_rate: Mean over tasks of the share of a task's episodes that solved it. Episodes without a
+            reported success or failure do not count.
+        success_interval: Interval of ``success_rate``: the Wilson interval if each task's share is 0 or 1, as
+            with one episode for each task, otherwise the bootstrap over tasks.
+        avg_at_k: Success rate over exactly k = ``samples`` scored episodes of each task; None if a task has
+            fewer.
+        pass_at: pass@k by k: the probability that at least one of k episodes of a task solves it, mean over
+            tasks; None if a task has fewer than k scored episodes. k is 1, 2, 4 and so on, and ``samples``.
+        pass_at_intervals: Intervals of ``pass_at``, computed as for success.
+        pass_hat: pass^k by k: the probability that all of k episodes of a task solve it, mean over tasks;
+            None if a task has fewer than k scored episodes.
+        pass_hat_intervals: Intervals of ``pass_hat``, computed as for success.
+        solved: Ids of the tasks that were solved never, sometimes and always.
         mean_turns: Mean number of turns of an episode.
         parse_errors: Number of parse errors in scored episodes, by kind.
-        parse_error_share: Their share of all replies that were played.
-        tokens: Tokens of all episodes, those with a fault too.
-        seconds: Wall-clock seconds spent in all episodes, those with a fault too.
-        agent_seconds: How many of these the agent was waited for; None where no episode says, as in files of
-            earlier versions.
-        env_seconds: Likewise the environment.
-        retries: How often the agent's model was asked again after a fault of its own.
-        cost: What the tokens cost, in the currency of the table of prices; None where that is not known.
-        counters: What `counted` says of the episodes.
+        parse_error_share: Share of the replies in scored episodes that failed to parse.
+        tokens: Tokens of all episodes, including faulted ones.
+        seconds: Wall-clock seconds of all episodes, including faulted ones.
+        agent_seconds: Seconds spent in the agent; None if no episode records them, as in files of earlier
+            versions.
+        env_seconds: Seconds spent in the environment; None if no episode records them.
+        retries: Number of retried requests to the agent's model server, counting each retry.
+        cost: Cost of the tokens, in the currency of the price table; None if unknown.
+        counters: Sums of the episodes' counters, as returned by `counted`.
     """
 
     episodes: int
@@ -110,14 +111,14 @@ class Summary:
 
     @property
     def faulted(self) -> int:
-        """How many episodes a fault ended, of the environment or of the agent."""
+        """Number of episodes that a fault of the environment or the agent ended."""
         return self.episodes - self.scored
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object.
 
-        What depends on the clock, on the connection or on what the model's server had in its cache is under
-        ``timing``: all else is the same for two runs with the same replies.
+        Values that depend on the clock, the connection or the cache of the model server are under
+        ``timing``. Everything else is the same for two runs with the same replies.
         """
         value = asdict(self)
         tokens = value["tokens"]
@@ -133,11 +134,11 @@ _TIMING = ("seconds", "agent_seconds", "env_seconds", "retries", "cost", "counte
 
 
 def summarise(records: Iterable[EpisodeRecord], price: Price | None = None) -> Summary:
-    """Count and average over episodes. Their order makes no difference.
+    """Return the metrics of episodes. The order of the episodes makes no difference.
 
     Args:
-        records: The episodes that count, as `Run.records` has them. Those of one task are its samples.
-        price: What the tokens cost.
+        records: The episodes that count, such as `Run.records`. Episodes of the same task are its samples.
+        price: Price of the tokens.
     """
     records = list(records)
     scored = [record for record in records if record.scored]
@@ -186,7 +187,7 @@ def summarise(records: Iterable[EpisodeRecord], price: Price | None = None) -> S
 
 
 def counted(records: Iterable[EpisodeRecord]) -> dict[str, Any]:
-    """Return the sum of the episodes' counters, and how many episodes have none."""
+    """Return the sums of the episodes' counters, and the number of episodes without counters."""
     each = [record.counters for record in records]
     known = [Stats.of(counters) for counters in each if counters is not None]
     total = Stats()

@@ -1,4 +1,4 @@
-"""pass@k and pass^k: whether one, and whether all, of k episodes of a task solve it."""
+"""pass@k and pass^k: the probability that one, or all, of k episodes of a task solve it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from agentgym_gym.errors import BadOption
 __all__ = ["Estimator", "ks_up_to", "over_tasks", "pass_at_k", "pass_hat_k"]
 
 Estimator: TypeAlias = Callable[[int, int, int], float | None]
-"""Estimates something of one task from its scored episodes, those that solved it, and k."""
+"""Estimates a metric of one task from the number of scored episodes, the number of solved ones, and k."""
 
 
 def pass_at_k(episodes: int, solved: int, k: int) -> float | None:
-    """Estimate without bias how likely at least one of k episodes of a task solves it.
+    """Return the unbiased estimate of the probability that at least one of k episodes of a task solves it.
 
-    It is the share of the choices of k among n episodes, c of which solve the task, that hold one that does:
-    1 - C(n - c, k) / C(n, k). M. Chen et al., "Evaluating large language models trained on code" (2021),
-    arXiv:2107.03374, equation 1.
+    Of n episodes, c solve the task. The estimate is the share of subsets of size k that contain at least one
+    of these c: 1 - C(n - c, k) / C(n, k). M. Chen et al., "Evaluating large language models trained on code"
+    (2021), arXiv:2107.03374, equation 1.
 
     Args:
-        episodes: n, how many episodes of the task were scored.
-        solved: c, how many of them solved it.
-        k: How many episodes are asked for.
+        episodes: n, the number of scored episodes of the task.
+        solved: c, the number of these that solved it.
+        k: Number of attempts.
 
     Returns:
-        The estimate; None where fewer than k episodes were scored, since it cannot be known then.
+        The estimate; None if fewer than k episodes are scored, because there is no unbiased estimate then.
 
     Raises:
-        BadOption: There cannot be such numbers.
+        BadOption: ``solved`` is not between 0 and ``episodes``, or ``k`` is less than 1.
     """
     _check(episodes, solved, k)
     if episodes < k:
@@ -39,34 +39,34 @@ def pass_at_k(episodes: int, solved: int, k: int) -> float | None:
 
 
 def pass_hat_k(episodes: int, solved: int, k: int) -> float | None:
-    """Estimate without bias how likely all of k episodes of a task solve it.
+    """Return the unbiased estimate of the probability that all of k episodes of a task solve it.
 
-    It is the share of the choices of k among n episodes, c of which solve the task, that hold no other:
+    Of n episodes, c solve the task. The estimate is the share of subsets of size k that contain only these c:
     C(c, k) / C(n, k). S. Yao et al., "tau-bench: A benchmark for tool-agent-user interaction in real-world
-    domains" (2024), arXiv:2406.12045, where it is written pass^k.
+    domains" (2024), arXiv:2406.12045, which writes it pass^k.
 
     Args:
-        episodes: n, how many episodes of the task were scored.
-        solved: c, how many of them solved it.
-        k: How many episodes are asked for.
+        episodes: n, the number of scored episodes of the task.
+        solved: c, the number of these that solved it.
+        k: Number of attempts.
 
     Returns:
-        The estimate; None where fewer than k episodes were scored, since it cannot be known then.
+        The estimate; None if fewer than k episodes are scored, because there is no unbiased estimate then.
 
     Raises:
-        BadOption: There cannot be such numbers.
+        BadOption: ``solved`` is not between 0 and ``episodes``, or ``k`` is less than 1.
     """
     _check(episodes, solved, k)
     return comb(solved, k) / comb(episodes, k) if episodes >= k else None
 
 
 def over_tasks(estimator: Estimator, tasks: Sequence[tuple[int, int]], k: int) -> list[float] | None:
-    """Return an estimate for each task; None where there are no tasks, or it cannot be known of one.
+    """Return an estimate for each task; None if there are no tasks or a task has no estimate.
 
     Args:
         estimator: `pass_at_k` or `pass_hat_k`.
-        tasks: For each task how many episodes were scored, and how many of them solved it.
-        k: How many episodes are asked for.
+        tasks: The number of scored episodes and the number of solved ones, for each task.
+        k: Number of attempts.
     """
     values = [estimator(episodes, solved, k) for episodes, solved in tasks]
     known = [value for value in values if value is not None]
@@ -74,7 +74,7 @@ def over_tasks(estimator: Estimator, tasks: Sequence[tuple[int, int]], k: int) -
 
 
 def ks_up_to(samples: int) -> list[int]:
-    """Return the powers of two up to a number of samples, and that number."""
+    """Return the powers of two up to a number of samples, and the number itself."""
     powers = [1 << i for i in range(samples.bit_length())]
     return sorted({*powers, samples}) if samples else []
 

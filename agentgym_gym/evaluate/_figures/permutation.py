@@ -1,4 +1,4 @@
-"""The paired permutation test: whether a difference between two runs may be chance."""
+"""The paired permutation test of the difference between two runs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["DRAWS", "ENUMERATED", "PermutationTest", "permutation_test"]
 _Floats: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 ENUMERATED = 20
-"""Up to how many differences that are not 0 all signs are tried: 2 ** 20 of them."""
+"""Largest number of nonzero differences for which the test enumerates all sign vectors: 2 ** 20 of them."""
 
 DRAWS = 100_000
-"""How many signs are drawn by chance where there are more differences."""
+"""Number of random sign vectors if there are more differences."""
 
-_SAME = 1e-9  # of the sum of all differences: sums that differ by less are equal but for rounding
+_SAME = 1e-9  # of the sum of all differences: sums that differ by less differ only by rounding
 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """What the test says.
+    """Result of the test.
 
     Attributes:
-        p_value: How likely a mean difference at least as far from 0, on either side, is by chance alone.
-        draws: How many signs were drawn; None where the p-value is exact.
+        p_value: Two-sided p-value.
+        draws: Number of random sign vectors; None if the p-value is exact.
     """
 
     p_value: float
@@ -35,23 +35,23 @@ class PermutationTest:
 
 
 def permutation_test(differences: Sequence[float], *, draws: int = DRAWS, seed: int = 0) -> PermutationTest:
-    """Test, two-sided, whether the mean of paired differences is 0.
+    """Run a two-sided test of the null hypothesis that the mean of paired differences is 0.
 
-    If the two runs do not differ, each difference might as well have had the other sign. The p-value is the
-    share of the choices of signs whose sum is at least as far from 0 as the sum that was seen: R. A. Fisher,
-    "The design of experiments" (1935), section 21. With up to `ENUMERATED` differences that are not 0 all
-    choices are tried. With more of them signs are drawn, and the p-value is (b + 1) / (m + 1), where b of m
-    draws are as far: B. Phipson and G. K. Smyth, "Permutation p-values should never be zero", Statistical
-    Applications in Genetics and Molecular Biology 9 (2010), article 39, arXiv:1603.05766.
+    Under the null hypothesis, each difference has either sign with equal probability. The p-value is the
+    share of sign vectors whose sum is at least as far from 0 as the observed sum: R. A. Fisher, "The design
+    of experiments" (1935), section 21. With up to `ENUMERATED` nonzero differences, the test enumerates all
+    sign vectors. With more, it draws random ones, and the p-value is (b + 1) / (m + 1), where b of m draws
+    are at least as far from 0: B. Phipson and G. K. Smyth, "Permutation p-values should never be zero",
+    Statistical Applications in Genetics and Molecular Biology 9 (2010), article 39, arXiv:1603.05766.
 
-    Where all differences that are not 0 have one size, the sum depends only on how many are positive, and the
-    p-value is exact for any number of them. With one episode for each task this is so for success, and the
-    test is the exact test of Q. McNemar, Psychometrika 12 (1947), 153-157.
+    If all nonzero differences have the same size, the sum depends only on how many are positive, and the
+    p-value is exact for any number of them. This holds for success with one episode for each task, where
+    the test is the exact test of Q. McNemar, Psychometrika 12 (1947), 153-157.
 
     Args:
-        differences: One for each task.
-        draws: How many signs are drawn.
-        seed: Seed of the draws.
+        differences: One difference for each task.
+        draws: Number of random sign vectors.
+        seed: Seed of the random generator.
     """
     seen = np.sort(np.asarray([each for each in differences if each != 0], dtype=np.float64))
     if not seen.size:
@@ -70,7 +70,7 @@ def permutation_test(differences: Sequence[float], *, draws: int = DRAWS, seed: 
 
 
 def _drawn_sums(sizes: _Floats, draws: int, source: np.random.Generator) -> _Floats:
-    """Return sums of the sizes with signs by chance: a random byte chooses the sum of eight of them."""
+    """Return sums of the sizes with random signs. One random byte selects the signs of eight sizes."""
     eights = np.append(sizes, np.zeros(-sizes.size % 8)).reshape(-1, 8)
     signs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1) * 2.0 - 1.0
     sums = np.zeros(draws)
@@ -80,7 +80,7 @@ def _drawn_sums(sizes: _Floats, draws: int, source: np.random.Generator) -> _Flo
 
 
 def _all_sums(sizes: _Floats) -> _Floats:
-    """Return the sums of the sizes for all choices of their signs."""
+    """Return the sums of the sizes for all sign vectors."""
     sums = np.zeros(1)
     for size in sizes:
         sums = np.concatenate([sums - size, sums + size])
@@ -88,8 +88,8 @@ def _all_sums(sizes: _Floats) -> _Floats:
 
 
 def _of_one_size(positive: int, number: int) -> float:
-    """Return the p-value of a binomial test with the chance 1/2."""
-    ways = below = 1  # of choosing none of them
+    """Return the p-value of a two-sided binomial test with the probability 1/2."""
+    ways = below = 1  # the one way to choose none of them
     for chosen in range(min(positive, number - positive)):
         ways = ways * (number - chosen) // (chosen + 1)
         below += ways

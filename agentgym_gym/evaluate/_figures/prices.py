@@ -1,4 +1,4 @@
-"""What a run cost, by a table of prices that the user gives. No prices are built in: they change."""
+"""The cost of a run, from the user's price table. No prices are built in, because they change."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["Price", "price_of", "read_prices"]
 
 _NAMES = ("input", "cached_input", "output")
 _PER = 1_000_000
-_MOST = 1e9  # far above any price, far below what overflows
+_MOST = 1e9  # far above any price, and far below overflow
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a million tokens cost, in whatever currency the table is in.
+    """Price per million tokens, in the currency of the table.
 
     Attributes:
-        input: Of the request.
-        output: Of the reply, its reasoning included.
-        cached_input: Of those of the request that the server had at hand; by default the same as ``input``.
+        input: Price of prompt tokens.
+        output: Price of completion tokens, including reasoning.
+        cached_input: Price of prompt tokens that the server read from its cache; by default ``input``.
     """
 
     input: float
@@ -38,11 +38,11 @@ class Price:
     cached_input: float | None = None
 
     def cost(self, tokens: Tokens) -> float | None:
-        """Return what tokens cost.
+        """Return the cost of tokens.
 
         Returns:
-            The cost; None where some replies do not say how many tokens they took. Where the server does not
-            say how many of a request were at hand, none were.
+            The cost; None if some replies lack token counts. If the server does not report cached tokens,
+            none are assumed to be cached.
         """
         if tokens.prompt is None or tokens.completion is None or tokens.uncounted:
             return None
@@ -57,12 +57,12 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     """Return the price of a model.
 
     Args:
-        model: Its name.
-        prices: By name, or by pattern with ``*``, ``?`` and ``[...]`` as in a shell. The name itself goes
-            first, then the first pattern that fits.
+        model: The model's name.
+        prices: Prices by model name, or by shell pattern with ``*``, ``?`` and ``[...]``. An exact name wins;
+            otherwise the first matching pattern.
 
     Returns:
-        The price; None where the table has none.
+        The price; None if the table has no match.
     """
     if model in prices:
         return prices[model]
@@ -70,9 +70,9 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 def read_prices(path: Path) -> dict[str, Price]:
-    """Read a table of prices per million tokens, by model, of a TOML or JSON file.
+    """Read a table of prices per million tokens by model from a TOML or JSON file.
 
-    In TOML a model or a pattern looks like this::
+    In TOML, the entry of a model or pattern is::
 
         ["Qwen/Qwen3-*"]
         input = 0.20
@@ -80,10 +80,10 @@ def read_prices(path: Path) -> dict[str, Price]:
         output = 0.60
 
     Args:
-        path: The file; JSON where its name ends in ``.json``, else TOML.
+        path: The file: JSON if its name ends in ``.json``, otherwise TOML.
 
     Raises:
-        BadOption: It cannot be read, or is no such table; the message names the model.
+        BadOption: The file cannot be read or is not a price table; the message names the model.
         MissingExtra: Python 3.10 needs the package ``tomli`` for TOML.
     """
     table = _content(path)

@@ -1,4 +1,4 @@
-"""The tokens of a run, as the model's server counted them."""
+"""Token counts of a run, as reported by the model server."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _Key: TypeAlias = Literal["prompt_tokens", "completion_tokens", "reasoning_token
 
 @dataclass(frozen=True)
 class Tokens:
-    """Sums over replies. A sum is None where no reply knows its part.
+    """Token sums over replies. A sum is None if no reply has that count.
 
     Attributes:
-        prompt: Tokens of the requests. A turn sends the history again, so one text counts in many turns.
-        completion: Tokens of the replies, those of the reasoning included.
-        reasoning: How many of these are reasoning.
-        cached: How many tokens of the requests the server had at hand.
-        uncounted: How many replies do not say both how many tokens were sent and how many came back.
-        per_second: Tokens of the replies per second of waiting for them, over the replies that know both:
-            the speed of one conversation, not of the server.
+        prompt: Prompt tokens. Each turn sends the history again, so the same text counts in many turns.
+        completion: Completion tokens, including reasoning.
+        reasoning: Completion tokens that are reasoning.
+        cached: Prompt tokens that the server read from its prefix cache.
+        uncounted: Number of replies that lack the prompt count or the completion count.
+        per_second: Completion tokens per second of request time, over the replies that have both. This is
+            the speed of one conversation, not the throughput of the server.
     """
 
     prompt: int | None
@@ -38,9 +38,10 @@ class Tokens:
 
 
 def count_tokens(records: Iterable[EpisodeRecord]) -> Tokens:
-    """Sum the tokens of episodes, those that a fault ended included: they were paid for too.
+    """Sum the tokens of episodes, including faulted ones, because their tokens cost money too.
 
-    A request that the server refused because the context was too long has no reply, and so is not uncounted.
+    A request that the server rejected because the context was too long has no reply, so it does not count
+    as uncounted.
     """
     steps: list[StepRecord] = []
     replies = counted = 0
@@ -75,7 +76,7 @@ def _sum(steps: list[StepRecord], key: _Key) -> int | None:
 
 
 def _known(step: StepRecord, key: _Key) -> int | None:
-    """Return a number of tokens; None where there is none, or what a server said cannot be one."""
+    """Return a token count, or None if it is missing or implausible."""
     tokens = step.get(key)
     return tokens if isinstance(tokens, int) and 0 <= tokens <= _MOST else None
 

@@ -1,7 +1,7 @@
-"""The report: runs and all their episodes in one static page, to be opened from a file.
+"""The report: runs and all their episodes in one static HTML page.
 
-The page loads nothing and sends nothing. What models and servers wrote is compressed data in it, and is shown
-as text alone.
+The page makes no network requests. Text from models and servers is embedded as compressed data, and shown
+only as plain text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a report holds: an index of all episodes, and the episodes themselves in compressed blocks."""
+"""The data of a report: an index of all episodes, and the episodes themselves in compressed blocks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["Contents", "collect", "packed"]
 
 BLOCK_EPISODES = 64
 BLOCK_BYTES = 2 << 20
-"""A block ends where it has so many episodes, or so many bytes before it is compressed."""
+"""Limits of a block, in episodes and in bytes before compression; the first one reached ends the block."""
 
-_EXACT = 2**53  # the whole numbers that JavaScript tells apart end here
+_EXACT = 2**53  # JavaScript numbers represent integers exactly up to here
 _IN_INDEX = frozenset(
     {"env_id", "agent", "task_id", "sample", "counters", "step", "validation", "session", "ended"}
 )
@@ -38,11 +38,11 @@ _NOT_SHOWN = frozenset({"headers", "system_prompt"})
 
 @dataclass(frozen=True)
 class Contents:
-    """What a page holds.
+    """The data of a page.
 
     Attributes:
-        index: What the summary and the grid show, as JSON values.
-        blocks: The episodes, as `packed` returns them, in the order of the index.
+        index: Data of the summary and the grid, as JSON values.
+        blocks: Blocks of episodes from `packed`, in the order of the index.
     """
 
     index: dict[str, Any]
@@ -50,26 +50,25 @@ class Contents:
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return len(self.index["runs"])
 
     @property
     def episodes(self) -> int:
-        """How many episodes there are in all runs."""
+        """Number of episodes in all runs."""
         return sum(len(run["episodes"]["task"]) for run in self.index["runs"])
 
 
 def collect(paths: Iterable[Path], *, last: int | None = None) -> Contents:
-    """Read runs, one after another, so that only one is in memory as it was written.
+    """Read runs one at a time, so that the memory contains only one uncompressed run.
 
     Args:
-        paths: Folders of runs or trainings, or folders with such below them. One that is named twice is there
-            once.
-        last: Of how many steps of a training, its last ones, the episodes are in the page; by default of all.
-            Figures are of all steps.
+        paths: Folders of runs or trainings, or folders that contain them. Duplicates are read once.
+        last: Number of last training steps whose episodes the page includes; by default all steps. Metrics
+            cover all steps.
 
     Raises:
-        BadOption: There is no run at a path, or one cannot be read.
+        BadOption: There is no run at a path, or a run cannot be read.
     """
     folders: dict[Path, Path] = {}
     for path in paths:
@@ -85,10 +84,10 @@ def collect(paths: Iterable[Path], *, last: int | None = None) -> Contents:
 
 
 def _folders(path: Path) -> list[Path]:
-    """Return the folders of runs and trainings at a path.
+    """Return the run and training folders at a path.
 
     Raises:
-        BadOption: There is none.
+        BadOption: There is neither a run nor a training.
     """
     trainings = find_trainings(path)
     try:
@@ -100,10 +99,10 @@ def _folders(path: Path) -> list[Path]:
 
 
 def packed(value: Any) -> str:
-    """Return a JSON value compressed, in letters that need no escape in HTML: base64 of gzip.
+    """Return a JSON value as base64 of gzip, which needs no escaping in HTML.
 
     Args:
-        value: The value. What JSON has no word for, as NaN, becomes null; lone surrogates stay.
+        value: The value. Numbers that JSON cannot represent, such as NaN, become null. Lone surrogates stay.
     """
     return _packed(_json(value))
 
@@ -128,7 +127,7 @@ def _finite(value: Any) -> Any:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Return short names that tell the folders apart: where they lie below the folder that they share."""
+    """Return short unique names of folders: their paths relative to their common parent."""
     if len(folders) == 1:
         return [folders[0].name]
     try:
@@ -139,7 +138,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
 
 
 def _run(run: Run, name: str, blocks: list[str], last: int | None) -> dict[str, Any]:
-    """Return the index of a run, and add its blocks to those there are."""
+    """Return the index of a run, and append its blocks to ``blocks``."""
     first_block, starts = len(blocks), []
     records = run.records if last is None else _of_last_steps(run.records, last)
     for start, block in _blocks(records):
@@ -161,13 +160,13 @@ def _run(run: Run, name: str, blocks: list[str], last: int | None) -> dict[str, 
 
 
 def _of_last_steps(records: Sequence[EpisodeRecord], last: int) -> list[EpisodeRecord]:
-    """Return the episodes of the last steps of a training, and those of which the step is not known."""
+    """Return the episodes of the last steps of a training, and the episodes without a step."""
     steps = sorted({record.step for record in records if record.step is not None})[-last:]
     return [record for record in records if record.step is None or record.step in steps]
 
 
 def _blocks(records: Sequence[EpisodeRecord]) -> Iterator[tuple[int, str]]:
-    """Yield blocks of episodes as JSON, each with the place of its first among all."""
+    """Yield blocks of episodes as JSON, each with the index of its first episode."""
     held: list[str] = []
     start = size = 0
     for place, record in enumerate(records):
@@ -182,7 +181,7 @@ def _blocks(records: Sequence[EpisodeRecord]) -> Iterator[tuple[int, str]]:
 
 
 def _episodes(records: Sequence[EpisodeRecord]) -> dict[str, list[Any] | None]:
-    """Return what the grid shows of each episode, by columns, with each text once."""
+    """Return the grid's data as columns, with deduplicated texts."""
     steps = [record.step for record in records]
     endings = list(dict.fromkeys(record.ending for record in records))
     goals = list(dict.fromkeys(record.goal for record in records))
@@ -214,7 +213,7 @@ def _whole(number: int) -> int | str:
 
 
 def _facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what made a run, without what is shown elsewhere and what nobody else should read."""
+    """Return the facts about a run for display, without secrets and fields shown elsewhere."""
     shown = {key: value for key, value in facts.items() if key not in _NOT_SHOWN}
     return {key: _public(value) for key, value in shown.items()}
 

@@ -1,4 +1,4 @@
-"""The page of a report, put together and written."""
+"""Builds and writes the HTML page of a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentgym_gym.evaluate._report.contents import Contents, collect, packed
 __all__ = ["Report", "write_report"]
 
 _SCRIPTS = ("text", "state", "summary", "steps", "grid", "search", "episode", "page")
-"""The scripts of the page, in the order in which they stand in it."""
+"""The scripts of the page, in order."""
 
 _FIRST_LINE = "<!doctype html><!-- a report of agentgym eval -->\n"
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -30,13 +30,13 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2
 
 @dataclass(frozen=True)
 class Report:
-    """What was written.
+    """A report that was written.
 
     Attributes:
         path: The file.
-        runs: How many runs it shows.
-        episodes: How many episodes, in all runs.
-        size: Its size in bytes.
+        runs: Number of runs in the report.
+        episodes: Number of episodes in all runs.
+        size: Size of the file in bytes.
     """
 
     path: Path
@@ -48,17 +48,17 @@ class Report:
 def write_report(
     runs: Iterable[Path], out: Path, *, title: str | None = None, last: int | None = None
 ) -> Report:
-    """Write a page that shows runs side by side and every episode of them.
+    """Write a page that shows runs side by side, with all their episodes.
 
     Args:
-        runs: Folders of runs or trainings, or folders with such below them.
-        out: The file. A report that is there is replaced; anything else is not.
-        title: What stands above it; by default, who played what.
-        last: Of how many steps of a training, its last ones, the episodes are in the page; by default of all.
-            Its charts are of all steps.
+        runs: Folders of runs or trainings, or folders that contain them.
+        out: The output file. An existing report is replaced; any other file is kept, and is an error.
+        title: The report title; by default the agents and environments.
+        last: Number of last training steps whose episodes the page includes; by default all steps. Charts
+            cover all steps.
 
     Raises:
-        BadOption: There is no run at a path, one cannot be read, or the file cannot be written.
+        BadOption: There is no run at a path, a run cannot be read, or the file cannot be written.
     """
     _refuse_other(out)
     contents = collect(runs, last=last)
@@ -82,10 +82,10 @@ def write_report(
 
 
 def _refuse_other(out: Path) -> None:
-    """Refuse to overwrite what is no report, such as a run's own file.
+    """Refuse to overwrite a file that is not a report, such as a run's own file.
 
     Raises:
-        BadOption: There is such a file, or it cannot be read.
+        BadOption: The file exists and is not a report, or it cannot be read.
     """
     beginning = _FIRST_LINE.encode()
     try:
@@ -112,11 +112,11 @@ def _listed(names: list[str], what: str) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-_NAMED = 4  # so many names a title holds
+_NAMED = 4  # maximum number of names in a title
 
 
 def _parts(contents: Contents, title: str) -> Iterator[str]:
-    """Yield the page, in the order of the file: what is needed first, then the blocks."""
+    """Yield the page in the order of the file: first the page itself and the index, then the blocks."""
     style, script = _read("page.css"), "".join(_read(f"{name}.js") for name in _SCRIPTS)
     values = {
         "title": html.escape(_CONTROLS.sub(" ", scrub(title))),
@@ -134,9 +134,9 @@ def _parts(contents: Contents, title: str) -> Iterator[str]:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return the page's Content-Security-Policy: its own script and style by their hashes, and nothing else.
+    """Return the page's Content-Security-Policy, which allows only its own script and style, by their hashes.
 
-    ``require-trusted-types-for`` has a browser that knows it refuse to make HTML out of text.
+    In browsers that support it, ``require-trusted-types-for`` blocks the conversion of text to HTML.
     """
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "

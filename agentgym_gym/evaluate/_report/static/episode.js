@@ -1,15 +1,15 @@
 
-// An episode as a conversation, with what is known of each turn.
+// An episode as a conversation, with the metadata of each turn.
 
 const search = new Search();
-const USUAL = new Set(["stop", "tool_calls"]); // reasons to finish of which nobody need be told
+const USUAL = new Set(["stop", "tool_calls"]); // normal finish reasons, which are not shown
 const narrow = matchMedia("(max-width: 1099px)");
-let shown = 0; // counts what was opened, so that a block that comes late is not shown over a later one
+let shown = 0; // number of opened episodes, so that a block that loads late does not replace a newer one
 
 function openCell(cell) {
-  if (state.open) location.replace(fragmentOf(cell)); // one step back leads to the grid
+  if (state.open) location.replace(fragmentOf(cell)); // so that one step back returns to the grid
   else location.hash = fragmentOf(cell);
-  showEpisode(cell); // at once: the next key may come before the event of the new address
+  showEpisode(cell); // at once: the next key press may come before the hashchange event
 }
 
 async function showEpisode(cell) {
@@ -68,7 +68,7 @@ function closeEpisode() {
   hideEpisode();
 }
 
-/** Return the next episode of the same run, among those that the filters leave; null where there is none. */
+/** Return the next episode of the same run that passes the filters, or null. */
 function neighbour(cell, by, wanted = () => true) {
   const order = cell.row.group.tasks.flatMap((row) => row.cells.get(cell.run) ?? []);
   for (let at = order.indexOf(cell) + by; at >= 0 && at < order.length; at += by) {
@@ -77,7 +77,7 @@ function neighbour(cell, by, wanted = () => true) {
   return null;
 }
 
-/** Return the episode of the same task and sample in another run. */
+/** Return the episode with the same task and sample in another run. */
 function inOtherRun(cell, by) {
   const runs = cell.row.group.runs.filter((run) => run === cell.run || (!run.hidden && cell.row.cells.has(run)));
   const run = runs[(runs.indexOf(cell.run) + by + runs.length) % runs.length];
@@ -142,7 +142,7 @@ function tokensOf(steps) {
   return `${number(sum("prompt_tokens"))} in, ${number(sum("completion_tokens"))} out`;
 }
 
-/** Show how the time of an episode was spent: in the agent, in the environment, elsewhere. */
+/** Show the time of an episode: in the agent, in the environment and elsewhere. */
 function timeOf({ seconds: all, agent_seconds: agent, env_seconds: env }) {
   const known = agent > 0 || env > 0;
   const total = Math.max(all, agent + env);
@@ -161,7 +161,7 @@ function stacked(parts, total) {
   return bar;
 }
 
-/** Link the episodes of the task in all runs, so that one steps from one to the other. */
+/** Link the episodes of the task in all runs. */
 function sameTask(cell) {
   const strip = el("nav", { class: "same", "aria-label": "The same task" });
   const links = [...cell.row.cells].filter(([run]) => !run.hidden || run === cell.run);
@@ -249,7 +249,7 @@ function callOf(call) {
   try {
     text = JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    // shown as it was written
+    // not JSON: shown unchanged
   }
   const head = el("span", { class: "label" }, "tool call ", said(call.name, { class: "mono" }), call.id ? el("span", { class: "muted" }, " ", said(call.id)) : null);
   return el("div", { class: "call" }, head, search.add(new LongText(text, "mono")));

@@ -1,13 +1,13 @@
 
 // The grid: a row for each task, a column for each run, a cell for each sample.
 
-const CHUNK = 40; // rows that are laid out together, when they come near the screen
+const CHUNK = 40; // rows that are laid out together when they approach the viewport
 const CELL = 28; // pixels from one cell to the next
-const WIDEST = 8; // samples beside each other
+const WIDEST = 8; // samples in a row
 const GAP = 14; // pixels between two columns
-const NAMED_COLUMNS = 6; // with more runs, a column has no name but its letter
-const NARROW = 290; // pixels of columns beside which there is room for goals in half a page
-const PAGE = 10; // rows that Page Down goes
+const NAMED_COLUMNS = 6; // with more runs, columns show only their letters
+const NARROW = 290; // column width in pixels that leaves room for goals in half a page
+const PAGE = 10; // rows per Page Down
 
 function drawGrid() {
   const place = document.getElementById("grids");
@@ -80,7 +80,7 @@ function button(cell, properties = {}) {
   return made;
 }
 
-/** Make a cell the one at which Tab stops in its grid. */
+/** Make a cell the tab stop of its grid. */
 function makeStop(cell) {
   const { group } = cell.row;
   if (group.stop) group.stop.button.tabIndex = -1;
@@ -115,7 +115,7 @@ function drawOutcomes() {
   }
 }
 
-/** How often a task was solved in the runs that are shown: `always`, `sometimes`, `never`, or null. */
+/** Return how often the visible runs solved a task: `always`, `sometimes`, `never`, or null. */
 function solvedHowOften(cells) {
   const scored = cells.filter(({ outcome }) => !["fault", "agent_fault", "unknown"].includes(outcome));
   const solved = scored.filter(({ outcome }) => outcome === "solved").length;
@@ -123,7 +123,7 @@ function solvedHowOften(cells) {
   return solved === 0 ? "never" : solved === scored.length ? "always" : "sometimes";
 }
 
-/** Whether the runs solved a task unlike often: their shares of solved samples differ. */
+/** Return whether the runs solved different shares of a task's samples. */
 function runsDiffer(row) {
   const shares = new Set();
   for (const [run, cells] of row.cells) {
@@ -182,7 +182,7 @@ function hideRuns(group) {
   group.table.style.setProperty("--widths", widths.split(" ").filter((_, place) => !hidden[place]).join(" ") || "1px");
 }
 
-/** The rows of a group that are shown, each as the cells that can be opened. */
+/** Return the visible rows of a group, each as the cells that can be opened. */
 function shownRows(group) {
   return group.tasks
     .filter(({ shown }) => shown)

@@ -1,5 +1,5 @@
 
-// Keys, theme, and the beginning.
+// Keyboard shortcuts, theme and startup.
 
 const THEMES = ["", "light", "dark"];
 const help = document.getElementById("help");
@@ -12,7 +12,7 @@ function setTheme(theme) {
     if (theme) localStorage.setItem("agentgym-theme", theme);
     else localStorage.removeItem("agentgym-theme");
   } catch {
-    // a browser may keep nothing for a file
+    // a browser may have no storage for local files
   }
 }
 
@@ -34,12 +34,12 @@ function toggleMap() {
   document.getElementById("density").setAttribute("aria-pressed", String(map));
 }
 
-/** Go to the turn after the topmost that is shown, or before it. */
+/** Scroll to the turn after the topmost visible one, or before it. */
 function goToTurn(by) {
   const panel = document.getElementById("episode");
   const turns = [...panel.querySelectorAll(".reply")];
   const at = turns.indexOf(document.activeElement);
-  if (!turns.length) return; // it is not read yet, or nobody replied
+  if (!turns.length) return; // the episode is not loaded yet, or has no replies
   const bottom = panel.querySelector(".toolbar").getBoundingClientRect().bottom;
   const visible = turns.findIndex((turn) => turn.getBoundingClientRect().top >= bottom - 1);
   const from = at >= 0 ? at + by : by > 0 ? visible : visible - 1;
@@ -70,7 +70,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || help.open) return;
   const typing = event.target.closest?.("input:not([type=checkbox]), select");
   if (event.key === "Escape") {
-    if (typing && typing.value && typing.type === "search") return; // the browser empties it
+    if (typing && typing.value && typing.type === "search") return; // the browser clears the field
     if (state.open) closeEpisode();
     return;
   }

@@ -1,9 +1,9 @@
 
-// Search within the open episode: matches are marked, and walked through.
+// Search within the open episode: highlights matches and steps through them.
 
 class Search {
   constructor() {
-    this.texts = []; // what is searched: each a LongText, with the `details` in which it may lie
+    this.texts = []; // the searched texts: LongText objects, each with its `details` element if any
     this.marks = [];
     this.at = -1;
     this.input = el("input", { type: "search", placeholder: "Search", "aria-label": "Search in this episode", spellcheck: "false", autocomplete: "off" });
@@ -21,13 +21,13 @@ class Search {
     this.element = el("div", { class: "search", role: "search" }, this.input, this.status);
   }
 
-  /** Have a text searched; return its element. */
+  /** Add a text to the search; return its element. */
   add(text, details = null) {
     this.texts.push({ text, details });
     return text.element;
   }
 
-  /** Begin with another episode, and look for the same in it. */
+  /** Start over with another episode and the same search term. */
   reset() {
     this.texts = [];
     this.marks = [];
@@ -47,7 +47,7 @@ class Search {
       return marks;
     });
     this.at = -1;
-    this.more = this.texts.some(({ text }) => text.budget.match < 0) ? "+" : ""; // not all could be marked
+    this.more = this.texts.some(({ text }) => text.budget.match < 0) ? "+" : ""; // there are more matches than marks
     this.status.textContent = pattern ? "no match" : "";
     if (this.marks.length) this.go(1);
   }

@@ -1,8 +1,8 @@
 
-// The runs, the tasks and the episodes, as the index has them; episodes are unpacked when they are opened.
+// The runs, tasks and episodes of the index. Episodes are unpacked when they are opened.
 
 const OUTCOMES = {
-  __proto__: null, // an agent has endings of its own, which may be called "constructor"
+  __proto__: null, // agents choose the names of endings, such as "constructor"
   solved: { sign: "✓", label: "solved" },
   partial: { sign: "◐", label: "not solved, with some score" },
   unsolved: { sign: "✕", label: "not solved" },
@@ -25,12 +25,12 @@ const ENDINGS = {
   reply_cut: "the reply was cut by its length",
 };
 const BY_ENDING = new Set(["truncated", "gave_up", "context_overflow", "reply_cut"]);
-const BLOCKS_KEPT = 6; // unpacked, so that the next episode is there at once
+const BLOCKS_KEPT = 6; // number of unpacked blocks, so that the next episode opens at once
 
 const state = { index: null, runs: [], groups: [], open: null, outcomes: new Set(), steps: [], step: null };
 const blocks = new Map();
 
-/** Return the JSON value that is packed in an element: base64 of gzip. */
+/** Return the JSON value in an element: base64 of gzip. */
 async function unpack(id) {
   const letters = document.getElementById(id).textContent;
   const bytes = Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
@@ -38,7 +38,7 @@ async function unpack(id) {
   return JSON.parse(await new Response(stream).text());
 }
 
-/** Wait until an element of the file was read, since the page is used while the rest of it comes in. */
+/** Wait for an element of the file, because the page is usable while the rest is loading. */
 function present(id) {
   return new Promise((resolve, reject) => {
     const look = () => {
@@ -51,7 +51,7 @@ function present(id) {
   });
 }
 
-/** Return an episode as its record has it. */
+/** Return the record of an episode. */
 async function episodeOf(cell) {
   const { starts, first_block: first } = cell.run;
   let block = starts.length - 1;
@@ -60,7 +60,7 @@ async function episodeOf(cell) {
   if (!blocks.has(id)) {
     if (blocks.size >= BLOCKS_KEPT) blocks.delete(blocks.keys().next().value);
     const unpacked = present(id).then(() => unpack(id));
-    unpacked.catch(() => blocks.delete(id)); // to be tried again
+    unpacked.catch(() => blocks.delete(id)); // so that it can be retried
     blocks.set(id, unpacked);
   }
   return (await blocks.get(id))[cell.place - starts[block]];
@@ -84,35 +84,35 @@ function shortEnv(id) {
   return id.slice(id.lastIndexOf("/") + 1);
 }
 
-/** The environment of a run or a group, with the world of this project's servers that it was played on. */
+/** Return the environment of a run or a group, with its world on this project's servers. */
 function playedOn({ env, worlds }) {
   return worlds.length ? `${shortEnv(env)} on ${worlds.join(", ")}` : shortEnv(env);
 }
 
-/** Make the runs, and the groups of runs in one environment and world with their tasks, of the index. */
+/** Build the runs from the index, and the groups of runs in the same environment and world. */
 function build(index) {
   state.index = index;
   state.runs = index.runs.map((run, place) => ({ ...run, place, letter: letterOf(place), hidden: false }));
   const groups = new Map();
   for (const run of state.runs) {
-    const key = JSON.stringify([run.env, run.worlds]); // scores on different worlds are not compared
+    const key = JSON.stringify([run.env, run.worlds]); // scores on different worlds are not comparable
     if (!groups.has(key)) groups.set(key, { env: run.env, worlds: run.worlds, runs: [] });
     groups.get(key).runs.push(run);
     makeCells(run);
   }
   state.groups = [...groups.values()];
   const steps = new Set(state.runs.flatMap(({ cells }) => cells.map(({ step }) => step)));
-  state.steps = [...steps].filter((step) => step !== null).sort((a, b) => a - b); // of which the page has episodes
+  state.steps = [...steps].filter((step) => step !== null).sort((a, b) => a - b); // with episodes in the page
   state.step = state.steps.at(-1) ?? null;
   state.groups.forEach(fill);
 }
 
-/** Whether an episode is of the training step that is shown. */
+/** Return whether an episode belongs to the selected training step. */
 function ofStep(cell) {
   return state.step === null || cell.step === null || cell.step === state.step;
 }
 
-/** Put the tasks into a group of which an episode is shown. */
+/** Add the tasks with visible episodes to a group. */
 function fill(group) {
   Object.assign(group, { tasks: [], byKey: new Map(), stop: null, table: null });
   for (const run of group.runs) addCells(group, run);
@@ -139,7 +139,7 @@ function nameOf({ step, task, sample }) {
 }
 
 function addCells(group, run) {
-  // Two servers may number the same goals differently: only what has one goal is compared.
+  // Two servers may number the same goals differently, so only tasks with the same goal are compared.
   const goalOf = new Map();
   for (const cell of run.cells) if (cell.goal !== null && !goalOf.has(cell.task)) goalOf.set(cell.task, cell.goal);
   for (const cell of run.cells.filter(ofStep)) {
@@ -175,7 +175,7 @@ function describe(cell) {
   return plain(parts.join(", "));
 }
 
-/** Return the cell that a fragment names, `#run=0&task=3&sample=1`, of a training with `&step=12`, or null. */
+/** Return the cell for a fragment `#run=0&task=3&sample=1`, with `&step=12` for a training, or null. */
 function cellOf(fragment) {
   const asked = new URLSearchParams(fragment.replace(/^#/, ""));
   const run = state.runs[Number(asked.get("run") ?? NaN)];
@@ -187,7 +187,7 @@ function fragmentOf(cell) {
   return `#run=${cell.run.place}${step}&task=${cell.task}&sample=${cell.sample}`;
 }
 
-/** Whether the filters leave an episode. */
+/** Return whether an episode passes the filters. */
 function left(cell) {
   return !cell.run.hidden && cell.row.shown && (!state.outcomes.size || state.outcomes.has(cell.outcome));
 }

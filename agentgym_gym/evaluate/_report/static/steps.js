@@ -1,9 +1,9 @@
 
-// A training: its figures over the training steps, and the step of which the grid shows the episodes.
+// Trainings: metrics over the training steps, and the step whose episodes the grid shows.
 
-const MOST_AT_ONCE = 5000; // episodes that the grid can show of all steps
+const MOST_AT_ONCE = 5000; // maximum number of episodes for showing all steps in the grid
 const CHART = { width: 260, height: 130, left: 44, right: 10, top: 10, bottom: 22 };
-const LINES = 4; // colours of lines; then they begin anew
+const LINES = 4; // number of line colours before they repeat
 const FIGURES = [
   ["success", "Success", (value) => decimal(value)],
   ["score", "Score", (value) => decimal(value)],
@@ -12,9 +12,9 @@ const FIGURES = [
   ["faults", "Faults, share of episodes", (value) => percent(value)],
 ];
 const SHARES = new Set(["success"]); // drawn from 0 to 1
-const markers = []; // functions that show the chosen step in a chart
+const markers = []; // functions that mark the selected step in a chart
 
-/** Return whether a run is of a training or of its validation, and the step that its summary is of. */
+/** Return the phase of a run, training or validation, and the step of its summary. */
 function phaseOf(run, last = false) {
   const steps = run.by_step.step;
   if (!steps.length && !run.facts.phase) return null;
@@ -22,7 +22,7 @@ function phaseOf(run, last = false) {
   return el("span", { class: "tag" }, said(run.facts.phase ?? "training"), of);
 }
 
-/** Return the charts of a group of runs, a line for each run, or null where no run is a training. */
+/** Return the charts of a group of runs, with a line for each run, or null if no run is a training. */
 function stepsOf(group) {
   const runs = group.runs.filter(({ by_step: figures }) => figures.step.length);
   if (!runs.length) return null;
@@ -75,7 +75,7 @@ function chartOf(runs, name, label, format) {
   return el("figure", {}, el("figcaption", {}, label), drawn);
 }
 
-/** Return the lowest and the highest of many numbers, which may be too many to be arguments. */
+/** Return the minimum and maximum of numbers, which may be too many for function arguments. */
 function extremes(values) {
   const ends = [Infinity, -Infinity];
   for (const value of values) {
@@ -85,7 +85,7 @@ function extremes(values) {
   return values.length ? ends : [0];
 }
 
-/** Return the line of a run, which has a gap where a step has no value, and its points where they are few. */
+/** Return the line of a run, with gaps for missing values, and with points if they are few. */
 function lineOf(run, at, name, x, y) {
   const { step: steps, [name]: values } = run.by_step;
   let path = "";
@@ -104,7 +104,7 @@ function lineOf(run, at, name, x, y) {
   return parts;
 }
 
-/** Say a chart in words: the first and the last value of each run. */
+/** Describe a chart in words: the first and the last value of each run. */
 function toldOf(runs, name, label, format) {
   const parts = runs.map((run) => {
     const { step: steps, [name]: values } = run.by_step;
@@ -129,7 +129,7 @@ function tableOf(runs) {
   return el("div", { class: "by-step", tabindex: "0", role: "region", "aria-label": "Figures of each training step" }, el("table", {}, head, el("tbody", {}, ...body)));
 }
 
-/** Fill the list of steps, where there are any. */
+/** Fill the list of steps, if there are any. */
 function drawSteps() {
   const list = document.getElementById("step");
   list.hidden = !state.steps.length;
@@ -141,7 +141,7 @@ function drawSteps() {
   for (const show of markers) show();
 }
 
-/** Show the episodes of a training step in the grid; null for those of all. */
+/** Show the episodes of a training step in the grid; null shows all steps. */
 function showStep(step) {
   state.step = step;
   document.getElementById("step").value = String(step ?? "");

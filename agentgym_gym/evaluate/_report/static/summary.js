@@ -1,9 +1,9 @@
 
-// The summary: a table for each environment, a row for each run, a column for each figure that a run has.
+// The summary: a table for each environment, with a row for each run and a column for each metric.
 
 const BAR = { width: 132, height: 20, from: 4, to: 128, middle: 10 };
 
-/** Draw a share between 0 and 1, with its 95 % interval as whiskers. */
+/** Draw a proportion with its 95 % confidence interval as whiskers. */
 function intervalBar(rate, interval) {
   const x = (share) => BAR.from + (BAR.to - BAR.from) * Math.min(1, Math.max(0, share));
   const line = (className, x1, y1, x2, y2) => svg("line", { class: className, x1, y1, x2, y2 });
@@ -35,7 +35,7 @@ function withInterval(value, interval) {
   return [decimal(value), el("span", { class: "muted range", title: "95 % interval" }, `${decimal(interval[0])} to ${decimal(interval[1])}`)];
 }
 
-/** Show counts by kind: their sum, and beneath it which they are. */
+/** Show counts by kind: the sum, with the kinds below it. */
 function kindsCell(counts) {
   const kinds = Object.entries(counts ?? {});
   const sum = kinds.reduce((total, [, count]) => total + count, 0);
@@ -44,7 +44,7 @@ function kindsCell(counts) {
   return [el("span", { class: "bad" }, String(sum)), el("span", { class: "muted kinds" }, ...each)];
 }
 
-/** Show pass@k and pass^k of every k but 1, at which both are the rate of success. */
+/** Show pass@k and pass^k for every k above 1. For k = 1, both equal the success rate. */
 function passCell(summary) {
   const parts = [];
   for (const [key, mark] of [["pass_at", "pass@"], ["pass_hat", "pass^"]]) {
@@ -64,7 +64,7 @@ function tokensCell(tokens) {
   return parts.length ? parts.map(([what, count]) => el("span", { class: "kind" }, `${rounded(count)} ${what}`)) : ["–"];
 }
 
-/** Return the columns of which a run has a figure: a heading, and what stands in its cell. */
+/** Return the columns with a metric in at least one run: the heading and the cell contents. */
 function columnsOf(runs) {
   const has = (test) => runs.some(({ summary }) => test(summary));
   const evaluated = runs.some(({ by_step: figures }) => !figures.step.length);
@@ -87,7 +87,7 @@ function costOf({ cost, timing }) {
   return number(cost ?? timing?.cost);
 }
 
-/** Show how many tasks were always, sometimes and never solved. */
+/** Show the numbers of tasks that were always, sometimes and never solved. */
 function solvedCell({ solved }) {
   const counts = Object.entries(solved ?? {}).filter(([, tasks]) => tasks.length);
   const parts = counts.map(([when, tasks]) => el("span", { class: "kind" }, `${tasks.length} ${when}`));
@@ -98,7 +98,7 @@ function badge(run) {
   return el("span", { class: "badge", title: plain(`${run.agent}, ${run.name}`) }, run.letter);
 }
 
-/** Show a table whose columns are wider than the page as cards, a card for each run. */
+/** Show a table that is wider than the page as cards, one for each run. */
 function fitSummary() {
   for (const table of document.querySelectorAll(".summary")) {
     table.classList.remove("cards");
@@ -151,7 +151,7 @@ function summaryRow(run, columns) {
   return row;
 }
 
-/** What made a run, and all its figures, as far as they are known. */
+/** Show the facts about a run and all its known metrics. */
 function factsOf(run) {
   const summary = el("summary", {}, badge(run), " ", said(run.agent), " ", said(run.name, { class: "muted" }));
   const details = el("details", { class: "facts" }, summary);

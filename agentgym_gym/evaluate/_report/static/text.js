@@ -1,18 +1,18 @@
 "use strict";
 
-// Everything that a model or a server wrote passes through this file: it is shown as text, and what would be
-// invisible in it, or would turn the order of the letters round, is named instead.
+// All text from models and servers passes through this file and is shown as plain text. Invisible characters
+// and characters that change the text direction are replaced by their names.
 
-const ZWJ = "(?<![\\p{Extended_Pictographic}\\ufe0f\\u{1f3fb}-\\u{1f3ff}])\\u200d"; // one within an emoji may stay
+const ZWJ = "(?<![\\p{Extended_Pictographic}\\ufe0f\\u{1f3fb}-\\u{1f3ff}])\\u200d"; // a joiner within an emoji stays
 const INVISIBLE = new RegExp(
   `(?:(?![\\n\\t\\u200d])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Co}\\p{Zl}\\p{Zp}\\p{Noncharacter_Code_Point}` +
     `\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u2800\\u3164\\uffa0\\u{e0100}-\\u{e01ef}]|${ZWJ})+`,
   "gu",
 );
-const CUT = 8000; // characters of a text that are shown at first
-const SHORT = 400; // characters of a text within a line
-const MARKED = 2000; // so many matches, and so many names of characters, have an element of their own in a text
-const NAMED = 4; // so many characters of a row of invisible ones are named
+const CUT = 8000; // initially visible characters of a long text
+const SHORT = 400; // maximum characters of an inline text
+const MARKED = 2000; // maximum number of highlighted matches, and of named characters, in a text
+const NAMED = 4; // maximum number of named characters in a sequence of invisible ones
 
 const NAMES = new Map([
   [0x00, "NUL"], [0x07, "BEL"], [0x08, "BS"], [0x0d, "CR"], [0x1b, "ESC"], [0x7f, "DEL"], [0xad, "soft hyphen"],
@@ -22,7 +22,7 @@ const NAMES = new Map([
   [0x2069, "PDI"], [0xfeff, "BOM"],
 ]);
 
-/** Return an element. A child that is a string of this page becomes a text node; data goes through `said`. */
+/** Return an element. Children that are string literals become text nodes; pass untrusted data through `said`. */
 function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -47,7 +47,7 @@ function codeOf(character) {
   return `U+${code.toString(16).toUpperCase().padStart(4, "0")}${name ? ` ${name}` : ""}`;
 }
 
-/** Name a row of invisible characters, in brackets. */
+/** Return the names of a sequence of invisible characters, in brackets. */
 function named(row) {
   const characters = Array.from(row.length > 64 ? row.slice(0, 64) : row);
   const first = characters.slice(0, NAMED).map(codeOf).join(", ");
@@ -55,7 +55,7 @@ function named(row) {
   return more > 0 ? `[${first} and ${more.toLocaleString("en")} more]` : `[${first}]`;
 }
 
-/** Return a text of others for a title, a label or the name of the page: short, and nothing in it is invisible. */
+/** Return an untrusted text for a title, a label or the page name: short, without invisible characters. */
 function plain(text) {
   return short(String(text)).replaceAll(INVISIBLE, named);
 }
@@ -65,9 +65,9 @@ function short(text) {
 }
 
 /**
- * Append a text of others to an element, invisible characters named and matches of the search marked.
+ * Append an untrusted text to an element, with invisible characters named and search matches highlighted.
  *
- * `budget` says how many more of both get an element of their own; its `match` is below 0 where one did not.
+ * `budget` limits how many more of both get their own elements. Its `match` is below 0 if a match got none.
  */
 function write(element, text, pattern = null, budget = newBudget()) {
   let held = "";
@@ -109,7 +109,7 @@ function newBudget() {
   return { match: MARKED, character: MARKED };
 }
 
-/** Divide a long text into parts, at ends of lines or else between words: a browser lays out short parts fast. */
+/** Split a long text at line ends, otherwise between words, because browsers lay out short parts faster. */
 function divided(text) {
   const parts = [];
   for (let from = 0; from < text.length; ) {
@@ -119,7 +119,7 @@ function divided(text) {
       const word = text.lastIndexOf(" ", to - 1);
       if (line > from) to = line + 1;
       else if (word > from) to = word + 1;
-      else if (/[\udc00-\udfff]/.test(text[to])) to += 1; // not within a pair of surrogates
+      else if (/[\udc00-\udfff]/.test(text[to])) to += 1; // not within a surrogate pair
     }
     parts.push(text.slice(from, to));
     from = to;
@@ -127,14 +127,14 @@ function divided(text) {
   return parts;
 }
 
-/** Return a short text of others, for a place within a line. */
+/** Return a short untrusted text for inline use. */
 function said(text, properties = {}) {
   const element = el("bdi", properties);
   write(element, short(String(text)));
   return element;
 }
 
-/** A long text of others: it wraps, is cut where it is very long, and can be searched. */
+/** A long untrusted text: it wraps, can be searched, and is truncated if very long. */
 class LongText {
   constructor(text, className = "") {
     this.text = text.replaceAll("\r\n", "\n");
@@ -171,7 +171,7 @@ class LongText {
     this.body.focus({ preventScroll: true });
   }
 
-  /** Mark the matches of a search, as many as may be marked; null marks none. Return the marks. */
+  /** Highlight the matches of a search up to the limit; null highlights none. Return the marks. */
   search(pattern) {
     const before = this.pattern;
     const found = pattern !== null && this.text.search(pattern) >= 0;
@@ -187,7 +187,7 @@ function decimal(value, digits = 2) {
   return Math.abs(value) >= 1e6 ? value.toExponential(2) : value.toFixed(digits);
 }
 
-/** Return a number as it is, without digits that say nothing. */
+/** Return a number without insignificant digits. */
 function number(value) {
   if (typeof value !== "number") return "–";
   if (Number.isInteger(value)) return value.toLocaleString("en");
