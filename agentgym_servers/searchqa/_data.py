@@ -2,8 +2,8 @@ r"""Loads a user's documents and questions from a folder.
 
 ``corpus.jsonl`` has one document per line, in the format of the corpora of Search-R1's retrieval servers:
 ``{"id": "7", "contents": "\"Title\"\nText"}``. The questions are in ``test.jsonl`` and ``train.jsonl``, or in
-``questions.jsonl`` with a field ``split``: ``{"question": "Who wrote it?", "golden_answers": ["Jane Austen"],
-"split": "test"}``.
+``questions.jsonl`` with a field ``split``:
+``{"question": "Who wrote it?", "golden_answers": ["Jane Austen"], "split": "test"}``.
 
 Task ids are those of AgentGym's server: test questions start at 0, train questions at 51,713.
 

@@ -107,7 +107,7 @@ class SearchEpisode:
         self._answered = False
 
     def answer(self, action: str) -> Outcome:
-        """Score the last answer in an action; a wrong one ends nothing, and only the first right one counts."""
+        """Score the last answer in an action. A wrong one ends nothing; only the first right one counts."""
         if not self._is_right(_last_answer(action)):
             return self.tell(_WRONG)
         reward = 0.0 if self._answered else 1.0
