@@ -77,7 +77,7 @@ def _all_servers(max_envs: int | None) -> ASGIApp:
     missing = {name: kind.missing() for name, kind in kinds.items()}
     if all(missing.values()):
         raise next(error for error in missing.values() if error is not None)
-    from agentgym_servers._frame.mounted import Mounted  # noqa: PLC0415 - it imports the extra's packages
+    from agentgym_servers._frame.mounted import Mounted  # noqa: PLC0415 - it imports what comes with the extra
 
     return Mounted(
         {name: partial(kind.app, max_envs=max_envs) for name, kind in kinds.items() if missing[name] is None}

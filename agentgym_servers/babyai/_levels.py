@@ -167,7 +167,7 @@ class _Quiet:
         Raises:
             ValueError: No attempt succeeded.
         """
-        draw_rooms: Any = RoomGrid._gen_grid  # noqa: SLF001 - the level's own method starts with this call
+        draw_rooms: Any = RoomGrid._gen_grid  # noqa: SLF001 - what the level's own method begins with
         for _ in range(_ATTEMPTS):
             # minigrid 3.1 keeps the locked room of a failed attempt; 3.2 does not.
             self.locked_room = None

@@ -77,7 +77,7 @@ class BirdWorld:
         return SqlTask(database, told, question["SQL"])
 
     def source(self, database: str) -> DatabaseSource:
-        """Return the read-only file of a database."""
+        """Return the file of a database, to be opened read-only."""
         return DatabaseSource(path=_uri(self._files[database]))
 
     def _described(self, database: str, name: str) -> str:

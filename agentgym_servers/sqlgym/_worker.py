@@ -139,7 +139,7 @@ class Worker:
         except MemoryError:
             rows.clear()
             return "out of memory"
-        except Exception as error:  # noqa: BLE001 - any failure of a statement is its result
+        except Exception as error:  # noqa: BLE001 - whatever a statement does is its answer
             return str(error)
 
 

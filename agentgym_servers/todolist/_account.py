@@ -23,7 +23,7 @@ class Todo:
     Attributes:
         todo_id: Its id.
         order: Its position in the project, from 1.
-        content: The instruction to the user.
+        content: The name of the task.
         description: Where to do it, and what to bring.
         due: The due date, as YYYY-MM-DD.
         minutes: Its duration.

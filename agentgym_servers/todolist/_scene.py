@@ -26,7 +26,7 @@ class Chore(NamedTuple):
     """A possible task of a project.
 
     Attributes:
-        content: The instruction to the user.
+        content: The name of the task.
         place: Where to do it.
         bring: The things to bring.
     """
