@@ -1,8 +1,7 @@
 """Local servers that implement AgentGym's protocol, with their worlds and oracle policies.
 
 `serve` runs a server in the foreground; `agentgym_gym.local_servers` runs one in a background process. Both
-need
-the extra ``servers``; importing this package does not. Each subpackage has a ``SERVER``, its
+need the extra ``servers``; importing this package does not. Each subpackage has a ``SERVER``, its
 `agentgym_gym.local_servers.ServerKind`.
 """
 

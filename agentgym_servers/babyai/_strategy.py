@@ -258,7 +258,7 @@ class _Planner:
 
         Args:
             target: The cell.
-            keep: The things that the agent may hold at the end.
+            keep: The things that the agent must hold at the end.
         """
         while True:
             way = self._way({target})[:-1]

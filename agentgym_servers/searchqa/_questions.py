@@ -218,7 +218,7 @@ class ComparisonForm:
         raise LookupError(f"{one.title} has too few partners")
 
     def _chosen(self, one: Entity, two: Entity) -> Entity | None:
-        """Return the entity that the question is about; None if one document would give it away."""
+        """Return the entity that the question is about; None if the question would be trivial."""
         a, b = one.other(self.fact), two.other(self.fact)
         numbers = int(a.said(self.number)), int(b.said(self.number))
         if numbers[0] == numbers[1] or a.said(self.asked) == b.said(self.asked):

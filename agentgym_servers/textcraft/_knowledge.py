@@ -22,7 +22,7 @@ __all__ = ["Knowledge", "Serve", "Take", "Way"]
 
 @dataclass(frozen=True)
 class Take:
-    """Get the item from the world."""
+    """Take the item from the world."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Knowledge:
         """Return the ways to get an item that are not known to fail; only those of the likeliest type."""
         crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._refused]
         if name in self._makers:
-            return crafts  # the game has no output of a recipe to get
+            return crafts  # the output of a recipe cannot be taken from the world
         alike = self._members(name, lambda item: item.endswith(f" {name}"))
         takes: list[Way] = [] if name in self._not_there else [Take()]
         if alike or takes:
@@ -77,7 +77,7 @@ class Knowledge:
         )
 
     def not_there(self, name: str) -> None:
-        """Record that an item cannot be got from the world."""
+        """Record that an item cannot be taken from the world."""
         self._not_there.add(name)
 
     def worked(self, served: Sequence[tuple[str, str]]) -> None:

@@ -122,7 +122,7 @@ def _bring(scene: Scene) -> Draft:
 
 
 def _holder(scene: Scene) -> Draft:
-    """Which project has a task?"""
+    """Which project contains a task?"""
     project, todo = scene.todo()
     goal = f'In which project is the task "{todo.content}"? {_NAME}'
     return Draft(goal, project.name, look(scene.projects[: project.order]))

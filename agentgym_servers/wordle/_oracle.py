@@ -66,7 +66,7 @@ def _possible(words: _Words, history: _History) -> _Words:
     if not history:
         return words
     guessed, said = history[-1]
-    # A guess that the game rejects as no word is not the hidden one; it gives no other information.
+    # A guess that the game rejects as not a word is not the hidden one; it gives no other information.
     return tuple(
         word
         for word in _possible(words, history[:-1])
