@@ -1,6 +1,6 @@
-"""Local servers that speak AgentGym's protocol, their worlds, and oracles that play them.
+"""Local servers that implement AgentGym's protocol, with their worlds and oracle policies.
 
-`serve` runs one in the foreground; `agentgym_gym.local_servers` runs one in a process in the background. They
+`serve` runs a server in the foreground; `agentgym_gym.local_servers` runs one in a background process. Both
 need the extra ``servers``; importing this package does not. Each subpackage has a ``SERVER``, its
 `agentgym_gym.local_servers.ServerKind`.
 """
@@ -30,25 +30,26 @@ def serve(
     seed: int | None = None,
     data: Path | None = None,
 ) -> None:
-    """Run a server until SIGINT or SIGTERM. Requests in progress are then completed.
+    """Run a server until SIGINT or SIGTERM, then complete the requests in progress.
 
-    Once connections are accepted, prints one line, ``serving TextCraft on http://127.0.0.1:PORT``.
+    Once the server accepts connections, it prints one line, ``serving TextCraft on http://127.0.0.1:PORT``.
 
     Args:
-        name: As for `agentgym_gym.local_servers.server_kind`; or ``all`` for all that can be started, each
-            below the path of its name.
-        host: The address to listen on: one that names this machine, IPv4 or IPv6.
+        name: As for `agentgym_gym.local_servers.server_kind`; or ``all`` for every server that can start
+            here, each under the path of its name.
+        host: The address to listen on: an IPv4 or IPv6 address or a host name of this machine.
         port: The port to listen on; 0 takes any free one.
-        exit_with_parent: Whether to stop when standard input ends, too. A parent that holds the other end of
-            a pipe then leaves no orphan, even if it is killed with no time to clean up.
-        max_envs: How many environments the server holds at a time; None for the server's own limit.
-        seed: Of the world that it makes, where it makes one; None for the server's own.
-        data: A folder with a world of the user's, where it can load one.
+        exit_with_parent: Whether to stop also when standard input ends. If the parent process holds the other
+            end of a pipe, it leaves no orphan, even if it is killed before it can clean up.
+        max_envs: Maximum number of concurrent environments; None for the server's own limit.
+        seed: The seed of the generated world, for servers that generate one; None for the server's default.
+        data: A folder with a user-supplied world, for servers that can load one.
 
     Raises:
         UnknownEnvironment: There is no server of that name.
-        SetupError: Something the server needs is not installed.
-        BadOption: The port is in use, the host is not this machine's, or a number is out of range.
+        SetupError: A package that the server needs is not installed.
+        BadOption: The port is in use, the host is not an address of this machine, or a number is out of
+            range.
     """
     app: ASGIApp
     if name.lower() == ALL:
@@ -58,7 +59,7 @@ def serve(
     else:
         kind = server_kind(name)
         app, title = kind.app(max_envs=max_envs, seed=seed, data=data), kind.title
-    # Only now, because it imports uvicorn, which comes with the extra.
+    # Imported here because it imports uvicorn, which the extra installs.
     from agentgym_servers._frame.listening import listen, run_until_told  # noqa: PLC0415
 
     with listen(host, port) as listener:
@@ -66,10 +67,10 @@ def serve(
 
 
 def _all_servers(max_envs: int | None) -> ASGIApp:
-    """Return an application with every server that can be started here.
+    """Return an application with every server that can start here.
 
     Raises:
-        SetupError: What they all need is not installed.
+        SetupError: A package that all servers need is not installed.
     """
     kinds = {name: server_kind(path) for name, path in servers().items()}
     missing = {name: kind.missing() for name, kind in kinds.items()}

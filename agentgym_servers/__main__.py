@@ -1,4 +1,4 @@
-"""``python -m agentgym_servers NAME``: run a server, with nothing installed but the extra ``servers``."""
+"""``python -m agentgym_servers NAME``: run a server; requires only the extra ``servers``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentgym_servers import serve
 
 
 def main() -> int:
-    """Run the command line; return the exit status: 0 when told to stop, 2 when it cannot start."""
+    """Run the command line; return the exit status: 0 after a stop signal, 2 when the server cannot start."""
     parser = argparse.ArgumentParser(
         prog="python -m agentgym_servers", description="Run a server until SIGINT or SIGTERM."
     )

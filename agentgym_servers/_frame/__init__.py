@@ -1,1 +1,1 @@
-"""What all servers share: applications, limits, environments that are held, drawing from a seed, oracles."""
+"""Shared parts of all servers: applications, limits, environment stores, seeded draws, oracles."""

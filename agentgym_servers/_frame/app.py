@@ -1,7 +1,8 @@
-"""The common part of all server applications: options, limits, JSON, answers to errors.
+"""The common part of all server applications: options, limits, JSON encoding, error responses.
 
-Handlers are `async` even where they await nothing, as a thread for each would cost more. They run one after
-the other, in the one thread of the event loop; what takes longer than some milliseconds has a thread.
+Handlers are `async` even where they await nothing, because one thread per request would cost more. They run
+one after the other in the thread of the event loop; work that takes longer than a few milliseconds runs in a
+thread.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ __all__ = ["EnvId", "Failed", "new_app"]
 logger = logging.getLogger("agentgym_servers")
 
 EnvId = Annotated[int, Query(alias="id")]
-"""The id of an environment, as a query names it."""
+"""The id of an environment, from the query parameter ``id``."""
 
 
 class Failed(Exception):
-    """The request is well formed and failed; the message goes into ``{"error": ...}``."""
+    """A well-formed request failed; the message goes into ``{"error": ...}``."""
 
 
 def new_app(
@@ -42,19 +43,20 @@ def new_app(
     one_world: bool = False,
     plain_errors: bool = False,
 ) -> FastAPI:
-    """Return an application that has one route and answers `Failed` as AgentGym's servers do.
+    """Return an application with one route that reports `Failed` as AgentGym's servers do.
 
-    That is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason, of which a line is logged. Each of
-    its replies says by the header `SERVER_HEADER` that it is none of AgentGym's own servers.
+    A failure is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason; the reason of an HTTP 500 is
+    logged. The header `SERVER_HEADER` of each response marks it as coming from this project's server, not
+    from AgentGym's own.
 
     Args:
-        title: Its title in the description of its routes.
-        options: What it was told.
-        greeting: What ``GET /`` is answered.
-        one_world: Whether it plays the same whatever its options are, so that the header names no world.
+        title: The title in the OpenAPI description.
+        options: The server's options.
+        greeting: The response to ``GET /``.
+        one_world: Whether the server plays the same with any options, so that the header names no world.
         plain_errors: Whether a failure is HTTP 500, as on the servers whose ids are named ``env_idx``.
     """
-    # The pages that show the API make a browser load scripts from other sites.
+    # The API documentation pages make a browser load scripts from other sites.
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
     app.add_middleware(_LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
@@ -80,7 +82,7 @@ async def _failed_plainly(request: Request, failure: Exception) -> Response:
 
 
 async def _invalid(_request: Request, invalid: Exception) -> Response:
-    """Answer 422 with what was wrong, quoted if JSON can hold it."""
+    """Respond 422 with the validation errors, quoting the input if JSON can represent it."""
     errors = list(cast("RequestValidationError", invalid).errors())
     try:
         return _Json({"detail": jsonable_encoder(errors)}, status_code=422)
@@ -90,14 +92,14 @@ async def _invalid(_request: Request, invalid: Exception) -> Response:
 
 
 class _Json(JSONResponse):
-    """JSON in ASCII, which can also hold lone surrogates, as agents may write and UTF-8 cannot hold."""
+    """JSON in ASCII, which can encode lone surrogates: agents may send them, and UTF-8 cannot encode them."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class _SayWho:
-    """Adds a header to each reply that says which server it is from."""
+    """Adds a header to each response that identifies the server."""
 
     def __init__(self, app: ASGIApp, says: str) -> None:
         self._app = app
@@ -113,7 +115,7 @@ class _SayWho:
 
 
 class _LimitBody:
-    """Reads each body before the application does, and answers 413 as soon as it is too large."""
+    """Reads each body before the application does, and responds 413 as soon as the body is too large."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
@@ -144,5 +146,5 @@ class _LimitBody:
     @property
     def _refusal(self) -> Response:
         detail = f"The request body is larger than {self._limit} bytes, the most that this server reads."
-        # What is left of the body would be read as the next request, so the connection ends here.
+        # The rest of the body would be read as the next request, so the connection is closed here.
         return _Json({"detail": detail}, status_code=413, headers={"connection": "close"})

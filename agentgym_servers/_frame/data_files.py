@@ -1,4 +1,4 @@
-"""Reads the data files that lie beside the code: ``agentgym_servers/WORLD/data/NAME``."""
+"""Reads the data files that are stored with the code: ``agentgym_servers/WORLD/data/NAME``."""
 
 from __future__ import annotations
 

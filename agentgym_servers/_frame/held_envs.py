@@ -1,4 +1,4 @@
-"""The environments that a server holds: made, found by id, and forgotten when nobody asks for them."""
+"""The environments of a server: created, found by id, and dropped when idle for too long."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ __all__ = ["HeldEnvs"]
 
 E = TypeVar("E")
 
-_FIRST_IDS = 1 << 40  # far below what any reader of JSON takes exactly
+_FIRST_IDS = 1 << 40  # far below the largest integer that all JSON parsers represent exactly
 
 
 class HeldEnvs(Generic[E]):
-    """All environments of one server, by id. For one thread only, which is that of the event loop.
+    """All environments of one server, by id; not thread-safe, for the thread of the event loop only.
 
-    An id is never used again: one that a client holds too long must not reach another's environment.
+    An id is never reused: a client that keeps an id for too long must not reach another client's environment.
 
     Args:
-        options: How many it holds at a time, and for how long it keeps one that nobody asks for. They are
-            forgotten when another is made.
-        new_ids: Whether ids begin at a number that is drawn, so that a server that was restarted gives out
-            none of those it gave out before. Clients rely on it where AgentGym's ids are random.
+        options: The maximum number of environments, and how long an idle one is kept. Idle environments are
+            dropped when another one is added.
+        new_ids: Whether ids start at a random number, so that a restarted server does not hand out ids that
+            it used before. Clients rely on this where AgentGym's ids are random.
     """
 
     def __init__(self, options: ServerOptions, *, new_ids: bool = False) -> None:
         self._max_envs = options.max_envs
         self._keep_seconds = options.keep_seconds
-        self._held: OrderedDict[int, E] = OrderedDict()  # the one asked for longest ago comes first
+        self._held: OrderedDict[int, E] = OrderedDict()  # least recently used first
         self._used: dict[int, float] = {}
         self._first = secrets.randbelow(_FIRST_IDS) if new_ids else 0
         self._numbers = itertools.count()
@@ -45,16 +45,16 @@ class HeldEnvs(Generic[E]):
         return len(self._held)
 
     def add(self, make: Callable[[int], E]) -> int:
-        """Hold another environment, and forget those that nobody asked for in a long time.
+        """Add an environment, and drop those that have been idle for too long.
 
         Args:
-            make: Makes it, by the number of environments that were made before it.
+            make: Creates the environment from the number of environments created before it.
 
         Returns:
             Its id.
 
         Raises:
-            Failed: It holds as many as it may.
+            Failed: The server already has the maximum number of environments.
         """
         self._forget_idle()
         if len(self._held) >= self._max_envs:
@@ -73,7 +73,7 @@ class HeldEnvs(Generic[E]):
         """Return an environment by its id.
 
         Raises:
-            Failed: There is none.
+            Failed: No environment has this id.
         """
         if env_id not in self._held:
             raise Failed(f"The id {env_id} is not valid.")
@@ -82,14 +82,14 @@ class HeldEnvs(Generic[E]):
         return self._held[env_id]
 
     def close(self, env_id: int) -> bool:
-        """Forget an environment; return whether there was one."""
+        """Drop an environment; return whether it existed."""
         if env_id not in self._held:
             return False
         del self._held[env_id], self._used[env_id]
         return True
 
     def ids(self) -> list[int]:
-        """Return the ids of all, ascending."""
+        """Return the ids of all environments, ascending."""
         return sorted(self._held)
 
     def _forget_idle(self) -> None:

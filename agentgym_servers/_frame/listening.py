@@ -1,4 +1,4 @@
-"""An application run by uvicorn: where it listens, what it prints, when it stops."""
+"""Runs an application in uvicorn: binds the socket, prints the address, stops on signals."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = ["listen", "run_until_told", "url_of"]
 MAX_PORT = 65_535
 
 KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection is kept, in seconds: longer than a language model needs for a step."""
+"""How long an idle connection is kept open, in seconds: longer than a language model takes for a step."""
 
 GRACE_SECONDS = 2
-"""How long requests in progress may go on after the server was told to stop, in seconds."""
+"""How long requests in progress may continue after a stop signal, in seconds."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket.
 
     Args:
         host: A name or address of this machine.
-        port: A port number; 0 for any free one.
+        port: A port number; 0 for any free port.
 
     Raises:
-        BadOption: The port is in use or out of range, or the host is not this machine's.
+        BadOption: The port is in use or out of range, or the host is not an address of this machine.
     """
     if not 0 <= port <= MAX_PORT:
         raise BadOption(
@@ -54,24 +54,25 @@ def listen(host: str, port: int) -> socket.socket:
                 "(0 takes any free one)"
             ) from error
         raise BadOption(f"cannot listen on port {port} of {host}: {error.strerror or error}") from error
-    # Named as TCP, or else asyncio would not turn off Nagle's algorithm, and each step would take 40 ms.
+    # The protocol is given as TCP because asyncio would otherwise not turn off Nagle's algorithm, and each
+    # step would take 40 ms.
     return socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return the URL that reaches a listening socket."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 def run_until_told(app: ASGIApp, listener: socket.socket, *, title: str, exit_with_parent: bool) -> None:
-    """Serve until SIGINT, SIGTERM or, where asked for, the end of standard input.
+    """Serve until SIGINT, SIGTERM or, optionally, the end of standard input.
 
     Args:
-        app: What to serve.
+        app: The application.
         listener: A listening socket; the caller closes it.
-        title: What to call it in the line that says where it is served.
-        exit_with_parent: Whether to stop at the end of standard input, too.
+        title: The name of the server in the line printed at the start.
+        exit_with_parent: Whether to stop also at the end of standard input.
     """
     config = uvicorn.Config(
         app,
@@ -95,7 +96,7 @@ def run_until_told(app: ASGIApp, listener: socket.socket, *, title: str, exit_wi
 
 
 class _Announcing(uvicorn.Server):
-    """Prints a line when it has begun to accept connections."""
+    """Prints a line once it accepts connections."""
 
     def __init__(self, config: uvicorn.Config, line: str) -> None:
         super().__init__(config)
@@ -107,8 +108,8 @@ class _Announcing(uvicorn.Server):
 
 
 def _at_end_of_input(stop: Callable[[], None]) -> None:
-    # Not through `sys.stdin`: Python aborts if its buffer's lock is held by a thread at exit.
-    with contextlib.suppress(OSError):  # no standard input at all counts as its end
+    # `sys.stdin` is not used: Python aborts if a thread holds its buffer's lock at exit.
+    with contextlib.suppress(OSError):  # a missing standard input counts as its end
         while os.read(0, 4096):
             pass
     stop()
@@ -116,10 +117,10 @@ def _at_end_of_input(stop: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _on_signals(stop: Callable[..., None]) -> Iterator[None]:
-    """Have SIGINT and SIGTERM call `stop` and nothing else.
+    """Make SIGINT and SIGTERM call `stop` only.
 
-    uvicorn handles them by itself, but once it has stopped it raises them again for whoever handled them
-    before. By default that is to die of them, which tells a supervisor that something went wrong.
+    uvicorn handles these signals, but after it has stopped it raises them again for the previous handlers.
+    The default handler terminates the process, which a supervisor sees as a failure.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may handle signals

@@ -1,4 +1,4 @@
-"""Several servers in one process, each below a path of its own: ``http://127.0.0.1:8000/webshop``."""
+"""Several servers in one process, each under its own path: ``http://127.0.0.1:8000/webshop``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Mounted"]
 
 
 class Mounted:
-    """An application that hands each request to the server whose name its path begins with.
+    """An application that forwards each request to the server named by the first part of the path.
 
-    A server is built when it is first asked, since some take seconds to make their world. ``GET /`` lists
+    A server is built on its first request, because some take seconds to generate their world. ``GET /`` lists
     the names.
 
     Args:
-        makers: What builds each server, by its name.
+        makers: Functions that build the servers, by name.
     """
 
     def __init__(self, makers: Mapping[str, Callable[[], ASGIApp]]) -> None:
@@ -31,7 +31,7 @@ class Mounted:
         self._building = {name: asyncio.Lock() for name in makers}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as ASGI has it."""
+        """Handle a request as an ASGI application."""
         if scope["type"] != "http":
             return
         before = scope.get("root_path", "")

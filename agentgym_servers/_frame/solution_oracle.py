@@ -1,4 +1,4 @@
-"""Oracles that play the solutions that a world of this project's own server knows."""
+"""Oracles that play the solutions stored in the worlds of this project's own servers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["SolutionOracle", "ToolOracle"]
 
 
 class SolutionOracle:
-    """Plays the solution of each task, whatever is observed.
+    """Plays the solution of each task and ignores the observations.
 
     Args:
-        environment: What is played.
-        solution: Returns the actions that win a task, by the world's seed and the task's id; none where it
-            knows none.
+        environment: The environment's name.
+        solution: Returns the actions that win a task, from the world's seed and the task's id; none where no
+            solution is known.
     """
 
     name = "oracle"
@@ -37,12 +37,13 @@ class SolutionOracle:
         """Look up the solution of a task.
 
         Raises:
-            BadOption: The task is not played on this project's own server, in a world made from a seed.
+            BadOption: The task is not from this project's own server, or its world was not generated from a
+                seed.
         """
         self._left = iter(self._solution(seed_of(info, self._title), info["task_id"]))
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
-        """Return the next action of the solution; None behind its end."""
+        """Return the next action of the solution; None after the last."""
         return next(self._left, None)
 
 
@@ -57,11 +58,11 @@ class _World(Protocol):
 
 
 class ToolOracle(SolutionOracle):
-    """Plays the solutions of a tool server: functions with their arguments.
+    """Plays the solutions of a tool server: function calls with their arguments.
 
     Args:
-        environment: What is played.
-        world_of: Returns the world of a seed, whose tasks know their solutions.
+        environment: The environment's name.
+        world_of: Returns the world of a seed; its tasks have solutions.
     """
 
     def __init__(self, environment: Environment, world_of: Callable[[int], _World]) -> None:

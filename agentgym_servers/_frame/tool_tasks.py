@@ -1,4 +1,4 @@
-"""What the tasks of tool servers are made of. Nothing but Python is needed."""
+"""The data types from which tool servers build tasks; needs only the standard library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Call", "Draft", "Question", "Unfit"]
 
 
 class Call(NamedTuple):
-    """A function called with its arguments by name."""
+    """A function call with arguments by name."""
 
     name: str
     arguments: dict[str, Any]
@@ -20,8 +20,8 @@ class Question:
     """A question with its answer.
 
     Attributes:
-        goal: What the agent is told to do.
-        answer: What ``finish`` must be given; a list is sorted.
+        goal: The instruction for the agent.
+        answer: The expected argument of ``finish``; a list is sorted.
     """
 
     goal: str
@@ -33,11 +33,11 @@ class Draft(Question):
     """A question with the calls that find its answer.
 
     Attributes:
-        calls: What is called before ``finish``, to find out and to change.
+        calls: The calls before ``finish``: those that look up data and those that change it.
     """
 
     calls: tuple[Call, ...]
 
 
 class Unfit(Exception):
-    """What was drawn gives no question with one answer."""
+    """The draw gives no question with exactly one answer."""

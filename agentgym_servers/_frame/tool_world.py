@@ -1,4 +1,4 @@
-"""The world of a tool server: what its functions work on, and its tasks, each with another goal."""
+"""The world of a tool server: the data of its functions, and its tasks, each with a different goal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _HasGoal(Protocol):
     def goal(self) -> str: ...
 
 
-_ATTEMPTS = 1000  # far more than any task takes, so that no seed runs for ever
+_ATTEMPTS = 1000  # far more than any task needs; ensures that every seed terminates
 
 S_co = TypeVar("S_co", covariant=True)
 T = TypeVar("T", bound=_HasGoal)
@@ -45,7 +45,7 @@ class ToolWorld(Generic[S_co, T_co]):
     """The world of a seed.
 
     Attributes:
-        setting: The data that the functions work on, such as films or the weather.
+        setting: The data that the functions use, such as films or the weather.
         tasks: The tasks by their ids; no two have the same goal.
     """
 
@@ -54,15 +54,16 @@ class ToolWorld(Generic[S_co, T_co]):
 
 
 def draw_tasks(count: int, make: Callable[[int, Draw], T | None], *seed: object) -> tuple[T, ...]:
-    """Return tasks with different goals, each drawn until it fits.
+    """Return tasks with different goals; each is redrawn until it is valid.
 
     Args:
         count: The number of tasks.
-        make: Makes the task of an id from a draw. Returns None or raises `Unfit` where the draw does not fit.
-        seed: The seed of the draws, as `Draw` takes it; the task's id and the attempt follow it.
+        make: Makes the task of an id from a draw. Returns None or raises `Unfit` if the draw gives no valid
+            task.
+        seed: The seed of the draws, as for `Draw`; the task's id and the number of the attempt are appended.
 
     Raises:
-        RuntimeError: No attempt makes a task.
+        RuntimeError: No attempt gives a valid task.
     """
     tasks: dict[str, T] = {}
     for task_id in range(count):

@@ -1,11 +1,12 @@
-"""What the five tool servers have in common: their routes, how an action is read, one trial of a task.
+"""The common part of the five tool servers: routes, action parsing, and the trial of a task.
 
-A server gives `tool_app` its tasks, and what makes the `Tools` of one: its goal, what its functions return,
-and what an answer is worth. An action is read as AgentGym's tool servers read it, but its input is never run:
-it must be a plain Python value. As there, a mistake of the agent is an observation.
+A server passes its tasks to `tool_app`, with a function that makes the `Tools` of a task: the goal, the
+functions' results and the score of an answer. Actions are parsed as by AgentGym's tool servers, but the input
+is never executed: it must be a Python literal. As on AgentGym's servers, an agent's mistake results in an
+observation.
 
-A trial is judged once, when ``finish`` has been called. Until then its reward is 0, and after it neither the
-reward nor ``done`` changes any more.
+A trial is scored once, when the agent calls ``finish``. Until then its reward is 0; afterwards neither the
+reward nor ``done`` changes.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ _WITH = re.compile(r"with\s*Action Input:\s*")
 
 
 class ToolError(Exception):
-    """A function failed as a program does; observed as ``ERROR | KIND(TEXT)``.
+    """A function raised an error, which the agent observes as ``ERROR | KIND(TEXT)``.
 
     Args:
         kind: The name of the exception, as AgentGym's server would show it.
-        text: What it says.
+        text: The message.
     """
 
     def __init__(self, kind: str, text: str) -> None:
@@ -55,7 +56,7 @@ class ToolError(Exception):
 
 
 class Given:
-    """The input of an action: a plain value, which should be a mapping of arguments by name."""
+    """The input of an action: a Python literal, normally a mapping of arguments by name."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -64,7 +65,7 @@ class Given:
         """Return an argument.
 
         Raises:
-            ToolError: There is none of that name, or the input is no mapping.
+            ToolError: There is no argument of that name, or the input is not a mapping.
         """
         try:
             return self._value[name]
@@ -72,7 +73,7 @@ class Given:
             raise ToolError(type(error).__name__, str(error)) from None
 
     def get(self, name: str) -> Any:
-        """Return an argument; None where there is none of that name."""
+        """Return an argument; None if there is none of that name."""
         return self._value.get(name) if isinstance(self._value, dict) else None
 
     def __contains__(self, name: str) -> bool:
@@ -80,14 +81,14 @@ class Given:
 
 
 class Tools(ABC):
-    """What the functions of one trial do, and what its end is worth.
+    """The functions of one trial, and the score of its answer.
 
     Class attributes:
-        names: The functions, in the order in which ``check_valid_actions`` lists them: itself and ``finish``
-            too, where there are.
+        names: The functions in the order in which ``check_valid_actions`` lists them, including itself and
+            ``finish`` if the server has them.
 
     Attributes:
-        goal: What the agent is told to do.
+        goal: The instruction for the agent.
     """
 
     names: ClassVar[tuple[str, ...]]
@@ -95,13 +96,13 @@ class Tools(ABC):
 
     @abstractmethod
     def call(self, name: str, given: Given) -> object:
-        """Call a function of `names` other than ``check_valid_actions`` and ``finish``.
+        """Call a function of `names`, except ``check_valid_actions`` and ``finish``.
 
         Returns:
-            What is observed, by ``str``.
+            The result; its ``str`` is the observation.
 
         Raises:
-            ToolError: It failed.
+            ToolError: The function failed.
         """
 
     @abstractmethod
@@ -109,19 +110,19 @@ class Tools(ABC):
         """End the trial.
 
         Returns:
-            What is observed, by ``str``; and the score from 0 to 1.
+            The result, whose ``str`` is the observation; and the score from 0 to 1.
 
         Raises:
-            ToolError: The input has no answer; the trial goes on.
+            ToolError: The input has no answer; the trial continues.
         """
 
     def unknown(self, name: str) -> str:
-        """Return what is observed of a function that there is not."""
+        """Return the observation for a function that does not exist."""
         return f"ERROR | Invalid action: {name}."
 
 
 class AnswerTools(Tools):
-    """Tools of a task that ``finish`` ends with an answer.
+    """Tools of a task that ends when the agent calls ``finish`` with an answer.
 
     Attributes:
         answer: The right answer; a list is sorted.
@@ -130,7 +131,7 @@ class AnswerTools(Tools):
     answer: Any
 
     def finish(self, given: Given) -> tuple[object, float]:
-        """Take an answer; the order of a list does not count."""
+        """Score an answer; the order of a list is ignored."""
         answer = given["answer"]
         if type(answer) is list:
             try:
@@ -140,28 +141,28 @@ class AnswerTools(Tools):
         return answer, self.judge(answer)
 
     def judge(self, answer: Any) -> float:
-        """Return what an answer is worth: 1 where it equals the right one and is of its type, else 0."""
+        """Return 1 if an answer equals the right one and has its type, else 0."""
         return float(_same(answer, self.answer))
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two plain values are equal; 105 and 105.0 are, 1 and True are not."""
+    """Return whether two literals are equal; 105 and 105.0 are, 1 and True are not."""
     if type(one) is list and type(other) is list:
         return len(one) == len(other) and all(map(_same, one, other))
     return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
 def read(text: str) -> tuple[str, Given] | str:
-    """Read an action as AgentGym's tool servers do, in linear time.
+    """Parse an action as AgentGym's tool servers do, in linear time.
 
-    The action is a line with ``with Action Input:`` whose input reaches to the end of the text. Its function
-    is what stands between the first ``Action:`` of the line and those words.
+    The action is a line with ``with Action Input:``; its input extends to the end of the text. The function
+    is the text between the first ``Action:`` of the line and ``with Action Input:``.
 
     Returns:
-        The name of the function and its input; or what is observed where the text is none.
+        The name of the function and its input; or the observation if the text is not an action.
 
     Raises:
-        ToolError: The line names no function, or its input is no plain value.
+        ToolError: The line names no function, or its input is not a literal.
     """
     text = text.removesuffix("\n")
     last = text.rfind("\n") + 1
@@ -183,17 +184,17 @@ def _read_line(line: str) -> tuple[str, Given]:
         if node is None:
             raise ValueError
         value = plain_value(node)
-        repr(value)  # a number may have more digits than Python shows
+        repr(value)  # fails if a number has more digits than Python converts
     except (ValueError, RecursionError):
         raise ToolError("Exception", _NOT_PLAIN) from None
     return line[start : behind.start()].strip(), Given(value)
 
 
 class Trial:
-    """One environment: a task, and what has been reached.
+    """One environment: a task and its progress.
 
     Args:
-        task_id: The task.
+        task_id: The id of the task.
         start: Makes the tools of a task.
 
     Raises:
@@ -206,10 +207,10 @@ class Trial:
         self.reset(task_id)
 
     def reset(self, task_id: int | None = None) -> str:
-        """Start a task, or the same one again; return what is observed.
+        """Start a task, or restart the current one; return the first observation.
 
         Raises:
-            Failed: There is no such task. The trial then goes on as it was.
+            Failed: There is no such task. The current trial then continues unchanged.
         """
         task_id = self._task_id if task_id is None else task_id
         self._tools = self._start(task_id)
@@ -220,14 +221,14 @@ class Trial:
 
     @property
     def observation(self) -> str:
-        """The goal, which is all that the server shows of a trial."""
+        """The goal, the only part of a trial that the server shows."""
         return (
             "Now new trial starts.\nYou should perform actions to accomplish the goal: "
             f"{self._tools.goal}\nGive me one action."
         )
 
     def step(self, text: str) -> dict[str, Any]:
-        """Play what an agent said."""
+        """Play an agent's text."""
         try:
             action = read(text)
             said = action if isinstance(action, str) else _observed(str(self._play(*action)))
@@ -272,10 +273,10 @@ def tool_app(
     """Build a tool server with no environments yet.
 
     Args:
-        title: The environment's name as it is written.
-        options: What it was told.
+        title: The display name of the environment.
+        options: The server's options.
         tasks: The tasks, by their ids.
-        tools_of: Makes the tools of a task that begins.
+        tools_of: Makes the tools of a task when it starts.
     """
     trials = HeldEnvs[Trial](options)
     app = new_app(title, options, plain_errors=True)

@@ -1,4 +1,4 @@
-"""What an oracle asks before it plays by what it knows of this project's own server."""
+"""Checks that an oracle runs on this project's own server, whose solutions it uses."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["seed_of"]
 
 
 def seed_of(info: Mapping[str, Any], title: str) -> int:
-    """Return the seed of the world that a task is of.
+    """Return the seed of the world that a task belongs to.
 
     Args:
-        info: The info of its reset.
-        title: The title of the server, as it is written.
+        info: The info of the task's reset.
+        title: The display name of the server.
 
     Raises:
-        BadOption: It is not played on this project's own server, or not in a world made from a seed.
+        BadOption: The task is not from this project's own server, or its world was not generated from a seed.
     """
     served_by = info.get("served_by")
     world = ServedWorld.parse(served_by)

@@ -1,7 +1,7 @@
-"""The Academia server: AgentGym's protocol over a small world of papers and authors in memory.
+"""The Academia server: AgentGym's protocol over a small in-memory world of papers and authors.
 
-`server` has its application and imports what the extra installs; `world` has the tasks, `network` the papers
-and authors. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
+`_server` has the application and imports packages of the extra; `_world` has the tasks, `_network` the papers
+and authors. The ``local_quirks`` of the environment list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

@@ -1,4 +1,4 @@
-"""Papers that cite one another and authors who write together. All are made from a seed."""
+"""Papers that cite one another, and authors who write together, generated from a seed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Paper:
     """A paper.
 
     Attributes:
-        title: Its title; no two have the same.
-        authors: Who wrote it.
-        year: When it was published.
-        venue: Where.
-        kind: The type of that, ``Conference`` or ``Journal``.
-        citations: How often it was cited, in all the world.
-        keywords: What it is about.
+        title: Its title, which is unique.
+        authors: Its authors.
+        year: The year of publication.
+        venue: The conference or journal.
+        kind: The type of venue, ``Conference`` or ``Journal``.
+        citations: Its total number of citations, also from papers outside the network.
+        keywords: Its keywords.
         cited: The titles of the papers of the network that it cites.
     """
 
@@ -46,7 +46,7 @@ class Paper:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What is known of it, as AgentGym's server shows it."""
+        """The data of the paper as AgentGym's server returns it."""
         return {
             "authors": list(self.authors),
             "year": self.year,
@@ -62,20 +62,20 @@ class Network:
     """Papers and authors.
 
     Attributes:
-        papers: The papers by title, in the order of their years.
-        organizations: Where each author works, by name.
+        papers: The papers by title, in order of publication year.
+        organizations: The organization of each author, by name.
     """
 
     papers: Mapping[str, Paper]
     organizations: Mapping[str, str]
 
     def papers_of(self, *authors: str) -> list[Paper]:
-        """Return the papers that some authors wrote together."""
+        """Return the papers that all the given authors wrote together."""
         return [each for each in self.papers.values() if set(authors) <= set(each.authors)]
 
     @cached_property
     def coauthors(self) -> Mapping[str, tuple[str, ...]]:
-        """With whom each author wrote papers, by name, in the order in which they first did."""
+        """The coauthors of each author, by name, in order of the first common paper."""
         found: dict[str, dict[str, None]] = {each: {} for each in self.organizations}
         for paper in self.papers.values():
             for author in paper.authors:

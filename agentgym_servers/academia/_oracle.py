@@ -10,7 +10,7 @@ __all__ = ["AcademiaOracle"]
 
 
 class AcademiaOracle(ToolOracle):
-    """Loads the networks, looks up what the question is about, and gives the answer."""
+    """Loads the networks, looks up the papers or authors of the question, and gives the answer."""
 
     def __init__(self) -> None:
         super().__init__(ACADEMIA, world_of)

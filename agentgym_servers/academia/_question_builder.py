@@ -1,4 +1,4 @@
-"""How a question of Academia is made: what it is asked of, and the calls that find its answer."""
+"""The building blocks of Academia's questions: random subjects, and the calls that find an answer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Asking", "Kind", "author", "edge", "neighbours", "one_best", "paper"
 
 @dataclass(frozen=True)
 class Asking:
-    """What a question may be about.
+    """The subjects that a question can draw from.
 
     Attributes:
         draw: Draws of this question.
         network: The papers and authors.
-        yes: Whether the answer shall be "Yes" where it is yes or no: else it would nearly always be "No".
+        yes: Whether a yes-or-no question must have the answer "Yes"; without this, nearly all would be "No".
     """
 
     draw: Draw
@@ -30,7 +30,7 @@ class Asking:
     yes: bool
 
     def papers(self, count: int) -> list[Paper]:
-        """Return so many papers."""
+        """Return a number of different papers."""
         return self.draw.some(list(self.network.papers.values()), count)
 
     def writer(self) -> str:
@@ -44,36 +44,36 @@ class Asking:
 
 
 Kind: TypeAlias = Callable[[Asking], "Draft | None"]
-"""Makes a question; None where the draw does not suit."""
+"""Makes a question; returns None if the draw gives none."""
 
 
 def paper(*papers: Paper) -> tuple[Call, ...]:
-    """Return the calls that show papers."""
+    """Return the calls that look up papers."""
     return tuple(Call("paperNodeCheck", {"node": each.title}) for each in papers)
 
 
 def author(*names: str) -> tuple[Call, ...]:
-    """Return the calls that show authors."""
+    """Return the calls that look up authors."""
     return tuple(Call("authorNodeCheck", {"node": each}) for each in names)
 
 
 def edge(one: str, *others: str) -> tuple[Call, ...]:
-    """Return the calls that show what an author wrote with others."""
+    """Return the calls that look up the papers of an author with each of the others."""
     return tuple(Call("authorEdgeCheck", {"node1": one, "node2": other}) for other in others)
 
 
 def neighbours(graph: str, *nodes: str) -> tuple[Call, ...]:
-    """Return the calls that show what is next to nodes."""
+    """Return the calls that list the neighbours of nodes."""
     return tuple(Call("neighbourCheck", {"graph": graph, "node": each}) for each in nodes)
 
 
 def one_best(values: Iterable[tuple[str, int]]) -> str | None:
-    """Return whose number is greatest; None where several have it, or there is but one."""
+    """Return the name with the greatest number; None if several have it, or there is only one name."""
     ordered = sorted(values, key=lambda each: -each[1])
     several = len(ordered) > 1
     return ordered[0][0] if several and ordered[0][1] > ordered[1][1] else None
 
 
 def yes_or_no(*, right: bool) -> str:
-    """Return an answer as it is asked for."""
+    """Return an answer in the form that the questions require."""
     return "Yes" if right else "No"

@@ -1,4 +1,4 @@
-"""The questions of Academia: each function makes one, or None where the draw does not suit."""
+"""The questions of Academia: each function makes one, or returns None if the draw gives none."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NUMBER = "Answer with a number."
 _TITLE = "Answer with the title alone."
 _YES_OR_NO = "Answer 'Yes' or 'No'."
 _LIST = "Answer with a list: ['name 1', 'name 2', ...]."
-_MOST = 7  # nodes that are looked at one by one, so that a solution stays within the turn limit
+_MOST = 7  # nodes to look up one by one, so that a solution stays within the turn limit
 
 
 def _mutual(asking: Asking) -> Draft | None:
-    """How many common coauthors?"""
+    """How many coauthors do two authors have in common?"""
     one, other = asking.two_writers()
     common = set(asking.network.coauthors[one]) & set(asking.network.coauthors[other])
     goal = f"With how many authors have both {one} and {other} written papers? {_NUMBER}"
@@ -34,7 +34,7 @@ def _mutual(asking: Asking) -> Draft | None:
 
 
 def _most_cited_together(asking: Asking) -> Draft | None:
-    """Which common paper is most cited?"""
+    """Which common paper of two authors is cited most?"""
     one, other = asking.two_writers()
     best = one_best((each.title, each.citations) for each in asking.network.papers_of(one, other))
     goal = f"Which of the papers that {one} and {other} wrote together has the most citations? {_TITLE}"
@@ -42,7 +42,7 @@ def _most_cited_together(asking: Asking) -> Draft | None:
 
 
 def _coauthors_of_most_cited(asking: Asking) -> Draft | None:
-    """With whom was the most cited paper written?"""
+    """Who are the coauthors of an author's most cited paper?"""
     writer = asking.writer()
     others = asking.network.coauthors[writer]
     best = one_best((each.title, each.citations) for each in asking.network.papers_of(writer))
@@ -55,7 +55,7 @@ def _coauthors_of_most_cited(asking: Asking) -> Draft | None:
 
 
 def _citations_together(asking: Asking) -> Draft | None:
-    """How many citations do common papers have?"""
+    """How many citations do the common papers of two authors have?"""
     one, other = asking.two_writers()
     found = asking.network.papers_of(one, other)
     goal = f"How many citations do the papers that {one} and {other} wrote together have in all? {_NUMBER}"
@@ -63,7 +63,7 @@ def _citations_together(asking: Asking) -> Draft | None:
 
 
 def _closest(asking: Asking) -> Draft | None:
-    """With whom were most papers written?"""
+    """With which coauthor did an author write the most papers?"""
     writer = asking.writer()
     others = asking.network.coauthors[writer]
     best = one_best((each, len(asking.network.papers_of(writer, each))) for each in others)
@@ -85,7 +85,7 @@ def _organizations(asking: Asking) -> Draft | None:
 
 
 def _keyword(asking: Asking) -> Draft | None:
-    """Which keyword is most frequent in common papers?"""
+    """Which keyword is most frequent in the common papers of two authors?"""
     one, other = asking.two_writers()
     found = asking.network.papers_of(one, other)
     best = one_best(Counter(word for each in found for word in each.keywords).items())
@@ -122,7 +122,7 @@ def _organization(asking: Asking) -> Draft:
 
 
 def _same_organization(asking: Asking) -> Draft | None:
-    """Do two authors work for the same?"""
+    """Do two authors work for the same organization?"""
     one, other = asking.two_writers()
     right = asking.network.organizations[one] == asking.network.organizations[other]
     if right is not asking.yes:
@@ -132,14 +132,14 @@ def _same_organization(asking: Asking) -> Draft | None:
 
 
 def _cites(asking: Asking) -> Draft:
-    """How many papers does one cite?"""
+    """How many papers does a paper cite?"""
     (found,) = asking.papers(1)
     goal = f"How many papers of the citation network does '{found.title}' cite? {_NUMBER}"
     return Draft(goal, len(found.cited), neighbours("PaperNet", found.title))
 
 
 def _more_citations(asking: Asking) -> Draft | None:
-    """Which of two is cited more?"""
+    """Which of two papers is cited more?"""
     one, other = asking.papers(2)
     best = one_best([(one.title, one.citations), (other.title, other.citations)])
     goal = f"Which paper has more citations: '{one.title}' or '{other.title}'? {_TITLE}"
@@ -147,7 +147,7 @@ def _more_citations(asking: Asking) -> Draft | None:
 
 
 def _first(asking: Asking) -> Draft | None:
-    """Which of two is older?"""
+    """Which of two papers is older?"""
     one, other = asking.papers(2)
     best = one_best([(one.title, -one.year), (other.title, -other.year)])
     goal = f"Which paper was published first: '{one.title}' or '{other.title}'? {_TITLE}"
@@ -155,7 +155,7 @@ def _first(asking: Asking) -> Draft | None:
 
 
 def _same_venue(asking: Asking) -> Draft | None:
-    """Were two published at the same place?"""
+    """Were two papers published at the same venue?"""
     one, other = asking.papers(2)
     right = one.venue == other.venue
     if right is not asking.yes:
@@ -165,7 +165,7 @@ def _same_venue(asking: Asking) -> Draft | None:
 
 
 def _years_between(asking: Asking) -> Draft | None:
-    """How far apart are two?"""
+    """How many years apart were two papers published?"""
     one, other = asking.papers(2)
     years = abs(one.year - other.year)
     goal = f"How many years lie between '{one.title}' and '{other.title}'? {_NUMBER}"
@@ -173,7 +173,7 @@ def _years_between(asking: Asking) -> Draft | None:
 
 
 def _both_conferences(asking: Asking) -> Draft | None:
-    """Are both conference papers?"""
+    """Are two papers both conference papers?"""
     one, other = asking.papers(2)
     right = one.kind == other.kind == "Conference"
     if right is not asking.yes:
@@ -183,12 +183,12 @@ def _both_conferences(asking: Asking) -> Draft | None:
 
 
 def _colleagues(asking: Asking) -> Draft | None:
-    """Which coauthors work for the same organization?"""
+    """Which coauthors of an author work for the same organization?"""
     return _coauthors(asking, same=True)
 
 
 def _visitors(asking: Asking) -> Draft | None:
-    """Which coauthors work elsewhere?"""
+    """Which coauthors of an author work for another organization?"""
     return _coauthors(asking, same=False)
 
 
@@ -204,7 +204,7 @@ def _coauthors(asking: Asking, *, same: bool) -> Draft | None:
 
 
 def _cited_by_both(asking: Asking) -> Draft | None:
-    """Which papers do two cite?"""
+    """Which papers do two papers both cite?"""
     one, other = asking.papers(2)
     found = sorted(set(one.cited) & set(other.cited))
     goal = (
@@ -236,4 +236,4 @@ QUESTIONS: tuple[Kind, ...] = (
     _visitors,
     _cited_by_both,
 )
-"""All kinds of question."""
+"""All kinds of questions."""

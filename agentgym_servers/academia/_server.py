@@ -20,15 +20,15 @@ _NETS = ("PaperNet", "AuthorNet")
 
 
 class _NotThere(Exception):
-    """What is said in place of a result."""
+    """The message that the server returns in place of a result."""
 
 
 class AcademiaTools(AnswerTools):
-    """The functions over papers and authors, and the question that is to be answered.
+    """The functions over papers and authors, and the question to answer.
 
     Args:
         task: The task.
-        network: The papers and authors; nothing changes them.
+        network: The papers and authors; no function changes them.
     """
 
     names = (
@@ -78,10 +78,10 @@ class AcademiaTools(AnswerTools):
         return list(papers[name].cited if graph == "PaperNet" else coauthors[name])
 
     def _nodes(self, net: str, *names: Any) -> tuple[str, ...]:
-        """Return nodes of a network that is loaded.
+        """Return nodes of a loaded network.
 
         Raises:
-            _NotThere: It is not loaded, or there is no such node.
+            _NotThere: The network is not loaded, or a node does not exist.
         """
         if net not in self._loaded:
             raise _NotThere(f"Please load the {net} first.")

@@ -1,4 +1,4 @@
-"""The tasks of the Academia server, each with its solution. All are made from a seed."""
+"""The tasks of the Academia server, generated from a seed, each with its solution."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentgym_servers.academia._questions import QUESTIONS
 __all__ = ["TASKS", "world_of"]
 
 TASKS = len(QUESTIONS)
-"""How many tasks there are: one of each kind of question."""
+"""The number of tasks: one for each kind of question."""
 
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> ToolWorld[Network, ToolTask]:
-    """Return the papers, authors and tasks of a seed, made once."""
+    """Return the papers, authors and tasks of a seed; cached."""
     network = network_of(seed)
 
     def task(task_id: int, draw: Draw) -> ToolTask | None:
@@ -31,7 +31,7 @@ def world_of(seed: int) -> ToolWorld[Network, ToolTask]:
 
 
 def _task(draft: Draft) -> ToolTask:
-    """Return the task of a question: its networks are loaded first, in the order of their first calls."""
+    """Return the task of a question; its solution loads the networks first, in the order of first use."""
     networks = dict.fromkeys(_network(call) for call in draft.calls)
     loads = tuple(Call(f"load{each}", {}) for each in networks)
     finish = Call("finish", {"answer": draft.answer})

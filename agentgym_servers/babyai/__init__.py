@@ -1,7 +1,7 @@
 """The BabyAI server: AgentGym's protocol over the levels of `minigrid`.
 
-`server` has the routes, `game` plays a task, and `solution` plans one. Where it differs from AgentGym's
-server is in ``local_quirks`` of `agentgym_gym.envs.babyai`.
+`_server` has the routes, `_game` plays a task, and `_solution` plans one. The ``local_quirks`` of
+`agentgym_gym.envs.babyai` list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

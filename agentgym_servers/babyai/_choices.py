@@ -1,4 +1,4 @@
-"""What the agent of a level can do, in AgentGym's words, and the moves that each of them is made of."""
+"""The actions available to the agent, in AgentGym's words, and the moves that make up each of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECK", "Choices", "Move"]
 
 CHECK = "check available actions"
-"""What lists all the others, and is no move."""
+"""The action that lists the others; it makes no move."""
 
 _LOOSE = ("ball", "key", "box")
 _SOLID = (*_LOOSE, "wall")
@@ -34,16 +34,16 @@ class Move(IntEnum):
 
 
 class Choices:
-    """What can be done, and why other things cannot.
+    """The available actions, and the reasons why other actions are unavailable.
 
     The order, the numbers and the reasons are those of AgentGym's server.
 
     Args:
-        sight: What the agent sees.
+        sight: The agent's view.
 
     Attributes:
-        moves: The moves of each action that can be taken, by its text, in the order in which they are listed.
-        refusals: What is said to an action that cannot be taken, by its text.
+        moves: The moves of each available action, by its text, in the order of the list.
+        refusals: The observation for each unavailable action, by its text.
     """
 
     def __init__(self, sight: Sight) -> None:
@@ -77,9 +77,9 @@ class Choices:
             self.moves["drop"] = [Move.DROP]
 
     def _add_reach(self, verb: str, kinds: Container[str], then: list[Move]) -> None:
-        """Add a verb of all things to which a way leads.
+        """Add a verb for each thing that the agent can reach.
 
-        They bear numbers of their own: one to which no way leads is not counted.
+        These things are numbered separately: an unreachable one is not counted.
         """
         counted: Counter[str] = Counter()
         for thing in self._sight.things:
@@ -138,16 +138,16 @@ class Choices:
             self.moves[action] = way
 
 
-_Pose: TypeAlias = tuple[Cell, int]  # where the agent is, and where it looks to, as an index of `AHEAD`
+_Pose: TypeAlias = tuple[Cell, int]  # the agent's cell and its direction as an index of `AHEAD`
 
 
 class _Ways:
-    """The shortest ways, by moves, through what is in sight.
+    """The shortest paths, in moves, through the visible cells.
 
-    Of ways equally short AgentGym's server takes one that follows from its search: a search breadth first
-    that puts a pose into its queue once for each way to it, and keeps for each pose the last way found. The
-    goal is the first pose in the queue that will do. Here each pose is held once, with its first place in
-    that queue and its last one, as the number of ways grows with the distance like a power.
+    Among paths of equal length, AgentGym's server takes the one that results from its search: a breadth-first
+    search that adds a pose to its queue once per path to it, and keeps for each pose the last path found. Its
+    target is the first suitable pose in the queue. The number of paths grows exponentially with the distance,
+    so this search holds each pose once, with its first and its last position in that queue.
     """
 
     def __init__(self, sight: Sight) -> None:
@@ -160,11 +160,11 @@ class _Ways:
         self._search()
 
     def to(self, place: Cell) -> list[Move] | None:
-        """Return the moves into a place; None if no way leads to it."""
+        """Return the moves into a cell; None if it is unreachable."""
         return self._moves(self._at.get(place))
 
     def to_face(self, place: Cell) -> list[Move] | None:
-        """Return the moves after which a place is right ahead; None if no way leads to it."""
+        """Return the moves after which a cell is straight ahead; None if there are none."""
         return self._moves(self._facing.get(place))
 
     def _moves(self, pose: _Pose | None) -> list[Move] | None:
@@ -177,7 +177,7 @@ class _Ways:
         return moves[::-1]
 
     def _search(self) -> None:
-        # All poses that are as many moves away, in the order in which the queue has them first, and last.
+        # All poses at the same distance: ordered by their first position in that queue, and by their last.
         first = last = [self._start]
         seen = {self._start}
         while first:

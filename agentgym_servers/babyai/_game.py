@@ -1,7 +1,7 @@
-"""One task of BabyAI being played, without a server.
+"""One task of BabyAI in play, without a server.
 
-What is said is, to the letter, what AgentGym's server says; `agentgym_gym.envs.babyai` lists what differs.
-The game is `minigrid`'s: so are its rules, its reward and the number of moves it lasts.
+The observations equal those of AgentGym's server to the letter; `agentgym_gym.envs.babyai` lists the
+differences. Rules, reward and move limit are those of `minigrid`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Game", "Outcome"]
 
-_OVER = "\n The task is completed."  # said of a failure, too
+_OVER = "\n The task is completed."  # also follows a failure
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Outcome:
     """The result of one action.
 
     Attributes:
-        observation: What the agent is told, without the list of what it can do.
-        reward: 1 - 0.9 * moves / limit when the goal is reached, as `minigrid` has it; else 0.
-        done: Whether the game is over: won, failed for good, or out of moves.
+        observation: The observation, without the list of available actions.
+        reward: 1 - 0.9 * moves / limit when the goal is reached, as in `minigrid`; else 0.
+        done: Whether the game is over: won, failed, or out of moves.
     """
 
     observation: str
@@ -42,16 +42,16 @@ class Outcome:
 
 
 class Game:
-    """One task being played.
+    """One task in play.
 
     Args:
-        task: Which task, 0 or above.
-        seed: Of the world.
+        task: The task id, 0 or greater.
+        seed: The seed of the world.
 
     Attributes:
-        level: Its level, as it is now.
-        goal: What is to be done, in words.
-        last: What came of the last action; before the first, what the agent is told at the start.
+        level: Its level in the current state.
+        goal: The instruction.
+        last: The outcome of the last action; before the first action, the initial observation.
 
     Raises:
         ValueError: There is no such task.
@@ -59,31 +59,31 @@ class Game:
 
     def __init__(self, task: int, seed: int = 0) -> None:
         self.level, self._image = new_level(task, seed)
-        # AgentGym's server gives no order to what has one, in either of two forms.
+        # AgentGym's server drops the order of the parts, which an instruction expresses in one of two forms.
         self.goal: str = self.level.mission.replace("then", "and").replace("after you", "and")
         self._see()
         self.last = Outcome(str(self._sight))
 
     @property
     def actions(self) -> Sequence[str]:
-        """What the agent can do now."""
+        """The actions that are available now."""
         return list(self._choices.moves)
 
     @property
     def told(self) -> str:
-        """What the agent was told last, and what it can do now."""
+        """The last observation, with the list of available actions."""
         listed = ", ".join(f'"{action}"' for action in self.actions)
         return f"{self.last.observation}\nAvailable actions: [{listed}]"
 
     def moves_of(self, action: str) -> Sequence[Move]:
-        """Return the moves that one of `actions` is made of."""
+        """Return the moves of one of `actions`."""
         return self._choices.moves[action]
 
     def play(self, action: str) -> Outcome:
-        """Play one action, whatever the text.
+        """Play one action, which may be any text.
 
         Args:
-            action: One of `actions`, in any case. Anything else costs no move and changes nothing.
+            action: One of `actions`, in any case. Any other text costs no move and changes nothing.
 
         Raises:
             ValueError: The game is over.
@@ -104,15 +104,16 @@ class Game:
         return self.last
 
     def picture(self) -> NDArray[np.uint8]:
-        """Draw the level: rows of points of red, green and blue."""
+        """Draw the level: rows of pixels of red, green and blue."""
         level = self.level
         return level.get_frame(highlight=level.highlight, tile_size=level.tile_size)
 
     def _moved(self, moves: Iterable[Move]) -> Outcome:
-        """Make moves until one changes nothing that is seen, or there is no move left.
+        """Make moves until one changes nothing visible, or no move is left.
 
-        The others are made even where one of them ends the game: it may be a step through the door that was
-        to be opened. The end is that of the first, as the goal cannot be missed once it is reached.
+        The remaining moves are made even if one of them ends the game: it may be a step through the door that
+        the task requires to open. The outcome is that of the first end, because a goal that is reached stays
+        reached.
         """
         reward: Any = 0
         ended = lost = truncated = False

@@ -1,4 +1,4 @@
-"""The oracle of BabyAI: plays what `servers.babyai.solution` finds, by task id."""
+"""The oracle of BabyAI: plays the solutions that `agentgym_servers.babyai._solution` finds by task id."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["BabyAIOracle"]
 
 
 class BabyAIOracle(SolutionOracle):
-    """Plays the actions that win, in a level of this project's own server; none where none were found."""
+    """Plays the winning actions on this project's own server; plays nothing if no solution was found."""
 
-    blocking = True  # at a reset, it searches for up to some seconds
+    blocking = True  # a reset searches for up to a few seconds
 
     def __init__(self) -> None:
         super().__init__(BABYAI, _solution)
 
 
 def _solution(seed: int, task_id: int) -> Iterator[Action]:
-    # Only now, because it imports minigrid, which comes with the extra.
+    # Imported here because it imports minigrid, which the extra installs.
     from agentgym_servers.babyai._solution import solve  # noqa: PLC0415
 
     return map(BABYAI.grammar.parse, solve(task_id, seed) or ())

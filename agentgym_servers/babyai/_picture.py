@@ -1,4 +1,4 @@
-"""Pictures as browsers and models read them."""
+"""Encodes pictures for browsers and models."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def data_url(points: NDArray[np.uint8]) -> str:
     """Return a picture as a PNG in a data URL.
 
     Args:
-        points: Rows of points of red, green and blue.
+        points: Rows of pixels of red, green and blue.
     """
     height, width, _ = points.shape
-    rows = b"".join(b"\0" + row.tobytes() for row in points)  # filter 0, which changes nothing
+    rows = b"".join(b"\0" + row.tobytes() for row in points)  # filter 0: none
     header = struct.pack(">IIBBBBB", width, height, 8, _RGB, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     png = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)

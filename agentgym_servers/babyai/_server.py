@@ -1,7 +1,7 @@
-"""The BabyAI server: AgentGym's protocol over the games of `game`.
+"""The BabyAI server: AgentGym's protocol over the games of `_game`.
 
-Requests and replies are those of AgentGym's server, errors too: HTTP 200 with ``{"error": str}``.
-`agentgym_gym.envs.babyai` lists what differs.
+Requests and responses are those of AgentGym's server, including errors: HTTP 200 with ``{"error": str}``.
+`agentgym_gym.envs.babyai` lists the differences.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_app"]
 
-_MOST_TASKS = 10**30  # a bound, so that no number is too long to reckon with
+_MOST_TASKS = 10**30  # a bound that keeps integers small enough for arithmetic
 
 
 class _StepBody(BaseModel):
@@ -40,7 +40,7 @@ class _IdBody(BaseModel):
 
 
 class _Table:
-    """One environment: its game, once there is one."""
+    """One environment: its game after the first reset."""
 
     def __init__(self, env_id: int) -> None:
         self._id = env_id
@@ -48,7 +48,7 @@ class _Table:
 
     @property
     def game(self) -> Game:
-        """Its game, which is not over."""
+        """The current game, which is not over."""
         if self.dealt is None:
             raise Failed(f"The environment {self._id} has no task yet: reset it first.")
         if self.dealt.last.done:

@@ -1,4 +1,4 @@
-"""What the agent of a level sees, and how AgentGym's server says it."""
+"""The agent's view of a level, and its description in the words of AgentGym's server."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["AHEAD", "Cell", "Sight", "Thing", "look_around"]
 Cell: TypeAlias = tuple[int, int]  # column and row, both from 0
 
 AHEAD: tuple[Cell, ...] = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""One step by direction: right, down, left, up."""
+"""The step for each direction: right, down, left, up."""
 
-_SIZE = 7  # the agent sees a square of so many places a side, and stands in the middle of its last row
+_SIZE = 7  # the agent sees a square with this side, from the middle of its last row
 _SHOWN = ("door", "key", "ball", "box", "wall")
 _STATES = {number: state for state, number in STATE_TO_IDX.items()}
 
 
 @dataclass(frozen=True)
 class Thing:
-    """One thing in sight.
+    """One visible thing.
 
     Attributes:
         kind: door, key, ball, box or wall.
         name: Its colour and kind, and the state of a door: ``blue closed door``.
-        place: Where it is.
-        ahead: How many steps ahead of the agent.
-        aside: How many steps to its right; below 0, to its left.
+        place: Its cell.
+        ahead: The number of steps ahead of the agent.
+        aside: The number of steps to the agent's right; negative to its left.
     """
 
     kind: str
@@ -46,13 +46,13 @@ class Thing:
 
 @dataclass(frozen=True)
 class Sight:
-    """All that is in sight.
+    """The agent's view.
 
     Attributes:
-        place: Where the agent is.
-        direction: Where it looks to, as an index of `AHEAD`.
-        things: What it sees, walls too, the nearest first.
-        carried: What it carries, by colour and kind, such as ``red key``; or None.
+        place: The agent's cell.
+        direction: The agent's direction, as an index of `AHEAD`.
+        things: The visible things, including walls, the nearest first.
+        carried: The colour and kind of the carried thing, such as ``red key``; or None.
     """
 
     place: Cell
@@ -68,9 +68,9 @@ class Sight:
 
     @property
     def ranges(self) -> tuple[range, range]:
-        """The columns and rows in which AgentGym's server looks for ways.
+        """The columns and rows in which AgentGym's server searches for paths.
 
-        They are those in sight, and where the agent looks or turns towards lower numbers one more.
+        These are the visible ones, and one more where the agent faces or turns towards lower numbers.
         """
         (x, y), (dx, dy) = self.place, AHEAD[self.direction]
         far = _SIZE - 1
@@ -107,23 +107,23 @@ class Sight:
 
 
 def look_around(level: Level, image: Sequence[Sequence[Sequence[int]]]) -> Sight:
-    """Return what the agent of a level sees.
+    """Return the view of the agent of a level.
 
     Args:
         level: The level.
-        image: Its last image: kind, colour and state, as numbers, of each place in sight, by column and row.
+        image: Its last image: kind, colour and state, as numbers, of each visible cell, by column and row.
     """
     x, y = (int(each) for each in level.agent_pos)
     direction = int(level.agent_dir)
     dx, dy = AHEAD[direction]
     things = []
-    # The order tells which of two that are equally far comes first.
+    # The order decides which of two equally distant things comes first.
     for ahead in range(_SIZE - 1, -1, -1):
         for aside in range(-(_SIZE // 2), _SIZE // 2 + 1):
             number, colour, state = image[aside + _SIZE // 2][_SIZE - 1 - ahead]
             kind = IDX_TO_OBJECT[number]
             place = (x + ahead * dx - aside * dy, y + ahead * dy + aside * dx)
-            # Of its own place the image shows what it carries.
+            # In the agent's own cell, the image shows the carried thing.
             if kind not in _SHOWN or place == (x, y) or min(place) < 0:
                 continue
             parts = [IDX_TO_COLOR[colour], *([_STATES[state]] if kind == "door" else []), kind]

@@ -1,7 +1,7 @@
-"""What wins a task of BabyAI, in as few actions as can be found.
+"""Finds a short sequence of actions that wins a task of BabyAI.
 
-`strategy` tells what has to be done. A search finds actions that do it: it looks among all actions that the
-agent would be offered on its way, of which one may be twenty moves.
+`_strategy` returns the necessary deeds. A search finds actions that do them, among all actions that the
+server would offer the agent on its way; one action may consist of twenty moves.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["solve"]
 
-_MOST_POSES = 1500  # that a search looks around from
+_MOST_POSES = 1500  # the maximum number of poses that a search expands
 _MOST_SEARCHES = 12
-_STEPS_AT_ONCE = (2.5, 1.6, 5.0)  # about how many steps one action takes: few find soon, many find little
+_STEPS_AT_ONCE = (2.5, 1.6, 5.0)  # estimates of steps per action: low is fast, high finds short plans
 
 
 def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
@@ -35,8 +35,8 @@ def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
 
     Args:
         task: The task id.
-        seed: Of the world.
-        within: How many actions are few enough to look no further.
+        seed: The seed of the world.
+        within: The search stops at the first solution with at most this number of actions.
 
     Raises:
         ValueError: There is no such task.
@@ -46,7 +46,7 @@ def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
     start = (level.grid, level.carrying, level.agent_pos, level.agent_dir)
     tries = itertools.product(_STEPS_AT_ONCE, strategies(level)[: _MOST_SEARCHES // len(_STEPS_AT_ONCE)])
     for steps_at_once, deeds in tries:
-        # All use the same copy of the level, because its things are told apart by identity.
+        # All share one copy of the level, because its things are compared by identity.
         level.grid, level.carrying, level.agent_pos, level.agent_dir = start
         found = _Search(level, deeds, steps_at_once).plan()
         plan = None if found is None else _winning(task, seed, found)
@@ -58,9 +58,9 @@ def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
 
 
 def _winning(task: int, seed: int, plan: Sequence[str]) -> list[str] | None:
-    """Play a plan; return as much of it as wins, or None if it does not win.
+    """Play a plan; return the part of it that wins, or None if it does not win.
 
-    The goal may be reached in passing, before all is done that was thought necessary.
+    The agent may reach the goal before it has done all planned deeds.
     """
     game = Game(task, seed)
     for number, action in enumerate(plan, 1):
@@ -72,7 +72,7 @@ def _winning(task: int, seed: int, plan: Sequence[str]) -> list[str] | None:
 
 
 class _Pose(NamedTuple):
-    """How far the agent is: the places of the deeds done, where it is, and where it looks to."""
+    """A state of the search: the cells of the deeds done, the agent's cell and its direction."""
 
     deeds: tuple[Cell, ...]
     place: Cell
@@ -89,14 +89,15 @@ class _Pose(NamedTuple):
 
 
 class _Search:
-    """Searches for few actions that do a sequence of deeds, and change nothing else.
+    """Searches for few actions that do a sequence of deeds and have no other effects.
 
-    It is A* by an estimate that may be too high, so what is found is short but need not be the shortest.
+    The search is A* with a heuristic that may overestimate, so the result is short but not always the
+    shortest.
 
     Args:
-        level: The level at its start. It is used up.
-        deeds: What is to be done.
-        steps_at_once: About how many steps one action takes.
+        level: The level in its initial state; the search modifies it.
+        deeds: The deeds to do.
+        steps_at_once: The estimated number of steps per action.
     """
 
     def __init__(self, level: Level, deeds: Sequence[Deed], steps_at_once: float) -> None:
@@ -107,7 +108,7 @@ class _Search:
         self._start = _Pose((), (int(x), int(y)), int(level.agent_dir))
         self._stages: dict[tuple[Cell, ...], tuple[Grid, Any]] = {(): (level.grid, level.carrying)}
         self._images: dict[_Pose, bytes] = {}
-        # By how many deeds are done: where the next place is, and about how much is left from there.
+        # By the number of deeds done: the cell of the next one, and the estimated remaining cost from there.
         self._left = [self._left_from(done) for done in range(len(deeds) + 1)]
 
     def _left_from(self, done: int) -> tuple[Cell | None, float]:
@@ -159,7 +160,7 @@ class _Search:
                 yield action, reached
 
     def _moved(self, pose: _Pose, moves: Sequence[Move]) -> _Pose | None:
-        """Return where moves lead to; None where they would do what is not to be done."""
+        """Return the pose after some moves; None if they would have other effects than the next deed."""
         for move in moves:
             before = self._image(pose)
             reached = self._after(pose, move)
@@ -185,7 +186,7 @@ class _Search:
         return None
 
     def _passed(self, pose: _Pose) -> _Pose:
-        """Return a pose with all done that is done by being there."""
+        """Return a pose that includes all deeds done by merely being there."""
         while (
             pose.done < len(self._deeds)
             and self._deeds[pose.done].move is None
@@ -195,7 +196,7 @@ class _Search:
         return pose
 
     def _stage(self, pose: _Pose) -> tuple[Grid, Any]:
-        """Return the grid, and what is carried, after the deeds of a pose."""
+        """Return the grid and the carried thing after the deeds of a pose."""
         if pose.deeds not in self._stages:
             *before, last = pose.deeds
             grid, carried = self._stage(pose._replace(deeds=tuple(before)))

@@ -1,9 +1,9 @@
-"""What has to be done to win a level of BabyAI: the deeds, one after the other, of one who knows all of it.
+"""The deeds that win a level of BabyAI, in order, planned with full knowledge of the level.
 
-Each part of the instruction names things. For each the nearest one that fits is taken, and the way to it:
-doors on the way are opened, and what lies in the way is taken aside. The key of a locked door is fetched on
-the way or from the door: each is a strategy of its own. So is each order of parts that can be done in either
-order.
+Each part of the instruction names things. The planner takes the nearest match of each and plans the path to
+it: it opens doors on the path, and moves obstacles aside. The agent can fetch the key of a locked door before
+it goes to the door, or once it is at the door: each is a separate strategy. So is each order of parts whose
+order is free.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Deed", "after", "beside", "strategies"]
 
 _Fits: TypeAlias = Callable[[Any, Cell], bool]
 
-# How many steps the ways around these may be longer, in a level of rooms of five to eight places a side.
+# The accepted detour in steps around each of these, in a level with rooms of five to eight cells a side.
 _CLOSED, _LOCKED, _IN_THE_WAY, _WANTED_CLOSED = (4, 12), 30, 12, 40
 
 _MOST_DEEDS = 60
@@ -46,17 +46,17 @@ _LOOSE = ("ball", "key", "box")
 
 
 class _NoWayError(Exception):
-    """There is no way, or none that is understood here."""
+    """No path exists, or the planner finds none."""
 
 
 @dataclass(frozen=True)
 class Deed:
-    """One thing that has to be done.
+    """One necessary deed.
 
     Attributes:
-        move: The move that does it; None where it is enough to face a place.
-        fits: Whether it may be done to a place right ahead, in a grid.
-        near: About where it is done; None for anywhere.
+        move: The move that does it; None if facing a cell is enough.
+        fits: Whether the deed can be done to a cell straight ahead, in a grid.
+        near: The approximate cell of the deed; None for anywhere.
     """
 
     move: Move | None
@@ -65,10 +65,10 @@ class Deed:
 
 
 def strategies(level: Level) -> list[list[Deed]]:
-    """Return sequences of deeds that may win a level, the one that seems shortest first.
+    """Return sequences of deeds that may win a level, the shortest by estimate first.
 
     Args:
-        level: The level at its start.
+        level: The level in its initial state.
     """
     found = []
     for parts, closed, key_first in itertools.product(_orders(level.instrs), _CLOSED, (True, False)):
@@ -83,7 +83,7 @@ def strategies(level: Level) -> list[list[Deed]]:
 
 
 def after(deed: Deed, grid: Grid, place: Cell, carried: Any) -> tuple[Grid, Any]:
-    """Return a grid, and what is carried, after a deed was done to a place of it."""
+    """Return the grid and the carried thing after a deed is done to a cell."""
     there = grid.get(*place)
     if deed.move is None:
         return grid, carried
@@ -102,12 +102,12 @@ def after(deed: Deed, grid: Grid, place: Cell, carried: Any) -> tuple[Grid, Any]
 
 
 def beside(place: Cell) -> list[Cell]:
-    """Return the places next to one."""
+    """Return the cells next to a cell."""
     return [(place[0] + dx, place[1] + dy) for dx, dy in AHEAD]
 
 
 def _orders(instruction: Any) -> list[list[Any]]:
-    """Return the orders in which the parts of an instruction can be done."""
+    """Return the possible orders of the parts of an instruction."""
     if not hasattr(instruction, "instr_a"):
         return [[instruction]]
     first, then = _orders(instruction.instr_a), _orders(instruction.instr_b)
@@ -123,13 +123,13 @@ class _Planner:
     """Finds the deeds for the parts of an instruction in one order.
 
     Args:
-        level: The level at its start.
+        level: The level in its initial state.
         parts: The parts of the instruction, in that order.
-        closed: How many steps the way around a closed door may be longer.
-        key_first: Whether the key of a locked door is fetched before one goes to the door.
+        closed: The accepted detour around a closed door, in steps.
+        key_first: Whether to fetch the key of a locked door before going to the door.
 
     Attributes:
-        deeds: Those found so far.
+        deeds: The deeds found so far.
     """
 
     def __init__(self, level: Level, parts: Sequence[Any], closed: int, *, key_first: bool) -> None:
@@ -137,19 +137,19 @@ class _Planner:
         self._key_first = key_first
         self.deeds: list[Deed] = []
         self._grid, self._carried = level.grid, level.carrying
-        self._lying: list[tuple[Any, Cell]] = []  # what was put down anywhere, and about where
+        self._lying: list[tuple[Any, Cell]] = []  # things put down, with the approximate cell
         self._here: Cell = (int(level.agent_pos[0]), int(level.agent_pos[1]))
         self._ahead = self._here
         self._parts = parts
         self._fetching: set[Cell] = set()  # locked doors whose keys are being fetched
-        self._spare: set[Cell] = set()  # doors that a later part asks to open, as they cannot be closed again
+        self._spare: set[Cell] = set()  # doors not to open before the later part that requires it
         self._cost = 0
 
     def plan(self) -> int:
-        """Find the deeds; return about how many moves they take.
+        """Find the deeds; return the estimated number of moves.
 
         Raises:
-            _NoWayError: None are found.
+            _NoWayError: No deeds were found.
         """
         for number, part in enumerate(self._parts):
             asked = (each.desc.obj_set for each in self._parts[number:] if isinstance(each, OpenInstr))
@@ -184,10 +184,10 @@ class _Planner:
         self._drop(_is_next_to_one_of(fixed), near=self._here)
 
     def _take(self, things: Sequence[Any]) -> None:
-        """Pick up one of some things."""
+        """Pick up the nearest of some things."""
         if _among(self._carried, things):
             self._drop()
-        things = [each for each in things if each.type in _LOOSE]  # an object may be a wall, too
+        things = [each for each in things if each.type in _LOOSE]  # the instruction may also match walls
         place = self._nearest(things)
         self._reach(place)
         if self._carried is not None:
@@ -220,7 +220,7 @@ class _Planner:
         if _is_key(self._carried, colour):
             return
         if door in self._fetching:
-            raise _NoWayError  # its key is behind it
+            raise _NoWayError  # the key is behind the door
         things = [*self._grid.grid, *(each for each, _ in self._lying)]
         self._fetching.add(door)
         self._take([each for each in things if _is_key(each, colour)])
@@ -248,17 +248,17 @@ class _Planner:
         return None
 
     def _nearest(self, things: Sequence[Any]) -> Cell:
-        """Return the place of the thing to which the way is shortest."""
+        """Return the cell of the thing with the shortest path."""
         places = {place for each in things if (place := self._where(each)) is not None}
         way = self._way(places)
         return way[-1]
 
     def _reach(self, target: Cell, keep: Collection[Any] = ()) -> None:
-        """Go right in front of a place.
+        """Go to a position that faces a cell.
 
         Args:
-            target: The place.
-            keep: What has to be in hand at the end.
+            target: The cell.
+            keep: The things that the agent must hold at the end.
         """
         while True:
             way = self._way({target})[:-1]
@@ -293,7 +293,7 @@ class _Planner:
             self._take([thing])
 
     def _lacks_key(self, place: Cell) -> bool:
-        """Return whether there is a locked door whose key is not in hand."""
+        """Return whether a cell has a locked door whose key is not in hand."""
         there = self._at(place)
         return (
             there is not None
@@ -307,10 +307,10 @@ class _Planner:
         return there is None or bool(there.can_overlap())
 
     def _way(self, targets: Collection[Cell]) -> list[Cell]:
-        """Return the places from here to the nearest of some targets, that one included.
+        """Return the cells from here to the nearest of some targets, including the target.
 
         Raises:
-            _NoWayError: There is no way.
+            _NoWayError: There is no path.
         """
         came: dict[Cell, Cell | None] = {self._here: None}
         cost = {self._here: 0}
@@ -332,7 +332,7 @@ class _Planner:
         raise _NoWayError
 
     def _cost_of(self, place: Cell) -> int | None:
-        """Return about how many moves a place on the way costs; None for a wall."""
+        """Return the estimated number of moves for a cell of the path; None for a wall."""
         there = self._at(place)
         if there is None or there.can_overlap():
             return 1
@@ -358,7 +358,7 @@ def _among(thing: Any, things: Sequence[Any]) -> bool:
 
 
 def _is_one_of(things: Sequence[Any]) -> _Fits:
-    # A door is told by its place, because `after` replaces one that is opened.
+    # Doors are identified by cell, because `after` replaces a door that is opened.
     doors = {_place(each.cur_pos) for each in things if each.type == "door"}
     return lambda grid, place: place in doors or _among(grid.get(*place), things)
 

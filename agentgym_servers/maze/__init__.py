@@ -1,7 +1,7 @@
 """The Maze server: AgentGym's protocol over LMRL-Gym's maze.
 
-`server` has its application and imports what the extra installs; `game` plays a task. Where it differs from
-AgentGym's server is told by the ``local_quirks`` of the environment.
+`_server` has the application and imports packages of the extra; `_game` plays a task. The ``local_quirks`` of
+the environment list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

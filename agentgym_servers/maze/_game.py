@@ -1,10 +1,10 @@
 """One game of Maze, without a server.
 
-There is one maze, LMRL-Gym's double T, with one goal. A task is a place to start from. The agent goes up,
-down, left or right until it reaches the goal or has had its 50 steps: the one after them fails the game,
-whatever it is.
+There is one maze, LMRL-Gym's double T, with one goal. A task is a starting cell. The agent goes up, down,
+left or right until it reaches the goal or has used its 50 steps: the next step fails the game, with any
+action.
 
-Every observation is, to the letter, what AgentGym's Maze server says.
+Every observation equals that of AgentGym's Maze server to the letter.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _MAP = (
 
 _GOAL = (8, 6)
 
-# By task id. The order is AgentGym's: the top row, the way from its left half to the goal, and the way from
-# its right half to where they meet, beginning there.
+# By task id. The order is AgentGym's: the top row, the path from its left half to the goal, and the path from
+# its right half to the junction of the two, in this direction.
 _STARTS: tuple[_Place, ...] = (
     *((1, column) for column in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11)),
     *((row, 3) for row in (2, 3, 4, 5)),
@@ -57,13 +57,13 @@ _SIDES: dict[str, _Place] = {
 }
 
 ACTIONS = tuple(_MOVES)
-"""All that an agent can do, in the order in which AgentGym's server lists it."""
+"""All actions, in the order in which AgentGym's server lists them."""
 
 TASKS = len(_STARTS)
-"""How many tasks there are: one for each open place but the goal."""
+"""The number of tasks: one for each open cell except the goal."""
 
 MAX_STEPS = 50
-"""How many steps a game lasts; the next one fails it."""
+"""The maximum number of steps; the next one fails the game."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Outcome:
     """The result of one action.
 
     Attributes:
-        observation: What the agent is told.
+        observation: The observation.
         reward: 1 at the goal, -1 for the step that fails the game, else 0.
         done: Whether the game is over.
     """
@@ -82,13 +82,13 @@ class Outcome:
 
 
 class Game:
-    """One task being played.
+    """One game in play.
 
     Args:
-        task: Which task, from 0 to `TASKS` - 1.
+        task: The task id, from 0 to `TASKS` - 1.
 
     Attributes:
-        last: What came of the last action; before the first, what the agent is told at the start.
+        last: The outcome of the last action; before the first action, the initial observation.
     """
 
     def __init__(self, task: int) -> None:
@@ -99,10 +99,10 @@ class Game:
         self.last = Outcome(_described(self._place))
 
     def play(self, action: str) -> Outcome:
-        """Play one action, whatever the text.
+        """Play one action, which may be any text.
 
         Args:
-            action: One of `ACTIONS`, to the letter. Anything else costs a step, like a move into a wall, and
+            action: One of `ACTIONS`, to the letter. Any other text costs a step, like a move into a wall, and
                 changes nothing.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The oracle of Maze: plays by the positions and walls in the observations."""
+"""The oracle of Maze: finds paths from the positions and walls in the observations."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _Place: TypeAlias = tuple[int, int]
 _PLACES = re.compile(
     r"The goal is at position (\d+), (\d+)\. Your current position is at position (\d+), (\d+)\."
 )
-# In the order they are tried: of two paths that look equally long, the one that changes the row first.
+# In order of preference: of two equally long paths, the search takes the one that changes the row first.
 _SIDES = {
     "below you": ("down", (1, 0)),
     "above you": ("up", (-1, 0)),
     "to your right": ("right", (0, 1)),
     "to your left": ("left", (0, -1)),
 }
-_FAR = 100  # moves after which the search stops, so that it ends in an open plain
+_FAR = 100  # the maximum length of a path, so that the search terminates in an unbounded open area
 
 
 class MazeOracle:
-    """Takes the shortest path that may be open: a place counts as open until a wall is observed."""
+    """Takes the shortest path that may be open: it treats a cell as open until it observes a wall."""
 
     name = "oracle"
     blocking = False
@@ -40,7 +40,7 @@ class MazeOracle:
         self._walls: set[_Place] = set()
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Forget the walls of the last task."""
+        """Forget the walls of the previous task."""
         self._walls = set()
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:

@@ -1,9 +1,9 @@
-"""The Maze server: AgentGym's protocol over the games of `game`.
+"""The Maze server: AgentGym's protocol over the games of `_game`.
 
-Requests and replies are those of AgentGym's LMRL-Gym server, errors too: HTTP 200 with ``{"error": str}``.
-It says of itself what that server says, so that whatever is made for that server finds this one. Where it
-differs stands in `agentgym_gym.envs.maze`. As there, a request before the first reset fails, and so does any
-but a reset once a game is over; a reset that is refused leaves the game as it was.
+Requests and responses are those of AgentGym's LMRL-Gym server, including errors: HTTP 200 with ``{"error":
+str}``. The server identifies itself as that server does, so clients of that server recognize it.
+`agentgym_gym.envs.maze` lists the differences. As on AgentGym's server, a request before the first reset
+fails, and once a game is over, every request except a reset fails; a refused reset leaves the game unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _ResetBody(BaseModel):
 
 
 class _Table:
-    """One environment: its game, once there is one."""
+    """One environment: its game after the first reset."""
 
     def __init__(self, env_id: int) -> None:
         self._id = env_id
@@ -49,7 +49,7 @@ class _Table:
 
     @property
     def game(self) -> Game:
-        """Its game, which is not over."""
+        """The current game, which is not over."""
         if self._game is None:
             raise Failed(f"The environment {self._id} has no game yet: reset it first.")
         if self._game.last.done:

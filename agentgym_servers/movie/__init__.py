@@ -1,8 +1,7 @@
-"""The Movie server: AgentGym's protocol over questions about films that are invented here.
+"""The Movie server: AgentGym's protocol over questions about invented films.
 
-`server` has its application and imports what the extra installs. `world` has the tasks, and `service` the
-functions.
-Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
+`_server` has the application and imports packages of the extra. `_world` has the tasks, and `_service` the
+functions. The ``local_quirks`` of the environment list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

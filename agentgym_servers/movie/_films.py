@@ -1,4 +1,4 @@
-"""The films and people of the Movie world, made from a seed."""
+"""The films and people of the Movie world, generated from a seed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ COUNTRIES: dict[str, str] = _WORDS["countries"]
 """Names of countries by their codes."""
 
 LANGUAGES: dict[str, list[str]] = _PLOTS["languages"]
-"""By the country's code: the language's code, its name in itself, and its name in English."""
+"""By country code: the language's code, its name in the language itself, and its name in English."""
 
 FILMS = 200
-"""How many films there are."""
+"""The number of films."""
 
 ACTOR = "Actor"
 
-# How many people there are of each job, so that none has more than ten credits of one list.
+# The number of people per job, chosen so that nobody has more than ten credits in one list.
 _PEOPLE = {
     ACTOR: 260,
     "Director": 45,
@@ -38,7 +38,7 @@ _PEOPLE = {
     "Editor": 25,
 }
 _FIRST_RELEASE, _RELEASES = date(1985, 1, 1), 14_600  # days
-_WRITES_TOO = 0.3  # of directors
+_WRITES_TOO = 0.3  # the share of directors who also write
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class Person:
 
     Attributes:
         id: The person's id.
-        name: No two people have the same.
-        job: What the person mostly does.
+        name: The name, which is unique.
+        job: The person's main job.
         birthday: The date of birth.
-        place_of_birth: A town and a country, and what lies between them.
+        place_of_birth: The town, the region and the country.
         biography: A few sentences.
-        external_ids: Ids elsewhere by the name of the field; None where there is none.
-        cast: What the person played, by release.
-        crew: What else the person did, by release.
+        external_ids: The ids on other sites, by the name of the field; None for a missing one.
+        cast: The person's roles, by release date.
+        crew: The person's other jobs, by release date.
     """
 
     id: int
@@ -70,7 +70,7 @@ class Person:
 
 @dataclass(frozen=True, eq=False)
 class Credit:
-    """What a person did in a film.
+    """A person's part in a film.
 
     Attributes:
         film: The film.
@@ -89,19 +89,19 @@ class Film:
 
     Attributes:
         id: The film's id.
-        title: No two films have the same.
-        overviews: What it is about, by the code of a country; always that of ``US``.
+        title: The title, which is unique.
+        overviews: The plot summaries by country code; always includes ``US``.
         budget: In dollars.
         revenue: In dollars.
-        vote_average: From 0 to 10, to a thousandth.
-        release_date: The date.
-        genres: Each an id and a name.
-        keywords: A few words each.
-        companies: Those that produced it, as the server shows them.
-        countries: Those it was produced in, as the server shows them.
-        other_titles: Titles elsewhere, by the code of the country.
-        cast: Who plays in it.
-        crew: Who else made it: directors, producers and writers first.
+        vote_average: From 0 to 10, with three decimal places.
+        release_date: The release date.
+        genres: Pairs of an id and a name.
+        keywords: Keywords of a few words.
+        companies: The production companies, as the server returns them.
+        countries: The production countries, as the server returns them.
+        other_titles: Titles in other countries, by country code.
+        cast: The actors and their roles.
+        crew: The other people: directors, producers and writers first.
     """
 
     id: int
@@ -124,10 +124,10 @@ class Library:
     """All films and people of a world.
 
     Args:
-        seed: Of the world.
+        seed: The seed of the world.
 
     Attributes:
-        films: All films by id, in the order of their release.
+        films: All films by id, in order of release.
         people: All people by id.
     """
 
@@ -151,7 +151,7 @@ class Library:
 
 
 class _Hand:
-    """Deals people so that all come up equally often."""
+    """Hands out people so that all come up equally often."""
 
     def __init__(self, draw: Draw, people: Sequence[Person]) -> None:
         self._draw = draw
@@ -159,7 +159,7 @@ class _Hand:
         self._left: list[Person] = []
 
     def deal(self, count: int) -> list[Person]:
-        """Return so many people, each another."""
+        """Return a number of different people."""
         dealt: list[Person] = []
         while len(dealt) < count:
             if not self._left:
@@ -176,7 +176,7 @@ def _ids(draw: Draw) -> Iterator[int]:
 
 
 def _names(draw: Draw) -> Iterator[str]:
-    """Return names without end, no two the same until all are used up."""
+    """Yield an endless sequence of names, which repeats none before all are used up."""
     used: set[str] = set()
     while True:
         name = f"{draw.one(_WORDS['first_names'])} {draw.one(_WORDS['last_names'])}"
@@ -283,7 +283,7 @@ def _film(draw: Draw, title: str, film_id: int, number: int, hands: dict[str, _H
 
 
 def _overview(plot: int, ending: int, country: str, *, hero: str, city: str) -> str:
-    """Return what a film is about in the language of a country."""
+    """Return the plot summary of a film in the language of a country."""
     first: str = _PLOTS["plots"][plot][country].format(hero=hero, city=city)
     space = "" if country in {"CN", "JP"} else " "
     return f"{first}{space}{_PLOTS['endings'][ending][country]}"
@@ -302,5 +302,5 @@ def _crew(draw: Draw, hands: dict[str, _Hand]) -> Iterator[tuple[str, Person]]:
 
 
 def _some_of(draw: Draw, of: Sequence[str], most: int) -> list[int]:
-    """Return where one to some of a sequence stand, in order."""
+    """Return the ascending indices of one or more items of a sequence, drawn at random."""
     return sorted(draw.some(range(len(of)), draw.between(1, most)))

@@ -10,7 +10,7 @@ __all__ = ["MovieOracle"]
 
 
 class MovieOracle(ToolOracle):
-    """Makes the calls that find the answer, and gives it."""
+    """Makes the calls that find the answer, and submits it."""
 
     def __init__(self) -> None:
         super().__init__(MOVIE, world_of)

@@ -1,4 +1,4 @@
-"""How a question of the Movie world is made: what it is about, and the calls that answer it."""
+"""The building blocks of Movie's questions: random subjects, and the calls that find an answer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["Asking"]
 
 
 class Asking:
-    """Draws what a question is about, and keeps the calls by which its answer is found.
+    """Draws the subjects of a question, and records the calls that find its answer.
 
     Args:
-        draw: What it draws from.
+        draw: The source of random draws.
         library: The films and people.
 
     Attributes:
-        draw: What it draws from.
-        calls: What has been called, in order.
+        draw: The source of random draws.
+        calls: The recorded calls, in order.
     """
 
     def __init__(self, draw: Draw, library: Library) -> None:
@@ -45,7 +45,7 @@ class Asking:
         return one, other
 
     def person(self, job: str) -> Person:
-        """Draw a person of a job, and look up who that is by the name."""
+        """Draw a person with a job, and look up the person by name."""
         person = self.draw.one([person for person in self._people if person.job == job])
         self.find_person(person)
         return person
@@ -59,17 +59,17 @@ class Asking:
         self.calls.append(Call("get_search_person", {"person_name": person.name}))
 
     def of_film(self, what: str, film: Film) -> Film:
-        """Look up something of a film, such as ``details``."""
+        """Look up a property of a film, such as ``details``."""
         self.calls.append(Call(f"get_movie_{what}", {"movie_id": str(film.id)}))
         return film
 
     def of_person(self, what: str, person: Person) -> Person:
-        """Look up something of a person, such as ``details``."""
+        """Look up a property of a person, such as ``details``."""
         self.calls.append(Call(f"get_person_{what}", {"person_id": str(person.id)}))
         return person
 
     def crew(self, film: Film, job: str) -> Person:
-        """Look up who had a job in a film.
+        """Look up the person with a job in a film.
 
         Raises:
             Unfit: Several people had it.
@@ -80,5 +80,5 @@ class Asking:
         return found[0]
 
     def role(self, film: Film) -> Credit:
-        """Look up a film's cast, and draw one of it."""
+        """Look up a film's cast, and draw one of its roles."""
         return self.draw.one(self.of_film("cast", film).cast)

@@ -1,6 +1,7 @@
 """The kinds of questions of the Movie world.
 
-Each is a function that draws one and answers it. It raises `Unfit` where two answers would do.
+Each kind is a function that draws a question and answers it. It raises `Unfit` if the draw has several
+answers.
 """
 
 from __future__ import annotations
@@ -326,7 +327,7 @@ KINDS: Sequence[Callable[[Asking], Question]] = (
     _external_id_by_name,
     _genres,
 )
-"""All kinds; each draws a question, or raises `Unfit`."""
+"""All kinds of questions."""
 
 
 def _need(holds: bool) -> None:
@@ -335,10 +336,10 @@ def _need(holds: bool) -> None:
 
 
 def _others(credits_: Iterable[Any], film: Film) -> list[Film]:
-    """Return the other films of the credits.
+    """Return the films of the credits, except the given film.
 
     Raises:
-        Unfit: There is none.
+        Unfit: There are none.
     """
     found = [credit.film for credit in credits_ if credit.film is not film and credit.role == "Director"]
     _need(bool(found))
@@ -346,10 +347,10 @@ def _others(credits_: Iterable[Any], film: Film) -> list[Film]:
 
 
 def _most(of: Iterable[T], value: Callable[[T], Any]) -> T:
-    """Return the one of the greatest value.
+    """Return the item with the greatest value.
 
     Raises:
-        Unfit: Several have it.
+        Unfit: Several items have it.
     """
     each = list(of)
     greatest = max(map(value, each))

@@ -177,13 +177,13 @@ _OF_PERSON: dict[str, Callable[[Person], dict[str, Any]]] = {
 
 
 def _by_id(known: dict[int, T], wanted: object) -> T | None:
-    """Return the one of an id, which may be a number or its digits."""
+    """Return the item with an id, which may be a number or a string of digits."""
     text = str(wanted)[:_MAX_CHARS] if isinstance(wanted, (int, str)) else ""
     return known.get(int(text)) if text.isascii() and text.isdigit() else None
 
 
 def _best(wanted: object, of: Iterable[T], name: Callable[[T], str]) -> T | None:
-    """Return the one of a name; else the first whose name begins with it; else one that has all its words."""
+    """Return the item of a name; else the first whose name begins with it; else one with all its words."""
     text = " ".join(str(wanted)[:_MAX_CHARS].casefold().split())
     words = set(text.split())
     if not words:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["TASKS", "world_of"]
 
 TASKS = 238
-"""How many tasks there are."""
+"""The number of tasks."""
 
 _MOST_CALLS = 11  # AgentGym ends an episode after 12 turns; the last is `finish`
 
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> ToolWorld[Library, ToolTask]:
-    """Return the films, people and tasks of a seed, made once."""
+    """Return the films, people and tasks of a seed; cached."""
     library = Library(seed)
 
     def task(task_id: int, draw: Draw) -> ToolTask:

@@ -1,4 +1,4 @@
-"""The local SearchQA server: `server` speaks AgentGym's protocol, `world` makes what it plays from a seed."""
+"""The SearchQA server: `_server` implements AgentGym's protocol, `_world` generates documents and tasks."""
 
 from agentgym_gym.local_servers import ServerKind
 

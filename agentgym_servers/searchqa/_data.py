@@ -1,13 +1,13 @@
-r"""Documents and questions of the user's, from a folder.
+r"""Loads a user's documents and questions from a folder.
 
-``corpus.jsonl`` has a document a line, in the form of the corpora of Search-R1's retrieval servers:
-``{"id": "7", "contents": "\"Title\"\nText"}``. The questions are in ``test.jsonl`` and ``train.jsonl``, or
-in ``questions.jsonl`` with a field ``split``:
+``corpus.jsonl`` has one document per line, in the format of the corpora of Search-R1's retrieval servers:
+``{"id": "7", "contents": "\"Title\"\nText"}``. The questions are in ``test.jsonl`` and ``train.jsonl``, or in
+``questions.jsonl`` with a field ``split``:
 ``{"question": "Who wrote it?", "golden_answers": ["Jane Austen"], "split": "test"}``.
 
-Task ids are those of AgentGym's server: test questions from 0 on, train questions from 51,713 on.
+Task ids are those of AgentGym's server: test questions start at 0, train questions at 51,713.
 
-100,000 documents of 100 words are indexed in 13 s. They take 0.3 GB, and 0.6 GB at that time.
+Indexing 100,000 documents of 100 words takes 13 s. The index uses 0.3 GB, and 0.6 GB while it is built.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from agentgym_servers.searchqa._game import SearchQuestion
 __all__ = ["TEST_TASKS", "Data"]
 
 TEST_TASKS = 51_713
-"""How many ids the test split has; the train split has those after them."""
+"""The number of ids of the test split; those of the train split follow."""
 
 _SPLITS = ("test", "train")
 
 
 class Data:
-    """What a folder holds, all of it checked.
+    """The validated contents of a folder.
 
     Args:
         folder: The folder.
@@ -38,7 +38,7 @@ class Data:
         documents: The documents, each with its title in the first line.
 
     Raises:
-        BadOption: A file is missing or cannot be read, or a line is not of its form; the message names them.
+        BadOption: A file is missing or unreadable, or a line has the wrong format; the message names it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -94,7 +94,7 @@ def _questions(folder: Path) -> dict[str, list[SearchQuestion]]:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects in a file of JSON lines, each after the name of its file and line."""
+    """Yield the objects of a JSON Lines file, each with the file name and line number."""
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):

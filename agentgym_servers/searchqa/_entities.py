@@ -1,4 +1,4 @@
-"""What there is in the world: towns, people, films and so on, each with facts that may name others."""
+"""The entities of the world: towns, people, films and others, with facts that may name other entities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRADES: Mapping[str, tuple[str, int]] = {
     "inventor": ("a maker of instruments", 100),
     "cook": ("a cook", 150),
 }
-"""What people are by trade and how many, by the fact of their works that names them. Each has two works."""
+"""By the fact that names a person of a trade: the trade, and how many people have it. Each has two works."""
 
 SOME: Mapping[str, int] = {
     "region": 24,
@@ -41,7 +41,7 @@ SOME: Mapping[str, int] = {
     "instrument": 200,
     "dish": 300,
 }
-"""How many there are of each kind beside people."""
+"""The number of entities of each kind, except people."""
 
 YEARS: Mapping[str, tuple[int, int]] = {
     "town": (1050, 1790),
@@ -56,13 +56,13 @@ YEARS: Mapping[str, tuple[int, int]] = {
     "instrument": (1865, 1985),
     "dish": (1865, 1985),
 }
-"""The years of each kind: born, founded, opened, finished, published or made, from the first to the last."""
+"""By kind, the first and last year in which an entity was born, founded, opened, finished or published."""
 
 NUMBERS: Mapping[str, tuple[str, int, int]] = {
     "river": ("length", 40, 900),
     "town": ("population", 2_000, 90_000),
 }
-"""The facts that are numbers, by kind, from the least to the greatest."""
+"""By kind, the facts that are numbers, each with its least and greatest value."""
 
 SMALL: Mapping[str, tuple[str, ...]] = {
     "region": ("side", "living"),
@@ -76,7 +76,7 @@ SMALL: Mapping[str, tuple[str, ...]] = {
     "instrument": ("sound",),
     "dish": ("ingredient",),
 }
-"""The facts of the data file's ``values`` that a kind has."""
+"""By kind, the facts whose values come from the data file's ``values``."""
 
 NAMING: Mapping[str, Mapping[str, str]] = {
     "town": {"river": "river", "region": "region"},
@@ -91,18 +91,18 @@ NAMING: Mapping[str, Mapping[str, str]] = {
     "instrument": {"maker": "company", "inventor": "inventor"},
     "dish": {"town": "town", "cook": "cook"},
 }
-"""By kind, the facts that name others: of what kind, or of what trade where it is a person."""
+"""By kind, the facts that name other entities, each with their kind, or their trade for people."""
 
 
-@dataclass(frozen=True, eq=False)  # told apart by identity
+@dataclass(frozen=True, eq=False)  # compared by identity
 class Entity:
     """One thing or person.
 
     Attributes:
-        kind: What it is, such as ``film``.
-        title: Its name, which has a word that no other has.
-        facts: What is known of it, by the name of the fact: a word, a number, or another entity.
-        text: What its document says of it.
+        kind: Its kind, such as ``film``.
+        title: Its name, which has a word that no other entity has.
+        facts: Its facts by name: a word, a number, or another entity.
+        text: The text of its document.
     """
 
     kind: str
@@ -111,15 +111,15 @@ class Entity:
     text: str
 
     def said(self, fact: str) -> str:
-        """Return a fact as its document says it."""
+        """Return a fact in the words of the document."""
         known = self.facts[fact]
         return known.title if isinstance(known, Entity) else known
 
     def other(self, fact: str) -> Entity:
-        """Return what a fact names.
+        """Return the entity that a fact names.
 
         Raises:
-            TypeError: It names nothing that has a document of its own.
+            TypeError: The fact names no entity that has its own document.
         """
         known = self.facts[fact]
         if not isinstance(known, Entity):
@@ -128,7 +128,7 @@ class Entity:
 
     @property
     def document(self) -> str:
-        """The document about it, in the form of Search-R1's corpora: the title in quotes, then the text."""
+        """The document about it, in the format of Search-R1's corpora: the title in quotes, then the text."""
         return f'"{self.title}"\n{self.text}'
 
 
@@ -136,13 +136,13 @@ def made(seed: int) -> dict[str, list[Entity]]:
     """Return all entities of a world by kind.
 
     Args:
-        seed: Which world.
+        seed: The seed of the world.
     """
     return _Maker(Draw("searchqa", seed)).all()
 
 
 class _Maker:
-    """Makes entities, those first that others name."""
+    """Makes entities, starting with those that others name."""
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
@@ -161,7 +161,7 @@ class _Maker:
         return {**{kind: self._groups[kind] for kind in SOME}, "person": people}
 
     def _some(self, kind: str, count: int, given: Mapping[str, str] | None = None) -> list[Entity]:
-        # Each of what a fact can name is named as often as any other, give or take one.
+        # Each entity that a fact can name is named as often as any other, within one.
         named = {
             fact: self._dealt(self._groups[group], count) for fact, group in NAMING.get(kind, {}).items()
         }
@@ -192,7 +192,7 @@ class _Maker:
 
 
 def _words(draw: Draw) -> Iterator[str]:
-    """Return invented words, each once, in an order that is drawn."""
+    """Yield invented words without repetition, in random order."""
     texts = (
         *_WORDS["first_names"],
         *itertools.chain(*_WORDS["titles"].values(), *_WORDS["sentences"].values()),
@@ -204,5 +204,6 @@ def _words(draw: Draw) -> Iterator[str]:
         for middle in _WORDS["word_middles"]
         for ending in _WORDS["word_ends"]
     )
-    # Some are made in two ways, such as cal-a-rick and cal-ar-ick, and some are words, such as gar-den.
+    # Some words can be composed in two ways, such as cal-a-rick and cal-ar-ick, and some exist, such as
+    # gar-den.
     return iter(draw.shuffled([word.capitalize() for word in dict.fromkeys(words) if word not in real]))

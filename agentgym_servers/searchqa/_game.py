@@ -1,7 +1,7 @@
-"""One question being answered, without a server and without a search engine.
+"""One question in play, without a server or a search engine.
 
-The rules are those of AgentGym's server, which judges answers as Search-R1 does: by exact match after the
-normalization of SQuAD (Rajpurkar et al., 2016, arXiv:1606.05250).
+The rules are those of AgentGym's server, which scores answers as Search-R1 does: by exact match after the
+SQuAD normalization (Rajpurkar et al., 2016, arXiv:1606.05250).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 MAX_ANSWER_CHARS = 10_000
-"""Longest answer in characters that can be right."""
+"""The maximum length of a right answer, in characters."""
 
 Kind: TypeAlias = Literal["search", "answer"]
 
@@ -54,7 +54,7 @@ class SearchQuestion:
 
     Attributes:
         text: The question.
-        answers: The answers that are right.
+        answers: The right answers.
     """
 
     text: str
@@ -62,7 +62,7 @@ class SearchQuestion:
 
 
 class SearchLibrary(Protocol):
-    """Documents, and questions that they answer."""
+    """Documents, and questions that can be answered from them."""
 
     @property
     def documents(self) -> Sequence[str]:
@@ -81,9 +81,9 @@ class Outcome:
     """The result of one action.
 
     Attributes:
-        observation: What the agent is told.
+        observation: The observation.
         reward: 1 for the first right answer, else 0.
-        done: Whether the question is answered.
+        done: Whether the question has been answered.
     """
 
     observation: str
@@ -92,13 +92,13 @@ class Outcome:
 
 
 class SearchEpisode:
-    """One question being answered.
+    """One question in play.
 
     Args:
         question: The question.
 
     Attributes:
-        prompt: What the agent is told at the start.
+        prompt: The initial observation.
     """
 
     def __init__(self, question: SearchQuestion) -> None:
@@ -107,7 +107,7 @@ class SearchEpisode:
         self._answered = False
 
     def answer(self, action: str) -> Outcome:
-        """Score the last answer in an action. A wrong one ends nothing; a right one is paid for once."""
+        """Score the last answer in an action. A wrong one ends nothing; only the first right one counts."""
         if not self._is_right(_last_answer(action)):
             return self.tell(_WRONG)
         reward = 0.0 if self._answered else 1.0
@@ -115,10 +115,10 @@ class SearchEpisode:
         return Outcome(_RIGHT, reward, done=True)
 
     def tell(self, observation: str = _NEITHER) -> Outcome:
-        """Return the outcome of what earns nothing.
+        """Return an outcome without a reward.
 
         Args:
-            observation: What the agent is told; without it, that the action is none.
+            observation: The observation; by default, the message that the text is not an action.
         """
         return Outcome(observation, 0.0, done=self._answered)
 
@@ -129,7 +129,7 @@ class SearchEpisode:
 
 
 def asked_for(action: str) -> tuple[Kind, str] | None:
-    """Return what the first pair of tags in an action asks for, and the text in it; None without a pair."""
+    """Return the kind and the text of the first pair of tags in an action; None without a pair."""
     first: tuple[int, Kind, str] | None = None
     kinds: tuple[Kind, ...] = ("search", "answer")
     for kind in kinds:
@@ -143,7 +143,7 @@ def asked_for(action: str) -> tuple[Kind, str] | None:
 
 def _last_answer(action: str) -> str | None:
     """Return the text in the last pair of answer tags."""
-    # Split once, as a pattern would look for the end of each open tag anew.
+    # Split once, because a regular expression would search for the end of each open tag separately.
     for piece in reversed(action.split("</answer>")[:-1]):
         _, opened, answer = piece.partition("<answer>")
         if opened:
@@ -152,12 +152,12 @@ def _last_answer(action: str) -> str | None:
 
 
 def normalized(answer: str) -> str:
-    """Return an answer without capitals, punctuation, articles and needless white space."""
+    """Return an answer in lower case, without punctuation, articles and superfluous white space."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def information(documents: Iterable[str]) -> str:
-    """Return what the agent is told of the documents that were found."""
+    """Return the observation that shows the retrieved documents."""
     found = "\n".join(
         f"Doc {number}(Title: {title}) {text}"
         for number, (title, _, text) in enumerate((each.partition("\n") for each in documents), start=1)

@@ -1,4 +1,4 @@
-"""The oracle of SearchQA: searches twice, by what it knows of the world of this project's own server."""
+"""The oracle of SearchQA: makes the two searches stored with each task of this project's own server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SearchQAOracle"]
 
 
 class SearchQAOracle(SolutionOracle):
-    """Searches for what the question names, then for what that names, and gives the answer."""
+    """Searches for the entity in the question, then for the entity that it leads to, and gives the answer."""
 
     def __init__(self) -> None:
         super().__init__(SEARCHQA, _solution)

@@ -1,13 +1,13 @@
 """The questions of a world, each with the two searches that answer it.
 
-A question never names what its answer is a fact of. There are four forms:
+A question never names the entity whose fact is its answer. There are four forms:
 
-- by way of another: "In which town was the director of the film F born?"
-- two compared: "In which year was the elder of the author of the book A and the author of the book B born?"
-- another of the same: "Which other film was made by the director of the film F?"
+- two hops: "In which town was the director of the film F born?"
+- a comparison: "In which year was the elder of the author of the book A and the author of the book B born?"
+- another entity with the same fact: "Which other film was made by the director of the film F?"
 - two conditions: "Which building in the town where P was born was finished in the 1890s?"
 
-The answer never stands in the document of what the question names.
+The answer never occurs in the document of the entity that the question names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ComparisonForm", "Planned", "SearchPlan", "SearchTask", "comparisons
 _PHRASES = read_json("searchqa", "phrases.json")
 _CHOOSE: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
 
-# By kind and fact: the kind of what the fact names, and the phrase for it.
+# By kind and fact: the kind of the entity that the fact names, and the phrase for it.
 _REFERENCES: Mapping[tuple[str, str], tuple[str, str]] = {
     (kind, fact): (named, phrase)
     for kind, facts in _PHRASES["references"].items()
@@ -40,11 +40,12 @@ _REFERENCES: Mapping[tuple[str, str], tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """How a question can be answered.
+    """The searches and the answer of a question.
 
     Attributes:
-        searches: What to search for: first what the question names, then what the first search has found.
-        answer: The answer, which stands in a document that the second search finds.
+        searches: The two queries: for the entity in the question, then for the entity that the first search
+            leads to.
+        answer: The answer, which occurs in a document that the second search returns.
     """
 
     searches: tuple[str, str]
@@ -65,35 +66,35 @@ class SearchTask:
 
 
 class Planned(Protocol):
-    """A task whose texts are not made yet."""
+    """A task whose texts are generated on demand."""
 
     def task(self) -> SearchTask:
-        """Make it."""
+        """Return the task."""
 
 
 def planned(entities: Mapping[str, Sequence[Entity]]) -> list[Planned]:
-    """Return all tasks whose questions name one thing.
+    """Return all tasks whose questions name one entity.
 
     Args:
-        entities: What there is, by kind.
+        entities: All entities, by kind.
     """
     return [*_by_way(entities), *_others(entities), *_of_a_decade(entities)]
 
 
 def _reference(x: Entity, fact: str) -> str:
-    """Return how a question speaks of what a fact of x names."""
+    """Return the phrase for the entity that a fact of x names."""
     _, phrase = _REFERENCES[x.kind, fact]
     return phrase.format(x=_PHRASES["titles"].get(x.kind, "{title}").format(title=x.title))
 
 
 def _told(x: Entity) -> set[str]:
-    """Return all facts that the document of x tells."""
+    """Return all facts in the document of x."""
     return {x.said(fact) for fact in x.facts}
 
 
 @dataclass(frozen=True, slots=True)
 class _ByWay:
-    """Asks for a fact of what a fact of x names."""
+    """A question about a fact of the entity that a fact of x names."""
 
     x: Entity
     fact: str
@@ -116,7 +117,7 @@ def _by_way(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """Asks for the second thing that has the same in a fact as x."""
+    """A question about the only other entity with the same value of a fact as x."""
 
     x: Entity
     fact: str
@@ -140,7 +141,7 @@ def _others(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
 
 @dataclass(frozen=True, slots=True)
 class _OfADecade:
-    """Asks for the one thing of a kind in the town that a fact of x names, and of ten years."""
+    """A question about the only entity of a kind and a decade in the town that a fact of x names."""
 
     x: Entity
     fact: str
@@ -171,17 +172,17 @@ def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
 
 @dataclass(frozen=True)
 class ComparisonForm:
-    """A form of question: compares what two things of a kind name, and asks for a fact of one of the two.
+    """A form of question: compares the entities that two things name; the answer is a fact of one of them.
 
     Attributes:
         things: The things.
-        fact: The fact that names what is compared.
-        number: The number by which it is compared.
-        pair: How the one of the two is spoken of.
+        fact: The fact that names the compared entities.
+        number: The numeric fact by which they are compared.
+        pair: The phrase for the chosen one of the two.
         choose: Chooses the number of that one.
-        asked: The fact of it that is asked for.
-        step: How far the next partner of a thing is from one, in a circle of half of them. It has no divisor
-            in common with the length of that circle.
+        asked: The fact that is the answer.
+        step: The step from one partner of a thing to the next, in a circle of half of the things. It is
+            coprime to the length of that circle.
     """
 
     things: Sequence[Entity]
@@ -196,13 +197,14 @@ class ComparisonForm:
         """Make a task.
 
         Args:
-            index: Which thing is compared.
-            partner: Which of its partners it is compared with, from 0.
+            index: The index of the compared thing.
+            partner: The number of the partner with which it is compared, from 0.
 
         Raises:
-            LookupError: It has not so many partners.
+            LookupError: The thing has fewer partners.
         """
-        # Each two are met once: the second comes after the first in the circle of all, within half a turn.
+        # Each pair occurs once: the second thing follows the first within half a turn of the circle of all
+        # things.
         half = (len(self.things) - 1) // 2
         one = self.things[index]
         for turn in range(half):
@@ -216,7 +218,7 @@ class ComparisonForm:
         raise LookupError(f"{one.title} has too few partners")
 
     def _chosen(self, one: Entity, two: Entity) -> Entity | None:
-        """Return the one that the question is about; None where it could be answered by halves."""
+        """Return the entity that the question is about; None if the question would be trivial."""
         a, b = one.other(self.fact), two.other(self.fact)
         numbers = int(a.said(self.number)), int(b.said(self.number))
         if numbers[0] == numbers[1] or a.said(self.asked) == b.said(self.asked):
@@ -232,11 +234,11 @@ class ComparisonForm:
 
 
 def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterator[ComparisonForm]:
-    """Return the forms of questions in which two are compared.
+    """Return the forms of questions that compare two entities.
 
     Args:
-        entities: What there is, by kind.
-        draw: Draws in which order a thing meets its partners, in each form.
+        entities: All entities, by kind.
+        draw: The source of random draws, for the order of partners in each form.
     """
     for (kind, fact), (named, _) in _REFERENCES.items():
         if named not in _PHRASES["comparisons"]:

@@ -1,4 +1,4 @@
-"""The search engine: BM25 over words, the same order everywhere."""
+"""The search engine: BM25 over words, with the same ranking on every machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import bm25s
 __all__ = ["Index"]
 
 MAX_QUERY_CHARS = 2_000
-"""How much of a query is read, in characters."""
+"""The length to which a query is truncated, in characters."""
 
 MAX_QUERY_WORDS = 64
-"""How many different words of it are looked for."""
+"""The maximum number of different words of a query that are searched for."""
 
 _WORD = re.compile(r"\w+")
 
@@ -26,7 +26,7 @@ class Index:
     (Lù, 2024, arXiv:2407.03618).
 
     Args:
-        documents: What is searched.
+        documents: The documents.
     """
 
     def __init__(self, documents: Sequence[str]) -> None:
@@ -38,17 +38,17 @@ class Index:
         ]
         self._bm25 = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
         if self._numbers:
-            # It adds an empty word to the numbers it is given, which are not ours.
+            # bm25s adds an empty word to the vocabulary of its argument, which must not be ours.
             self._bm25.index((numbered, dict(self._numbers)), show_progress=False)
 
     def nearest(self, query: str, count: int) -> list[int]:
-        """Return the numbers of the documents that fit best, the best first.
+        """Return the numbers of the best matching documents, the best first.
 
-        Of two that fit as well, the one with the lower number comes first. Several threads may call it.
+        Of two equal scores, the document with the lower number comes first. The method is thread-safe.
 
         Args:
-            query: What is looked for. Its first 2,000 characters are read, and 64 different words of them.
-            count: How many to return; fewer where there are fewer.
+            query: The query. Only its first 2,000 characters are read, and 64 different words of them.
+            count: The maximum number of documents to return.
         """
         known = (word for word in _words(query[:MAX_QUERY_CHARS]) if word in self._numbers)
         words = list(itertools.islice(dict.fromkeys(known), MAX_QUERY_WORDS))

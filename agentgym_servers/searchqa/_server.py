@@ -1,6 +1,6 @@
-"""The SearchQA server: AgentGym's protocol over the documents and questions of `world`, or of a folder.
+"""The SearchQA server: AgentGym's protocol over the documents and questions of `_world`, or of a folder.
 
-`envs.searchqa` has the list of what is different from AgentGym's server.
+The ``local_quirks`` of `agentgym_gym.envs.searchqa` list the differences from AgentGym's server.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 FOUND = 3
-"""How many documents a search shows."""
+"""The number of documents that a search returns."""
 
 MANY_DOCUMENTS = 20_000
-"""From so many on a search may take longer than a handler should, and has a thread of its own."""
+"""The number of documents from which a search may take too long for a handler, so it runs in a thread."""
 
 
 class _CreateBody(BaseModel):
@@ -49,7 +49,7 @@ class _CloseBody(BaseModel):
 
 
 class _Table:
-    """One environment: the question that is being answered."""
+    """One environment: its current question."""
 
     def __init__(self, library: SearchLibrary, task_id: int) -> None:
         self.deal(library, task_id)
@@ -68,7 +68,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        BadOption: The user's folder does not hold what it should; see `data`.
+        BadOption: The user's folder has missing or invalid files; see `_data`.
     """
     library: SearchLibrary = world_of(options.seed) if options.data is None else Data(options.data)
     tables = HeldEnvs[_Table](options)
@@ -123,7 +123,7 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
     async def observation(env_idx: int) -> str:
         return tables.get(env_idx).episode.prompt
 
-    # AgentGym's server has no such route, and is told from others by that: so it is not described.
+    # AgentGym's server has no such route, which distinguishes the two: so the schema omits it.
     @app.get("/list_envs", response_model=None, include_in_schema=False)
     async def list_envs() -> list[int]:
         return tables.ids()

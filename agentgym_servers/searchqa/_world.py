@@ -1,6 +1,6 @@
-"""The world of a seed: documents about things that are invented, and a question for each task.
+"""The world of a seed: documents about invented things, and a question for each task.
 
-Questions in which two are compared are not listed but counted, and made when they are asked for.
+Comparison questions are not stored but counted, and generated on request.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from agentgym_servers.searchqa._questions import SearchPlan, SearchTask, compari
 __all__ = ["TASKS", "World", "world_of"]
 
 TASKS = 221_328
-"""How many tasks there are: as many as AgentGym's server has."""
+"""The number of tasks: the same as on AgentGym's server."""
 
 PARTNERS = 4
-"""With how many others a thing is compared in each form of question."""
+"""The number of partners with which a thing is compared in each form of question."""
 
 
 class World:
     """The documents and questions of a seed, the same on every machine.
 
     Args:
-        seed: Which world.
+        seed: The seed of the world.
 
     Attributes:
         documents: The documents: a title in quotes, a line break, and a text.
@@ -39,15 +39,15 @@ class World:
             each.document for each in draw.shuffled([e for kind in entities.values() for e in kind])
         ]
         self._planned = planned(entities)
-        # A thing and its partner's number in a form: the tasks of the forms, one form after the other.
+        # Pairs of a form and a thing; each has one task per partner.
         self._compared = [
             (form, index) for form in comparisons(entities, draw) for index in range(len(form.things))
         ]
         self._count = len(self._planned) + len(self._compared) * PARTNERS
         if self._count < TASKS:
             raise ValueError(f"a world of {self._count} questions is too small for {TASKS} tasks")
-        # Ids that follow one another are far apart among all questions, by the golden section: any row of ids
-        # has questions of all forms.
+        # The ids are spread over all questions with a step near the golden section, so that every range of
+        # ids has questions of all forms.
         self._first = draw.below(self._count)
         self._step = self._count * 618_034 // 1_000_000
         while math.gcd(self._step, self._count) > 1:
@@ -63,7 +63,7 @@ class World:
         return SearchQuestion(task.question, (task.solution.answer,))
 
     def solution(self, task_id: int) -> SearchPlan:
-        """Return what answers the question of a task.
+        """Return the searches and the answer of a task's question.
 
         Raises:
             LookupError: There is no such task.
@@ -83,5 +83,5 @@ class World:
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> World:
-    """Return the world of a seed, made once."""
+    """Return the world of a seed; cached."""
     return World(seed)

@@ -1,7 +1,7 @@
-"""The Sheet server: AgentGym's protocol over spreadsheets in memory, without Google.
+"""The Sheet server: AgentGym's protocol over in-memory spreadsheets, without Google.
 
-`server` has its application and imports what the extra installs; `world` has the tasks, `book` what can be
-done with a sheet. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
+`_server` has the application and imports packages of the extra; `_world` has the tasks, `_book` the
+operations on a sheet. The ``local_quirks`` of the environment list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

@@ -1,4 +1,4 @@
-"""Spreadsheets in memory, and what can be done with them."""
+"""In-memory spreadsheets and their operations."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Book", "NotOpen", "Rows", "Sheet", "values_of"]
 
 Rows: TypeAlias = "Sequence[Sequence[SheetCell]]"
 
-_TEXT = 20_000  # most characters in the cells and notes of a sheet, so that a reply stays small
+_TEXT = 20_000  # maximum characters in the cells and notes of a sheet, so that responses stay small
 
 
 class Sheet:
     """One sheet.
 
     Args:
-        rows: What is in it at first.
+        rows: The initial rows.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -38,15 +38,15 @@ class Sheet:
         self._frozen = 0
 
     def values(self) -> list[list[str]]:
-        """Return all values as they are shown, up to the last row and column that have any."""
+        """Return all displayed values, up to the last row and column with any."""
         return values_of(self._rows)
 
     def value(self, place: tuple[int, int]) -> str:
-        """Return the value of a cell as it is shown."""
+        """Return the displayed value of a cell."""
         return shown(self._cell(place).value)
 
     def range_values(self, start: Any, end: Any) -> list[list[str]]:
-        """Return the values of a range as they are shown."""
+        """Return the displayed values of a range."""
         (top, left), (bottom, right) = _ends(start, end)
         return [
             [self.value((row, column)) for column in range(left, right + 1)] for row in range(top, bottom + 1)
@@ -57,7 +57,7 @@ class Sheet:
         return self._cell(place_of(position)).note
 
     def found(self, query: str, row: int | None, column: int | None) -> list[str]:
-        """Return the names of the cells that a pattern finds."""
+        """Return the names of the cells that match a pattern."""
         finds = matcher(query)
         return [
             name_of(r, c)
@@ -72,11 +72,11 @@ class Sheet:
         return calculated(operator, [self._cell(place).value for place in places])
 
     def freeze(self, rows: int) -> None:
-        """Keep the first rows where they are when the others are sorted."""
+        """Exclude the first rows from sorting."""
         self._frozen = rows
 
     def write(self, cells: Mapping[tuple[int, int], Any]) -> None:
-        """Write values into cells; their notes stay."""
+        """Write values into cells and keep their notes."""
         written = {place: SheetCell(value_of(each), self._cell(place).note) for place, each in cells.items()}
         self._put(written)
 
@@ -86,19 +86,19 @@ class Sheet:
         self._put({place: SheetCell(self._cell(place).value, str(content))})
 
     def merge(self, start: Any, end: Any) -> None:
-        """Show the value of the first cell in all cells of a range."""
+        """Merge a range: all its cells show the value of the first one."""
         (top, left), (bottom, right) = _ends(start, end)
         first = self._cell((top, left))
         places = [(row, column) for row in range(top, bottom + 1) for column in range(left, right + 1)]
         self._put({place: SheetCell(first.value, self._cell(place).note) for place in places})
 
     def insert_rows(self, values: Sequence[Sequence[Any]], before: int) -> None:
-        """Insert rows before one that is counted from 0."""
+        """Insert rows before a row index, counted from 0."""
         new = [[SheetCell(value_of(each)) for each in row] for row in values]
         self._commit([*self._padded(rows=before)[:before], *new, *self._rows[before:]])
 
     def insert_columns(self, values: Sequence[Sequence[Any]], before: int) -> None:
-        """Insert columns before one that is counted from 0."""
+        """Insert columns before a column index, counted from 0."""
         new = [[SheetCell(value_of(each)) for each in column] for column in values]
         height = max(len(self._rows), *map(len, new)) if new else len(self._rows)
         self._commit(
@@ -109,15 +109,15 @@ class Sheet:
         )
 
     def delete_rows(self, rows: set[int]) -> None:
-        """Delete rows that are counted from 0."""
+        """Delete rows by their indices, counted from 0."""
         self._commit([row for r, row in enumerate(self._rows) if r not in rows])
 
     def delete_columns(self, columns: set[int]) -> None:
-        """Delete columns that are counted from 0."""
+        """Delete columns by their indices, counted from 0."""
         self._commit([[cell for c, cell in enumerate(row) if c not in columns] for row in self._rows])
 
     def sort(self, column: int, *, descending: bool) -> None:
-        """Sort all rows but the frozen ones by a column, counted from 0; empty cells come last."""
+        """Sort all rows except the frozen ones by a column, counted from 0; empty cells come last."""
         rows = self._padded(columns=column + 1)
         head, body = rows[: self._frozen], rows[self._frozen :]
         filled = [row for row in body if row[column].value != ""]
@@ -129,7 +129,7 @@ class Sheet:
         return self._rows[row][column] if row < len(self._rows) and column < len(self._rows[row]) else EMPTY
 
     def _padded(self, *, rows: int = 0, columns: int = 0) -> list[list[SheetCell]]:
-        """Return copies of the rows, so many at least and so wide at least."""
+        """Return copies of the rows, padded to a minimum number of rows and columns."""
         width = max(columns, *map(len, self._rows)) if self._rows else columns
         padded = [[*row, *[EMPTY] * (width - len(row))] for row in self._rows]
         return padded + [[EMPTY] * width for _ in range(rows - len(padded))]
@@ -144,10 +144,10 @@ class Sheet:
         self._commit(rows)
 
     def _commit(self, rows: list[list[SheetCell]]) -> None:
-        """Take over rows.
+        """Replace the rows.
 
         Raises:
-            Refused: They are too many, too wide, or hold too much text. The sheet stays as it was.
+            Refused: The rows are too many, too wide, or contain too much text. The sheet is unchanged.
         """
         checked(max(1, len(rows)), max(1, *map(len, rows)) if rows else 1)
         if sum(len(shown(cell.value)) + len(cell.note) for row in rows for cell in row) > _TEXT:
@@ -156,14 +156,14 @@ class Sheet:
 
 
 class NotOpen(Exception):
-    """What is said in place of a result where no sheet is open."""
+    """The message that the server returns in place of a result if no sheet is open."""
 
 
 class Book:
-    """A user's sheets, of which one is open.
+    """A user's sheets, of which at most one is open.
 
     Args:
-        sheets: What is in them at first, by name.
+        sheets: The initial contents, by name.
     """
 
     def __init__(self, sheets: Mapping[str, Rows]) -> None:
@@ -174,10 +174,10 @@ class Book:
 
     @property
     def sheet(self) -> Sheet:
-        """The sheet that is open.
+        """The open sheet.
 
         Raises:
-            NotOpen: None is.
+            NotOpen: No sheet is open.
         """
         if self._open is None:
             raise NotOpen("Please open a sheet before operating it")
@@ -187,7 +187,7 @@ class Book:
         """Check that a sheet is open.
 
         Raises:
-            NotOpen: None is.
+            NotOpen: No sheet is open.
         """
         _ = self.sheet
 
@@ -213,14 +213,14 @@ class Book:
         return isinstance(name, str) and name in self._first and name not in self._deleted
 
     def values(self, name: str) -> list[list[str]]:
-        """Return all values of a sheet, opened or not; none of one that is deleted."""
+        """Return all values of a sheet, open or not; a deleted sheet has none."""
         if name in self._deleted:
             return [[]]
         return self._sheets[name].values() if name in self._sheets else values_of(self._first[name])
 
 
 def values_of(rows: Rows) -> list[list[str]]:
-    """Return what rows show, up to the last row and column that have any value."""
+    """Return the displayed values of rows, up to the last row and column with any."""
     values = [[shown(cell.value) for cell in row] for row in rows]
     height = max((r for r, row in enumerate(values, start=1) if any(row)), default=0)
     width = max((c for row in values for c, each in enumerate(row, start=1) if each), default=0)

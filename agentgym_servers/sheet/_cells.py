@@ -1,4 +1,4 @@
-"""What stands in the cells of a sheet: values, how they are shown, calculated, ordered and found."""
+"""The contents of cells: how values are stored, displayed, calculated, sorted and matched."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ __all__ = [
 Value: TypeAlias = "str | float"
 
 ROWS = 100
-"""Most rows of a sheet."""
+"""The maximum number of rows of a sheet."""
 
 COLUMNS = 26
-"""Most columns of a sheet, so that each is named by one letter."""
+"""The maximum number of columns of a sheet, so that each has a name of one letter."""
 
 _CHARS = 200
-_LARGEST = 1e15  # below it a float holds each whole number
+_LARGEST = 1e15  # below it, a float represents every integer exactly
 _PLACE = re.compile(r"([A-Z])([1-9][0-9]{0,4})", re.ASCII)
 _SPECIAL = re.compile(r"[][(){}?*+^$|\\]")
 
 
 class Refused(Exception):
-    """What is said in place of a result, as the ``repr`` of an error.
+    """The error that the server returns in place of a result, as the ``repr`` of an exception.
 
     Args:
-        kind: The name of the error.
-        text: What it says.
+        kind: The name of the exception.
+        text: The message.
     """
 
     def __init__(self, kind: str, text: str) -> None:
@@ -55,8 +55,8 @@ class SheetCell(NamedTuple):
     """A cell.
 
     Attributes:
-        value: Text or a number; the empty text if there is nothing in it.
-        note: What is noted on it.
+        value: Text or a number; the empty string in an empty cell.
+        note: The note of the cell.
     """
 
     value: Value = ""
@@ -64,14 +64,14 @@ class SheetCell(NamedTuple):
 
 
 EMPTY = SheetCell()
-"""A cell with nothing in it."""
+"""An empty cell."""
 
 
 def value_of(given: Any) -> Value:
-    """Return what is written into a cell; text that reads as a number is one.
+    """Return the value to store for an input; text that parses as a number becomes one.
 
     Raises:
-        Refused: It is neither text nor a number, or it is too long or too large.
+        Refused: The input is neither text nor a number, or it is too long or too large.
     """
     if isinstance(given, str):
         if len(given) > _CHARS:
@@ -89,7 +89,7 @@ def value_of(given: Any) -> Value:
 
 
 def shown(value: Value) -> str:
-    """Return a value as the sheet shows it: whole numbers bare, others with two decimal places."""
+    """Return a value as the sheet displays it: integers without decimals, others with two decimal places."""
     if isinstance(value, str):
         return value
     text = f"{value:.2f}".removesuffix(".00")
@@ -97,7 +97,7 @@ def shown(value: Value) -> str:
 
 
 def order_of(value: Value) -> tuple[bool, float, str]:
-    """Return by what values are sorted: numbers, then text, without regard to capitals."""
+    """Return the sort key of a value: numbers come first, then text, ignoring case."""
     if isinstance(value, str):
         return True, 0.0, value.lower()
     return False, value, ""
@@ -107,7 +107,7 @@ def place_of(name: Any) -> tuple[int, int]:
     """Return the row and the column of a cell, from 0, by a name such as B2.
 
     Raises:
-        Refused: It is no name of a cell, or of none that the sheet has.
+        Refused: This is not the name of a cell, or it lies outside the sheet.
     """
     found = _PLACE.fullmatch(name) if isinstance(name, str) else None
     if found is None:
@@ -116,7 +116,7 @@ def place_of(name: Any) -> tuple[int, int]:
 
 
 def checked(row: int, column: int) -> tuple[int, int]:
-    """Return a row and a column, which are counted from 1, counted from 0.
+    """Convert a row and a column counted from 1 into indices from 0.
 
     Raises:
         Refused: The sheet has no such row or column.
@@ -127,7 +127,7 @@ def checked(row: int, column: int) -> tuple[int, int]:
 
 
 def name_of(row: int, column: int) -> str:
-    """Return the name of a cell by its row and column, from 0."""
+    """Return the name of a cell by its row and column indices, from 0."""
     return f"{chr(ord('A') + column)}{row + 1}"
 
 
@@ -144,11 +144,11 @@ OPERATORS: dict[str, Callable[[Sequence[float]], float | None]] = {
     "MINUS": _minus,
     "PRODUCT": lambda numbers: math.prod(numbers) if numbers else 0.0,
 }
-"""What can be calculated of the numbers in some cells; None where it cannot."""
+"""The operations on the numbers of some cells; each returns None if it is undefined."""
 
 
 def calculated(operator: Any, values: Sequence[Value]) -> Value:
-    """Return the result of a calculation; text is left out, as Google's spreadsheets do.
+    """Return the result of an operation; text is ignored, as in Google's spreadsheets.
 
     Raises:
         Refused: There is no such operator.
@@ -163,14 +163,14 @@ def calculated(operator: Any, values: Sequence[Value]) -> Value:
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return whether text is found by a pattern; each text takes linear time.
+    """Return a function that matches text against a pattern; each text takes linear time.
 
-    A pattern is one or several alternatives with ``|``, all in parentheses or not, with ``^`` and ``$``
-    around each or around all. In them ``.*`` is any text, ``.`` one character, and a backslash makes a sign
-    plain.
+    A pattern is one or more alternatives separated by ``|``, optionally in parentheses, with ``^`` and ``$``
+    around each or around all. In an alternative, ``.*`` is any text, ``.`` is one character, and a backslash
+    escapes a character.
 
     Raises:
-        Refused: The pattern has other signs of regular expressions, or is too long.
+        Refused: The pattern has other special characters of regular expressions, or is too long.
     """
     if len(pattern) > _CHARS:
         raise Refused("error", f"a pattern has at most {_CHARS} characters")
@@ -194,7 +194,7 @@ class _Way:
         self._pieces = [_piece(each) for each in inner.split(".*")]
 
     def finds(self, text: str) -> bool:
-        """Return whether it is in the text; each piece is looked for once, from where the last one ends."""
+        """Return whether the text matches; each piece is searched once, from the end of the previous one."""
         here = 0
         *firsts, (last, length) = self._pieces
         for number, (piece, _) in enumerate(firsts):
@@ -211,10 +211,10 @@ class _Way:
 
 
 def _piece(written: str) -> tuple[re.Pattern[str], int]:
-    """Return a piece as a pattern without repetition, and how many characters it takes.
+    """Return a regular expression without repetition for a piece, and the number of characters it matches.
 
     Raises:
-        Refused: It has signs of regular expressions that are not read here.
+        Refused: The piece has unsupported special characters of regular expressions.
     """
     found = []
     rest = iter(written)

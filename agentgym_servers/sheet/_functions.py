@@ -1,4 +1,4 @@
-"""The functions of the Sheet server, by their names and arguments in AgentGym's."""
+"""The functions of the Sheet server, with the names and arguments of AgentGym's."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["FUNCTIONS", "Names"]
 _MOST_DIGITS = 9
 
 Names = Callable[[Callable[[str], bool]], tuple[str, ...]]
-"""Returns the names of the arguments that a function takes, by whether one is given."""
+"""Returns the argument names of a function; its parameter tests whether an argument is present."""
 
 
 def _whole(value: Any) -> int:
-    """Return a whole number, which may be written as text.
+    """Return an integer, which the agent may write as text.
 
     Raises:
-        Refused: It is none.
+        Refused: The value is not an integer.
     """
     if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS:
         return int(value)
@@ -35,7 +35,7 @@ def _table(values: Any) -> list[list[Any]]:
     """Return a list of lists.
 
     Raises:
-        Refused: It is none, or too large for a sheet.
+        Refused: The value is not a list of lists, or is too large for a sheet.
     """
     if not isinstance(values, list) or not all(isinstance(each, list) for each in values):
         raise Refused("TypeError", "values_list must be a list of lists")
@@ -60,18 +60,16 @@ def _range(start: Any, end: Any) -> list[tuple[int, int]]:
 
 
 def _open_sheet(book: Book, name: Any) -> str:
-    """Open a sheet."""
     return book.open(name)
 
 
 def _del_sheet(book: Book, name: Any) -> str:
-    """Delete a sheet."""
     book.check_open()
     return book.delete(name)
 
 
 def _freeze_data(book: Book, dimension: Any, num: Any) -> str:
-    """Keep the first rows or columns in their place."""
+    """Exclude the first rows or columns from sorting."""
     sheet, count = book.sheet, _whole(num)
     if dimension not in ("rows", "columns"):
         raise Refused("ValueError", "the dimension is rows or columns")
@@ -83,27 +81,23 @@ def _freeze_data(book: Book, dimension: Any, num: Any) -> str:
 
 
 def _get_a1_annotation(book: Book, row: Any, col: Any) -> str:
-    """Return the name of a cell."""
     book.check_open()
     return name_of(*checked(_whole(row), _whole(col)))
 
 
 def _insert_cols(book: Book, values_list: Any, col_idx: Any) -> list[list[str]]:
-    """Insert columns."""
     sheet = book.sheet
     sheet.insert_columns(_table(values_list), checked(1, _whole(col_idx))[1])
     return sheet.values()
 
 
 def _insert_rows(book: Book, values_list: Any, row_idx: Any) -> list[list[str]]:
-    """Insert rows."""
     sheet = book.sheet
     sheet.insert_rows(_table(values_list), checked(_whole(row_idx), 1)[0])
     return sheet.values()
 
 
 def _delete_batch_data(book: Book, dimension: Any, index_list: Any) -> list[list[str]]:
-    """Delete rows or columns."""
     sheet, values = book.sheet, book.sheet.values()
     if dimension not in ("row", "col"):
         raise Refused("ValueError", "the dimension is row or col")
@@ -118,7 +112,6 @@ def _delete_batch_data(book: Book, dimension: Any, index_list: Any) -> list[list
 
 
 def _update_cell(book: Book, position: Any, value: Any) -> list[list[str]]:
-    """Set the value of a cell."""
     sheet = book.sheet
     sheet.write({place_of(position): value})
     return sheet.values()
@@ -140,7 +133,6 @@ def _update_cell_by_formula(
 
 
 def _update_range(book: Book, start_position: Any, end_position: Any, values_list: Any) -> list[list[str]]:
-    """Set the values of a range."""
     sheet, values = book.sheet, book.sheet.values()
     if place_of(start_position) == (0, 0) and place_of(end_position) == (len(values) - 1, len(values[0]) - 1):
         raise Refused("ValueError", "the whole sheet cannot be written at once")
@@ -154,7 +146,6 @@ def _update_range(book: Book, start_position: Any, end_position: Any, values_lis
 
 
 def _sort_sheet_by_col(book: Book, col_num: Any, order: Any) -> list[list[str]]:
-    """Sort the rows."""
     sheet = book.sheet
     if order not in ("asc", "des"):
         raise Refused("ValueError", "the order is asc or des")
@@ -163,31 +154,27 @@ def _sort_sheet_by_col(book: Book, col_num: Any, order: Any) -> list[list[str]]:
 
 
 def _merge_cells(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
-    """Merge a range."""
     sheet = book.sheet
     sheet.merge(start_position, end_position)
     return sheet.values()
 
 
 def _update_note(book: Book, position: Any, content: Any) -> str:
-    """Set the note of a cell."""
     sheet = book.sheet
     sheet.put_note(position, content)
     return f"Updated! the {position}'s note is {sheet.note(position)}"
 
 
 def _get_all_values(book: Book) -> list[list[str]]:
-    """Return all values."""
     return book.sheet.values()
 
 
 def _get_range_values(book: Book, start_position: Any, end_position: Any) -> list[list[str]]:
-    """Return the values of a range."""
     return book.sheet.range_values(start_position, end_position)
 
 
 def _get_cell_value(book: Book, position: Any) -> str | None:
-    """Return the value of a cell; None if there is nothing in it."""
+    """Return the value of a cell; None if the cell is empty."""
     return book.sheet.value(place_of(position)) or None
 
 
@@ -204,14 +191,13 @@ def _get_value_by_formula(
 
 
 def _filter_cells(book: Book, query: Any, in_row: Any = None, in_column: Any = None) -> list[str]:
-    """Find cells by a pattern."""
+    """Return the names of the cells that match a pattern."""
     sheet = book.sheet
     row, column = (None if each is None else _whole(each) for each in (in_row, in_column))
     return sheet.found(str(query), row, column)
 
 
 def _get_note(book: Book, position: Any) -> str:
-    """Return the note of a cell."""
     return book.sheet.note(position)
 
 
@@ -224,7 +210,7 @@ def _takes(*names: str) -> Names:
 
 
 def _over_cells(*names: str) -> Names:
-    """Return what a formula takes: a list of cells where one is given, else a range."""
+    """Return the arguments of a formula: a list of cells if the agent passes one, else a range."""
     return lambda given: (
         ("position_list", *names) if given("position_list") else ("start_position", "end_position", *names)
     )
@@ -255,4 +241,4 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], Names]] = {
     "filter_cells": (_filter_cells, _may("query", "in_row", "in_column")),
     "get_note": (_get_note, _takes("position")),
 }
-"""The functions but for ``finish``, in AgentGym's order."""
+"""All functions except ``finish``, in AgentGym's order."""

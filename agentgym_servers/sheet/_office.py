@@ -1,4 +1,4 @@
-"""Tasks of Sheet about work in an office: each function makes one, or None where the draw does not suit."""
+"""Office tasks of Sheet: each function makes one, or returns None if the draw gives none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["OFFICE"]
 
 
 def _completed(draw: Draw) -> SheetDraft:
-    """Delete what is completed."""
+    """Delete the completed tasks."""
     table = duties(draw, 11)
     cells = table.cells
     find = Call("filter_cells", {"query": "Completed", "in_column": table.at("Status") + 1})
@@ -52,7 +52,7 @@ def _progress(draw: Draw) -> SheetDraft:
 
 
 def _missing(draw: Draw) -> SheetDraft:
-    """Fill in who is missing."""
+    """Fill in the missing people."""
     table = duties(draw)
     rows = sorted(draw.some(range(len(table.rows)), 4))
     names = draw.some(
@@ -134,4 +134,4 @@ OFFICE: tuple[Callable[[Draw], SheetDraft | None], ...] = (
     _team_hours,
     _gaps,
 )
-"""All kinds of task about work."""
+"""All kinds of office tasks."""

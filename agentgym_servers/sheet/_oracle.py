@@ -10,7 +10,7 @@ __all__ = ["SheetOracle"]
 
 
 class SheetOracle(ToolOracle):
-    """Opens the sheet, looks at it, and changes what the task says."""
+    """Opens the sheet, reads it, and makes the changes of the task."""
 
     def __init__(self) -> None:
         super().__init__(SHEET, world_of)

@@ -1,4 +1,4 @@
-"""Tasks of Sheet about pupils and points: each function makes one, or None where the draw does not suit."""
+"""School tasks of Sheet: each function makes one, or returns None if the draw gives none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _ranks(draw: Draw) -> SheetDraft:
 
 
 def _impossible(draw: Draw) -> SheetDraft:
-    """Delete pupils with points that cannot be."""
+    """Delete pupils with impossible points."""
     table = grades(draw, 11)
     for row, wrong in zip(draw.some(range(len(table.rows)), 3), (-7.0, 104.0, 240.0), strict=True):
         table.rows[row][table.at(draw.one(WORDS["subjects"]))] = wrong
@@ -101,7 +101,7 @@ def _largest_class(draw: Draw) -> SheetDraft | None:
 
 
 def _without_the_best(draw: Draw) -> SheetDraft:
-    """Delete who is best in a subject."""
+    """Delete the best pupil in a subject."""
     table = grades(draw, 12)
     cells = table.cells
     best = {each: max(table.column(each)) for each in WORDS["subjects"]}
@@ -115,7 +115,7 @@ def _without_the_best(draw: Draw) -> SheetDraft:
 
 
 def _noted(draw: Draw) -> SheetDraft:
-    """Correct points by notes."""
+    """Correct points according to the notes."""
     table = grades(draw)
     rows = draw.some(range(len(table.rows)), 3)
     changes = [(row, draw.one(WORDS["subjects"]), float(draw.between(30, 44))) for row in rows]
@@ -142,4 +142,4 @@ SCHOOL: tuple[Callable[[Draw], SheetDraft | None], ...] = (
     _without_the_best,
     _noted,
 )
-"""All kinds of task about pupils."""
+"""All kinds of school tasks."""

@@ -18,7 +18,7 @@ __all__ = ["SheetTools", "create_app"]
 
 
 class SheetTools(Tools):
-    """The functions of one user's spreadsheet, and the task that is to be done in it.
+    """The functions of one user's spreadsheet, and the task to do in it.
 
     Args:
         task: The task.
@@ -33,7 +33,7 @@ class SheetTools(Tools):
         self._book = book
 
     def unknown(self, name: str) -> str:
-        """Return what is observed of a function that there is not: all that there are."""
+        """Return the observation for an unknown function: the list of all functions."""
         return f"ERROR | Invalid action: {name}. Please choose another valid action from {list(self.names)}"
 
     def call(self, name: str, given: Given) -> object:
@@ -46,7 +46,7 @@ class SheetTools(Tools):
             return said
 
     def finish(self, given: Given) -> tuple[object, float]:
-        """Score the sheet that the task is about; show the one that is open."""
+        """Score the sheet of the task; return the sheet that is open."""
         score = self._task.score(self._book.values(self._task.sheet))
         try:
             return self._book.sheet.values(), score

@@ -1,4 +1,4 @@
-"""Tasks of Sheet about a stock of products: each function makes one, or None where the draw does not suit."""
+"""Stock tasks of Sheet: each function makes one, or returns None if the draw gives none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["STOCK"]
 
 
 def _sales(draw: Draw) -> SheetDraft:
-    """Take what was sold off the stock."""
+    """Subtract the sold quantities from the stock."""
     table = inventory(draw)
     cells = table.cells
     sold = [float(draw.between(1, 39)) for _ in table.rows]
@@ -30,7 +30,7 @@ def _sales(draw: Draw) -> SheetDraft:
 
 
 def _worst_rated(draw: Draw) -> SheetDraft:
-    """Raise the discount of the three worst rated."""
+    """Raise the discount of the three products with the lowest ratings."""
     table = inventory(draw)
     cells = table.cells
     worst = sorted(range(len(table.rows)), key=lambda row: table.column("Rating")[row])[:3]
@@ -43,7 +43,7 @@ def _worst_rated(draw: Draw) -> SheetDraft:
 
 
 def _only_some(draw: Draw) -> SheetDraft:
-    """Delete a category and what is cheap."""
+    """Delete a category, and cheap products."""
     table = inventory(draw, 12)
     cells = table.cells
     category, price = draw.one(table.column("Category")), float(draw.between(4, 9))
@@ -56,7 +56,7 @@ def _only_some(draw: Draw) -> SheetDraft:
 
 
 def _value(draw: Draw) -> SheetDraft:
-    """Calculate what the stock is worth."""
+    """Calculate the value of the stock."""
     table = inventory(draw, 8)
     table.heading.append("Value")
     for row in table.rows:
@@ -72,7 +72,7 @@ def _value(draw: Draw) -> SheetDraft:
 
 
 def _close_store(draw: Draw) -> SheetDraft | None:
-    """Delete the store that has most."""
+    """Delete the store with the largest stock."""
     table = inventory(draw, 12)
     cells = table.cells
     held: dict[str, float] = {}
@@ -122,7 +122,7 @@ def _new_prices(draw: Draw) -> SheetDraft | None:
 
 
 def _new_discounts(draw: Draw) -> SheetDraft:
-    """Set discounts that are told."""
+    """Set discounts from a list."""
     table = inventory(draw)
     cells = table.cells
     rows = draw.some(range(len(table.rows)), 5)
@@ -148,4 +148,4 @@ STOCK: tuple[Callable[[Draw], SheetDraft | None], ...] = (
     _new_prices,
     _new_discounts,
 )
-"""All kinds of task about a stock."""
+"""All kinds of stock tasks."""

@@ -1,4 +1,4 @@
-"""Tables that are drawn, and what the tasks are made of."""
+"""Random tables, and the building blocks of Sheet's tasks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 WORDS: Mapping[str, list[Any]] = read_json("sheet", "words.json")
-"""The words that the sheets consist of: products with their categories, people, duties and so on."""
+"""The contents of the sheets: products with their categories, people, duties and so on."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class SheetTable:
     Attributes:
         heading: The names of the columns.
         rows: The values of each row.
-        notes: What is noted on cells, by row and name of the column.
+        notes: The notes on cells, by row and name of the column.
     """
 
     heading: list[str]
@@ -47,7 +47,7 @@ class SheetTable:
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def at(self, column: str) -> int:
-        """Return the number of a column, from 0."""
+        """Return the index of a column, from 0."""
         return self.heading.index(column)
 
     def column(self, name: str) -> list[Any]:
@@ -55,16 +55,16 @@ class SheetTable:
         return [row[self.at(name)] for row in self.rows]
 
     def cell(self, row: int, column: str) -> str:
-        """Return the name of a cell by its row, from 0 below the heading."""
+        """Return the name of a cell by its row, counted from 0 below the heading."""
         return name_of(row + 1, self.at(column))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows by the names of the columns."""
+        """Return the rows as mappings from column names to values."""
         return [dict(zip(self.heading, row, strict=True)) for row in self.rows]
 
     @property
     def cells(self) -> tuple[tuple[SheetCell, ...], ...]:
-        """The table as a sheet has it."""
+        """The table as the cells of a sheet."""
         head = tuple(map(SheetCell, self.heading))
         body = (
             tuple(
@@ -78,12 +78,12 @@ class SheetTable:
 
 @dataclass(frozen=True)
 class SheetDraft:
-    """A sheet and what is to be done in it.
+    """A sheet and the changes to make in it.
 
     Attributes:
-        goal: What the agent is told to do; ``{sheet}`` stands for the name of the sheet.
-        cells: The sheet at first.
-        calls: What does it, once the sheet is open.
+        goal: The instruction for the agent; ``{sheet}`` is a placeholder for the name of the sheet.
+        cells: The initial sheet.
+        calls: The calls that make the changes, once the sheet is open.
     """
 
     goal: str
@@ -92,7 +92,7 @@ class SheetDraft:
 
 
 def inventory(draw: Draw, rows: int = 10) -> SheetTable:
-    """Return products with their prices and so on; no two have the same quantity, price or rating."""
+    """Return products with prices and other columns; quantities, prices and ratings are unique."""
     products = draw.some(WORDS["products"], rows)
     prices, quantities = draw.some(range(8, 90), rows), draw.some(range(40, 200), rows)
     ratings = draw.some(range(20, 50), rows)
@@ -114,7 +114,7 @@ def inventory(draw: Draw, rows: int = 10) -> SheetTable:
 
 
 def grades(draw: Draw, rows: int = 10) -> SheetTable:
-    """Return pupils with their points; no two have the same in a subject."""
+    """Return pupils with their points; the points in a subject are unique."""
     people = draw.some(WORDS["people"], rows)
     points = [draw.some(range(45, 100), rows) for _ in WORDS["subjects"]]
     return SheetTable(
@@ -127,7 +127,7 @@ def grades(draw: Draw, rows: int = 10) -> SheetTable:
 
 
 def duties(draw: Draw, rows: int = 9) -> SheetTable:
-    """Return what is to be done in an office; no two take the same number of hours."""
+    """Return the tasks of an office; their hours are unique."""
     names, people, hours = (
         draw.some(WORDS["duties"], rows),
         draw.some(WORDS["people"], rows),
@@ -157,13 +157,13 @@ def sort(table: SheetTable, column: str, order: str) -> tuple[Call, ...]:
 
 
 def write(table: SheetTable, row: int, column: str, value: Value) -> Call:
-    """Return the call that writes a value into a cell, and write it into the table."""
+    """Return the call that writes a value into a cell; also write it into the table."""
     table.rows[row][table.at(column)] = value
     return Call("update_cell", {"position": table.cell(row, column), "value": value})
 
 
 def fill(table: SheetTable, column: str, values: Sequence[Value]) -> Call:
-    """Return the call that writes all values of a column, and write them into the table."""
+    """Return the call that writes all values of a column; also write them into the table."""
     for row, value in zip(table.rows, values, strict=True):
         row[table.at(column)] = value
     return Call(
@@ -177,12 +177,12 @@ def fill(table: SheetTable, column: str, values: Sequence[Value]) -> Call:
 
 
 def delete_rows(table: SheetTable, gone: Callable[[dict[str, Any]], bool]) -> tuple[Call, ...]:
-    """Return the call that deletes the rows of a rule, and take them out of the table."""
+    """Return the call that deletes the rows that match a condition; also delete them from the table."""
     found = [row for row, record in enumerate(table.records()) if gone(record)]
     table.rows = [row for number, row in enumerate(table.rows) if number not in found]
     return (Call("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in found]}),)
 
 
 def listed(heading: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:
-    """Return rows as a goal shows them."""
+    """Return rows in the form that goals use."""
     return str([list(heading), *([shown(each) for each in row] for row in rows)])

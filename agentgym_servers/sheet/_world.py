@@ -1,4 +1,4 @@
-"""The sheets and tasks of the Sheet server, each with its solution. All are made from a seed."""
+"""The sheets and tasks of the Sheet server, generated from a seed, each task with its solution."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["TASKS", "SheetTask", "world_of"]
 _KINDS = STOCK + SCHOOL + OFFICE
 
 TASKS = len(_KINDS)
-"""How many tasks there are: one of each kind, each with a sheet of its own."""
+"""The number of tasks: one of each kind, each with its own sheet."""
 
-_FEWEST = 4  # rows that a sheet has in the end, with the heading
+_FEWEST = 4  # the minimum number of rows of the final sheet, with the heading
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class SheetTask:
     """A task.
 
     Attributes:
-        goal: What the agent is told to do.
-        sheet: The name of the sheet that it is about.
-        first: What the sheet shows at first.
-        end: What it shows when the task is done.
-        solution: The calls that do it, with ``finish``.
+        goal: The instruction for the agent.
+        sheet: The name of the task's sheet.
+        first: The displayed values of the initial sheet.
+        end: The displayed values of the sheet when the task is done.
+        solution: The calls that solve the task, including ``finish``.
     """
 
     goal: str
@@ -48,10 +48,10 @@ class SheetTask:
     solution: tuple[Call, ...]
 
     def score(self, values: Sequence[Sequence[str]]) -> float:
-        """Return how much of the way from the first sheet to the one in the end values have gone, 0 to 1.
+        """Return the progress of values from the initial sheet to the final one, from 0 to 1.
 
-        That is the part of the cells that are as in the end, above the part that were so at first. Cells that
-        should not be there, or are missing, count as wrong.
+        This is the share of cells that equal the final sheet, relative to the share at the start. Missing and
+        superfluous cells count as wrong.
         """
         before = _part(self.first, self.end)
         return max(0.0, (_part(values, self.end) - before) / (1 - before))
@@ -59,14 +59,14 @@ class SheetTask:
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> ToolWorld[Mapping[str, Rows], SheetTask]:
-    """Return the sheets by their names, and the tasks, of a seed, made once."""
+    """Return the sheets by name, and the tasks, of a seed; cached."""
     sheets: dict[str, Rows] = {}
 
     def task(task_id: int, draw: Draw) -> SheetTask | None:
         draft, name = _KINDS[task_id](draw), f"Sheet{task_id + 1}"
         if draft is None:
             return None
-        sheets[name] = draft.cells  # of the last draw, which fits
+        sheets[name] = draft.cells  # of the last draw, which is valid
         return _made(draft, name)
 
     tasks = draw_tasks(TASKS, task, "sheet", seed)
@@ -74,7 +74,7 @@ def world_of(seed: int) -> ToolWorld[Mapping[str, Rows], SheetTask]:
 
 
 def _made(draft: SheetDraft, name: str) -> SheetTask | None:
-    """Return the task of a draft; None where too little is left in the end."""
+    """Return the task of a draft; None if too few rows remain at the end."""
     solution = (Call("open_sheet", {"name": name}), Call("get_all_values", {}), *draft.calls)
     book = Book({name: draft.cells})
     if any(call.arguments.get("index_list") == [] for call in solution):
@@ -89,7 +89,7 @@ def _made(draft: SheetDraft, name: str) -> SheetTask | None:
 
 
 def _part(values: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> float:
-    """Return which part of the cells of two sheets, both laid over each other, are equal."""
+    """Return the share of equal cells of two sheets that are laid over each other."""
     height = max(len(values), len(right))
     width = max(max(map(len, values), default=0), max(map(len, right), default=0))
     same = sum(mine == yours for row, other in zip(values, right) for mine, yours in zip(row, other))  # noqa: B905

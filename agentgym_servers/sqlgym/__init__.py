@@ -1,8 +1,8 @@
-"""The SQLGym server: AgentGym's protocol over databases that are made here, or over BIRD's.
+"""The SQLGym server: AgentGym's protocol over generated databases, or over BIRD's.
 
-`_server` has the routes. A process of its own executes a statement (`_worker_pool`, `_worker`); it can read
-one database and nothing else. The questions are those of a `_world`, or of BIRD's files (`_bird`).
-``local_quirks`` of `agentgym_gym.envs.sqlgym` lists the differences to AgentGym's server.
+`_server` has the routes. A separate process executes each statement (`_worker_pool`, `_worker`); it can read
+one database and nothing else. The questions come from a `_world`, or from BIRD's files (`_bird`). The
+``local_quirks`` of `agentgym_gym.envs.sqlgym` list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

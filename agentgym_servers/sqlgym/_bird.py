@@ -1,4 +1,4 @@
-"""BIRD's databases and questions, where the user has them (Li et al., 2023, arXiv:2305.03111)."""
+"""A user's copy of BIRD's databases and questions (Li et al., 2023, arXiv:2305.03111)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, DatabaseSource, S
 
 __all__ = ["BirdWorld"]
 
-_MAX_FILE_BYTES = 200_000_000  # of a file of questions; BIRD's have some millions
+_MAX_FILE_BYTES = 200_000_000  # of a file with questions; BIRD's have a few million bytes
 
 
 class BirdWorld:
-    """The world of a folder of BIRD.
+    """The world of a BIRD folder.
 
-    For each of ``train`` and ``dev`` that is there, it holds ``train.json``, a list of objects with
-    ``db_id``, ``question`` and ``SQL``, and ``train_databases/DB/DB.sqlite``; either in the folder itself or
-    in one named ``train`` in it. The dev tasks begin behind the ids of BIRD's train split, as on AgentGym's
-    server.
+    The folder has the split ``train``, ``dev`` or both. The files of a split are in the folder itself or in a
+    subfolder named after the split. For ``train`` they are ``train.json``, a list of objects with ``db_id``,
+    ``question`` and ``SQL``, and ``train_databases/DB/DB.sqlite``. The ids of the dev tasks follow those of
+    BIRD's train split, as on AgentGym's server.
 
     Args:
         folder: The folder.
 
     Raises:
-        BadOption: It holds neither, or something in it is not as it should be.
+        BadOption: The folder has neither split, or an invalid file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,7 +59,7 @@ class BirdWorld:
             self._questions[item_id] = {**question, "database": f"{split}/{name}"}
 
     def ready(self, item_id: int) -> bool:
-        """Return whether a task's database is described already, or there is no such task."""
+        """Return whether the description of a task's database is ready, or there is no such task."""
         question = self._questions.get(item_id)
         return question is None or question["database"] in self._descriptions
 
@@ -77,7 +77,7 @@ class BirdWorld:
         return SqlTask(database, told, question["SQL"])
 
     def source(self, database: str) -> DatabaseSource:
-        """Return the file of a database, to be opened for reading alone."""
+        """Return the file of a database, to be opened read-only."""
         return DatabaseSource(path=_uri(self._files[database]))
 
     def _described(self, database: str, name: str) -> str:
@@ -98,7 +98,7 @@ def _questions(path: Path) -> list[dict[str, Any]]:
     """Return the questions of a file.
 
     Raises:
-        BadOption: It is no list of objects with the fields that are needed.
+        BadOption: The file is not a list of objects with the required fields.
     """
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
@@ -118,7 +118,7 @@ def _questions(path: Path) -> list[dict[str, Any]]:
 
 
 def _description(name: str, path: Path) -> str:
-    """Return what an agent is told of a database, in the form of AgentGym's server."""
+    """Return the description of a database that the agent reads, in the format of AgentGym's server."""
     with contextlib.closing(sqlite3.connect(_uri(path), uri=True)) as connection:
         listed = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"

@@ -1,4 +1,4 @@
-"""The ten databases of the local SQLGym server: eight for training, and two that no train task is about."""
+"""The ten databases of the SQLGym server: eight for training, and two that no train task uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["DEV", "TRAIN"]
 
 
 def _database(entry: Mapping[str, Any]) -> Database:
-    """Return a database of the data file, where a table comes after those that it refers to."""
+    """Return a database of the data file; each table follows those that it refers to."""
     tables: dict[str, TableSchema] = {}
     for table in entry["tables"]:
         columns = [_column(column, tables) for column in table["columns"]]

@@ -1,4 +1,4 @@
-"""The rows of a database of the local SQLGym server."""
+"""Generates the rows of a database of the SQLGym server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row: TypeAlias = dict[str, str | int]
 
 
 def rows_of(database: Database, draw: Draw) -> dict[str, list[Row]]:
-    """Return the rows of all tables, by the table's name."""
+    """Return the rows of all tables, by table name."""
     return {table.name: _rows(table, draw) for table in database.tables}
 
 
@@ -45,7 +45,7 @@ def _cell(column: Column, draw: Draw, used: set[str]) -> str | int:
 
 
 def script_of(database: Database, rows: dict[str, list[Row]]) -> str:
-    """Return the SQL statements that make a database with its rows."""
+    """Return the SQL statements that create a database with its rows."""
     made = ["BEGIN;"]
     for table in database.tables:
         columns = [f"{table.key} INTEGER PRIMARY KEY", *map(_declared, table.columns)]
@@ -62,11 +62,11 @@ def _declared(column: Column) -> str:
 
 
 def _literal(value: str | int) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value)  # no name has a quote
+    return f"'{value}'" if isinstance(value, str) else str(value)  # no name contains a quote
 
 
 def opened(script: str) -> sqlite3.Connection:
-    """Return a database in memory, made by a script of this module."""
+    """Return an in-memory database created by a script of this module."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(script)
     return connection

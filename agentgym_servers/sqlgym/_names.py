@@ -1,4 +1,4 @@
-"""The names that the rows of the local SQLGym server's databases have."""
+"""Random names for the rows of the SQLGym server's databases."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 
 
 def name_of(kind: str, draw: Draw) -> str:
-    """Return a name.
+    """Return a random name.
 
     Args:
-        kind: Of whom or what: ``person``, ``title``, ``place``, ``firm`` or ``code``.
-        draw: What it is drawn by.
+        kind: The kind of name: ``person``, ``title``, ``place``, ``firm`` or ``code``.
+        draw: The source of random draws.
     """
     if kind == "person":
         return f"{draw.one(_NAMES['first_names'])} {draw.one(_NAMES['last_names'])}"

@@ -1,4 +1,4 @@
-"""The oracle of SQLGym: executes the statement from which the question was made."""
+"""The oracle of SQLGym: executes the statement from which the question was generated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["SQLGymOracle"]
 
 
 class SQLGymOracle(SolutionOracle):
-    """Knows the answers to the questions of this project's own server."""
+    """Plays the solutions of this project's own server."""
 
     def __init__(self) -> None:
         super().__init__(SQLGYM, lambda seed, task_id: [Query(world_of(seed).task(task_id).sql)])

@@ -1,4 +1,4 @@
-"""Questions about a database of the local SQLGym server, each with the statement that answers it."""
+"""Questions about a database of the SQLGym server, each with the statement that answers it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MOST_ROWS", "Asked", "questions"]
 Asked: TypeAlias = tuple[str, str]  # a question and the statement
 
 MOST_ROWS = 60
-"""Most rows of a result that a question asks for."""
+"""The maximum number of rows in the result of a question."""
 
 _AGGREGATES = {"highest": "max", "lowest": "min", "total": "sum"}
 
@@ -26,13 +26,13 @@ _AGGREGATES = {"highest": "max", "lowest": "min", "total": "sum"}
 def questions(
     database: Database, rows: dict[str, list[Row]], connection: sqlite3.Connection, draw: Draw
 ) -> Iterator[Asked]:
-    """Yield questions without end, no two alike.
+    """Yield an endless sequence of different questions.
 
     Args:
-        database: What they are about.
+        database: The database that the questions are about.
         rows: The rows of its tables.
-        connection: The same, to see that the statements have results.
-        draw: What they are drawn by.
+        connection: The same database, to check that the statements have results.
+        draw: The source of random draws.
     """
     author = _Author(database, rows, draw)
     asked: set[str] = set()
@@ -48,7 +48,7 @@ def questions(
 
 
 def _has_a_result(connection: sqlite3.Connection, sql: str) -> bool:
-    """Return whether a result is none that a statement which looks at no table could have by luck."""
+    """Return whether a result is one that a statement without any table could not return by chance."""
     rows = connection.execute(sql).fetchmany(MOST_ROWS + 1)
     if not 1 <= len(rows) <= MOST_ROWS:
         return False
@@ -56,7 +56,7 @@ def _has_a_result(connection: sqlite3.Connection, sql: str) -> bool:
 
 
 class _Author:
-    """Draws questions, of which some have no result."""
+    """Draws questions; some of them have no result."""
 
     def __init__(self, database: Database, rows: dict[str, list[Row]], draw: Draw) -> None:
         self._draw = draw
@@ -85,7 +85,7 @@ class _Author:
         )
 
     def ask(self) -> Asked | None:
-        """Return a question; None where what was drawn makes none."""
+        """Return a question; None if the draw gives none."""
         return self._draw.one(self._kinds)()
 
     def _number(self, table: TableSchema) -> NumberColumn:
@@ -238,7 +238,7 @@ class _Author:
         )
 
     def _kind(self) -> tuple[Selection, PickColumn | None]:
-        """Return a selection, and a column with texts that it does not speak of already."""
+        """Return a selection, and a text column that its condition does not use."""
         some = self._select.selection(self._draw.one(self._chosen))
         free = [pick for pick in some.table.picks if pick not in some.told]
         return some, self._draw.one(free) if free else None

@@ -1,4 +1,4 @@
-"""What a database of the local SQLGym server is made of: its tables and columns, and how they are called."""
+"""The schema of a database of the SQLGym server: tables and columns, and their names in questions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["Column", "Database", "LabelColumn", "LinkColumn", "NumberColumn", "P
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """A column with a name that no other row of the table has.
+    """A column with a unique name for each row.
 
     Attributes:
         name: The column's name.
-        kind: What `names.name_of` makes of it.
+        kind: The kind of name, as for `agentgym_servers.sqlgym._names.name_of`.
     """
 
     name: str
@@ -23,7 +23,7 @@ class LabelColumn:
 
 @dataclass(frozen=True)
 class PickColumn:
-    """A column with one of a few texts.
+    """A column whose value is one of a few texts.
 
     Attributes:
         name: The column's name.
@@ -35,20 +35,20 @@ class PickColumn:
 
     @property
     def said(self) -> str:
-        """What it is called in a question."""
+        """The column's name in a question."""
         return self.name.replace("_", " ")
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column with a whole number.
+    """A column with an integer.
 
     Attributes:
         name: The column's name.
-        least: The least there is.
-        most: The most there is.
-        step: The numbers are the least and whole steps above it.
-        counts: Whether it counts what its name says.
+        least: The smallest value.
+        most: The largest value.
+        step: The values are the smallest one plus multiples of this step.
+        counts: Whether the value is a number of the things that the column is named after.
     """
 
     name: str
@@ -59,12 +59,12 @@ class NumberColumn:
 
     @property
     def said(self) -> str:
-        """What it is called in a question."""
+        """The column's name in a question."""
         return f"{'number of ' if self.counts else ''}{self.name.replace('_', ' ')}"
 
     @property
     def adds_up(self) -> bool:
-        """Whether a sum of it means something."""
+        """Whether a sum of the values is meaningful."""
         return not self.name.endswith("_year") and self.name not in {"age", "rating"}
 
 
@@ -73,7 +73,7 @@ class LinkColumn:
     """A foreign key.
 
     Attributes:
-        table: The table that it leads to, by its place among the tables before.
+        table: The table that the key refers to.
     """
 
     table: TableSchema
@@ -91,18 +91,18 @@ class TableSchema:
     """A table, whose first column is its primary key.
 
     Args:
-        one: What a row is called, such as ``student``.
-        rows: How many rows there are.
+        one: The noun for a row, such as ``student``.
+        rows: The number of rows.
         columns: The other columns.
-        many: What several rows are called, and the table; by default the same with an s.
+        many: The noun for several rows, which is also the table's name; by default the singular with an s.
 
     Attributes:
         name: The table's name.
         key: The name of its primary key.
-        label: The column with its name, if it has one.
+        label: The column with the name of the row, if the table has one.
         picks: The columns with one of a few texts.
         numbers: The columns with numbers.
-        told: Both of these.
+        told: The columns of both kinds.
         links: The foreign keys.
     """
 
@@ -126,14 +126,14 @@ class Database:
 
     Attributes:
         name: Its name.
-        tables: Its tables; a table comes behind those that it refers to.
+        tables: Its tables; each follows those that it refers to.
     """
 
     name: str
     tables: tuple[TableSchema, ...]
 
     def description(self) -> str:
-        """Return what an agent is told of it, in the form of AgentGym's server."""
+        """Return the description that the agent reads, in the format of AgentGym's server."""
         said = [f"{self.name} contains tables such as {', '.join(table.name for table in self.tables)}."]
         for table in self.tables:
             columns = ", ".join([table.key, *(column.name for column in table.columns)])

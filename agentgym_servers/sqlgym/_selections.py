@@ -1,4 +1,4 @@
-"""Choices of rows, in words and in SQL: what the questions of the local SQLGym server are about."""
+"""Random selections of rows, in words and in SQL: the subjects of the SQLGym server's questions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Selection:
     Attributes:
         table: The table, which is ``T1`` in the SQL.
         phrase: The rows in words, such as ``students whose birth year is above 1999``.
-        tables: What follows FROM.
-        where: What follows WHERE.
-        told: The columns of ``T1`` that the condition is about.
+        tables: The text after FROM.
+        where: The text after WHERE.
+        told: The columns of ``T1`` that the condition uses.
     """
 
     table: TableSchema
@@ -37,8 +37,8 @@ class Selection:
         """Return a statement over the rows.
 
         Args:
-            columns: What follows SELECT.
-            rest: What follows the condition.
+            columns: The text after SELECT.
+            rest: The text after the condition.
         """
         return f"SELECT {columns} FROM {self.tables} WHERE {self.where}{rest}"  # noqa: S608 - made here
 
@@ -52,8 +52,8 @@ class Selector:
     """Draws selections from a database.
 
     Args:
-        rows: The rows of all tables, by the table's name.
-        draw: What they are drawn by.
+        rows: The rows of all tables, by table name.
+        draw: The source of random draws.
     """
 
     def __init__(self, rows: dict[str, list[Row]], draw: Draw) -> None:
@@ -63,12 +63,12 @@ class Selector:
     def condition(
         self, table: TableSchema, alias: str, *, most: int = 2
     ) -> tuple[str, str, tuple[PickColumn | NumberColumn, ...]]:
-        """Return a condition on a row of a table, in words that begin with "whose", in SQL, and its columns.
+        """Return a condition on rows of a table: in words that begin with "whose", in SQL, and its columns.
 
         Args:
             table: The table.
-            alias: Its name in the SQL.
-            most: On how many columns at most.
+            alias: The table's alias in the SQL.
+            most: The maximum number of columns.
         """
         chosen = self._draw.some(table.told, self._draw.between(1, min(most, len(table.told))))
         told = [self._comparison(table, alias, column) for column in chosen]
@@ -87,13 +87,13 @@ class Selector:
         kind = self._draw.below(4)
         if kind == 0 and least < most:
             return f"{said} from {least} to {most}", f"{name} BETWEEN {least} AND {most}"
-        # A condition that each row or none meets would be no condition.
+        # A condition must not hold for every row or for no row.
         either = ("above", ">") if least == min(values) or kind == 1 else ("at least", ">=")
         phrase, operator = ("below", "<") if least > min(values) and kind == 2 else either  # noqa: PLR2004
         return f"{said} {phrase} {least}", f"{name} {operator} {least}"
 
     def selection(self, table: TableSchema) -> Selection:
-        """Return some rows of a table: by its own columns, by those of tables it refers to, or by both."""
+        """Select rows of a table by its own columns, by those of tables it refers to, or by both."""
         draw = self._draw
         links = draw.some(table.links, draw.between(0, min(2, len(table.links))))
         phrase, tables, where, joined = table.many, f"{table.name} AS T1", [], 1

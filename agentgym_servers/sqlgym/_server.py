@@ -1,7 +1,7 @@
-"""The routes of the local SQLGym server.
+"""The routes of the SQLGym server.
 
-Requests and replies are those of AgentGym's server, errors too: HTTP 500, in plain text and without a reason.
-Where it differs is listed in `agentgym_gym.envs.sqlgym`, as ``local_quirks``.
+Requests and responses are those of AgentGym's server, including errors: HTTP 500 in plain text without a
+reason. The ``local_quirks`` of `agentgym_gym.envs.sqlgym` list the differences.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Table:
     """One environment.
 
     Attributes:
-        tried: Whether a statement was judged since the reset: there is one attempt.
+        tried: Whether a statement was scored since the reset: there is one attempt.
     """
 
     def __init__(self) -> None:
@@ -51,10 +51,10 @@ class _Table:
 
     @property
     def task(self) -> SqlTask:
-        """Its task.
+        """The current task.
 
         Raises:
-            Failed: It has none yet.
+            Failed: No task has been started.
         """
         if self._task is None:
             raise Failed("the environment has no task yet: reset it first")
@@ -65,7 +65,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        BadOption: The user's folder is none of BIRD's.
+        BadOption: The user's folder is not a valid BIRD folder.
     """
     world: World = world_of(options.seed) if options.data is None else BirdWorld(options.data)
     app = new_app("SQLGym", options, plain_errors=True)

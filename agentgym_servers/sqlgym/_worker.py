@@ -1,9 +1,10 @@
-"""The process that executes statements for the local SQLGym server. It imports the standard library alone.
+"""The process that executes statements for the SQLGym server; it imports only the standard library.
 
-It reads requests from standard input and writes answers to standard output, each a line of JSON, and ends
-when its input ends. What a statement may do is bounded here: it reads, by harmless functions, for so many
-steps of SQLite's machine and so much processor time, in so much memory. What is not cut here is cut from
-outside: the system ends the process by its limit of processor time, or the parent ends it.
+It reads requests from standard input and writes responses to standard output, each as a line of JSON, and
+exits at the end of its input. This module limits each statement: it may only read, may call only harmless
+functions, and has a maximum number of steps of SQLite's virtual machine, processor time and memory. A
+statement that evades these limits is stopped from outside: the operating system ends the process at its limit
+of processor time, or the parent process kills it.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from typing import Any
 
 try:
     import resource
-except ImportError:  # on Windows, where the parent's limit of time is left
+except ImportError:  # on Windows, where only the parent's time limit applies
     resource = None  # type: ignore[assignment]
 
 __all__ = ["BEGUN", "MAX_RESULT_BYTES", "MAX_ROWS", "SHOWN", "STEPS_A_CALL", "Worker", "main"]
 
 MAX_ROWS = 100_000
-"""Most rows of a result."""
+"""The maximum number of rows of a result."""
 
 MAX_RESULT_BYTES = 32_000_000
-"""Most text and bytes of a result."""
+"""The maximum size of a result: characters of text and bytes of blobs."""
 
 BEGUN = b"begun\n"
-"""Said before a statement is executed: so the parent knows that whatever follows is the statement's doing."""
+"""Sent before a statement is executed, so that the parent attributes a later crash to the statement."""
 
 STEPS_A_CALL = 1_000
-"""After how many steps of its machine SQLite asks whether to go on."""
+"""The number of virtual machine steps between two calls of SQLite's progress handler."""
 
 SHOWN = 100
-"""How many characters of a result are shown, as on AgentGym's server."""
+"""The number of characters of a result that are returned, as on AgentGym's server."""
 
-# Of https://www.sqlite.org/c3ref/c_alter_table.html; `sqlite3` does not name them all.
+# From https://www.sqlite.org/c3ref/c_alter_table.html; `sqlite3` does not define all of them.
 _READ, _SELECT, _FUNCTION, _RECURSIVE = 20, 21, 31, 33
 
 _NAMES = """
@@ -52,29 +53,29 @@ json_object json_type json_valid
 """
 
 _FUNCTIONS = frozenset(_NAMES.split())
-"""The functions that a statement may call. What is not known to be harmless is not among them."""
+"""The functions that a statement may call: only those known to be harmless."""
 
 
 class _Budget:
-    """How long a statement may still run."""
+    """The remaining steps and processor time of a statement."""
 
     def __init__(self) -> None:
         self.calls = 0
         self.until = 0.0
 
     def begin(self, steps: int, seconds: float) -> None:
-        """Start to count."""
+        """Start counting."""
         self.calls = steps // STEPS_A_CALL
-        self.until = time.process_time() + seconds  # not by the clock: the machine may be busy with others
+        self.until = time.process_time() + seconds  # not wall-clock time: the machine may be busy
 
     def spent(self) -> bool:
-        """Return whether the statement must end; SQLite asks."""
+        """Return whether the budget is used up; SQLite's progress handler."""
         self.calls -= 1
         return self.calls < 0 or time.process_time() > self.until
 
 
 def _allowed(action: int, _: str | None, function: str | None, *_more: object) -> int:
-    """Decide on one thing that a statement would do; SQLite asks before the statement is executed."""
+    """Allow or deny one action of a statement; SQLite's authorizer, called before the execution."""
     if action == _FUNCTION:
         return sqlite3.SQLITE_OK if (function or "").lower() in _FUNCTIONS else sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in {_READ, _SELECT, _RECURSIVE} else sqlite3.SQLITE_DENY
@@ -84,7 +85,7 @@ class Worker:
     """Executes statements, one after the other.
 
     Args:
-        heap_bytes: How much memory SQLite may have.
+        heap_bytes: The maximum amount of memory for SQLite.
     """
 
     def __init__(self, heap_bytes: int) -> None:
@@ -93,7 +94,7 @@ class Worker:
         self._budget = _Budget()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer a request: what a statement's result looks like, and whether it is the right one."""
+        """Handle a request: return the result of a statement as text, and whether it is the right one."""
         if request.get("open"):
             self._open[request["database"]] = self._opened(**request["open"])
         connection = self._open[request["database"]]
@@ -122,7 +123,7 @@ class Worker:
     def _rows(
         self, connection: sqlite3.Connection, sql: str, steps: int, seconds: float
     ) -> tuple[list[tuple[Any, ...]], bool] | str:
-        """Return the rows of a result and whether the statement says anything; or an error's text."""
+        """Return the rows of a result and whether the statement is not empty; or the text of an error."""
         self._budget.begin(steps, seconds)
         _allow_processor_seconds(seconds)
         rows: list[tuple[Any, ...]] = []
@@ -143,7 +144,7 @@ class Worker:
 
 
 def _shown(rows: list[tuple[Any, ...]]) -> str:
-    """Return a result as text; of the first rows alone, since each has more than one character."""
+    """Return the text of a result; from its first rows only, as each has more than one character."""
     return _cut(str(rows[: SHOWN + 1]))
 
 
@@ -152,7 +153,7 @@ def _cut(text: str) -> str:
 
 
 def _allow_processor_seconds(seconds: float) -> None:
-    """Have the system end this process if the next statement needs more processor time than it has."""
+    """Make the operating system end this process if the next statement exceeds its processor time."""
     if resource is not None:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         most = resource.getrlimit(resource.RLIMIT_CPU)[1]
@@ -161,7 +162,7 @@ def _allow_processor_seconds(seconds: float) -> None:
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Handle requests until the input ends."""
     memory_bytes, heap_bytes = map(int, sys.argv[1:])
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))

@@ -1,4 +1,4 @@
-"""Executes statements in child processes, so that none of them can hold up or break the server."""
+"""Executes statements in child processes, so that no statement can block or crash the server."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = ["CUT", "DATA_BOUNDS", "MADE_BOUNDS", "Bounds", "Judgement", "WorkerPo
 logger = logging.getLogger("agentgym_servers")
 
 CUT = "interrupted"
-"""What is said of a statement that was cut: SQLite's own word for it."""
+"""The result of a statement that was stopped: SQLite's own term."""
 
 _WORKER = Path(__file__).with_name("_worker.py")
-_START_SECONDS = 30.0  # how long a process may take to start on a busy machine, and to open a database
+_START_SECONDS = 30.0  # the time limit for starting a process on a busy machine and opening a database
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a statement may use.
+    """The limits of a statement.
 
     Attributes:
         steps: Steps of SQLite's virtual machine.
-        seconds: Seconds of processor time; the statement that answers the question has as many again.
+        seconds: Seconds of processor time; the statement with the right answer has the same limit.
         heap_bytes: Memory of SQLite.
         memory_bytes: Address space of the process.
     """
@@ -50,20 +50,22 @@ class Bounds:
 
 
 MADE_BOUNDS = Bounds(steps=20_000_000, seconds=2, heap_bytes=64_000_000, memory_bytes=512_000_000)
-"""For databases that are made here, of some hundred rows. The steps come first, so that the outcome does not
-depend on the machine."""
+"""The limits for generated databases, of some hundred rows.
+
+A statement reaches the limit of steps first, so that the outcome does not depend on the machine.
+"""
 
 DATA_BOUNDS = Bounds(steps=10**15, seconds=30, heap_bytes=512_000_000, memory_bytes=2_000_000_000)
-"""For BIRD's databases: as many seconds as BIRD's own evaluation gives a statement."""
+"""The limits for BIRD's databases: the same number of seconds as in BIRD's own evaluation."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What came of a statement.
+    """The outcome of a statement.
 
     Attributes:
         state: Its result or its error as text.
-        right: Whether its rows are those of the right answer.
+        right: Whether its rows equal those of the right answer.
     """
 
     state: str
@@ -71,23 +73,23 @@ class Judgement:
 
 
 class _Cut(Exception):
-    """The process ended, or had to be ended, before it answered."""
+    """The process exited, or was killed, before it responded."""
 
 
 class _Child:
-    """A process that executes statements, started when it is first needed and after each time it ended."""
+    """A process that executes statements; it starts on first use and restarts after each exit."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self.process: subprocess.Popen[bytes] | None = None
         self._opened: set[str] = set()
-        self._used = False  # whether the process was asked before
+        self._used = False  # whether the process has received a request
 
     def judge(self, task: SqlTask, sql: str, world: World) -> Judgement:
-        """Execute a statement and compare its result with that of the task's own.
+        """Execute a statement and compare its result with that of the task's statement.
 
         Raises:
-            _Cut: It used more than it may, and the process was ended.
+            _Cut: The statement exceeded its limits, and the process was ended.
         """
         asked: dict[str, Any] = {
             "database": task.database,
@@ -114,17 +116,18 @@ class _Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in a terminal is for the server, which ends this one
+                start_new_session=True,  # Ctrl-C in a terminal is for the server, which ends this process
             )
         return self.process
 
     def _asked(self, process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any] | None:
-        """Send a request and return the answer; None if the process had ended before, for other reasons.
+        """Send a request and return the response; None if the process had exited earlier for other reasons.
 
         Raises:
-            _Cut: The process ended over it.
+            _Cut: The process ended because of this request.
         """
-        # The worker ends a statement by itself; this is for what it cannot end, such as a long function call.
+        # The worker stops statements itself; this timer is for those it cannot stop, such as a long function
+        # call.
         late, fresh = threading.Event(), not self._used
         self._used = True
 
@@ -154,7 +157,7 @@ class _Child:
         return told
 
     def end(self) -> None:
-        """End the process, if there is one."""
+        """End the process if it runs."""
         process, self.process = self.process, None
         self._opened, self._used = set(), False
         if process is not None:
@@ -175,34 +178,33 @@ def _stdout(process: subprocess.Popen[bytes]) -> Any:
 
 
 class WorkerPool:
-    """Some child processes that execute statements; a statement waits until one of them is free.
+    """Child processes that execute statements; a statement waits until one of them is free.
 
     Args:
         world: The databases.
-        bounds: What a statement may use.
-        count: How many processes; None for as many as there are processors, but two at least and eight at
-            most.
+        bounds: The limits of a statement.
+        count: The number of processes; None for the number of processors, but at least two and at most eight.
     """
 
     def __init__(self, world: World, bounds: Bounds, count: int | None = None) -> None:
         count = count or min(8, max(2, os.cpu_count() or 1))
         self._children = children = [_Child(bounds) for _ in range(count)]
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
-        # Daemons, since the program need not wait for a statement when it ends.
+        # Daemon threads, because the program need not wait for a statement at exit.
         self._threads = [
             threading.Thread(target=_serve, args=(self._asked, child, world), name="sqlgym", daemon=True)
             for child in children
         ]
         self.close = weakref.finalize(self, _end, children, self._asked)
-        """Ends all processes; called at the latest when this object or the program ends."""
+        """Ends all processes; runs at the latest when this object is collected or the program exits."""
 
     @property
     def process_ids(self) -> set[int]:
-        """The ids of the processes that were started and not ended."""
+        """The ids of the running processes."""
         return {child.process.pid for child in self._children if child.process is not None}
 
     async def judge(self, task: SqlTask, sql: str) -> Judgement:
-        """Execute a statement and compare its result with that of the task's own."""
+        """Execute a statement and compare its result with that of the task's statement."""
         for thread in self._threads:
             if thread.ident is None:
                 thread.start()
@@ -214,7 +216,7 @@ class WorkerPool:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A statement that waits to be executed, and who waits for what comes of it."""
+    """A queued statement, and the future for its outcome."""
 
     task: SqlTask
     sql: str
@@ -222,13 +224,13 @@ class _Asked:
     judged: asyncio.Future[Judgement]
 
     def answer(self, judgement: Judgement) -> None:
-        """Tell what came of it, unless nobody waits any more. Called by the thread of the loop."""
+        """Set the outcome, unless the caller has stopped waiting. Runs in the thread of the event loop."""
         if not self.judged.done():
             self.judged.set_result(judgement)
 
 
 def _serve(waiting: queue.SimpleQueue[_Asked | None], child: _Child, world: World) -> None:
-    """Execute statements by one child, until there is None in the queue."""
+    """Execute queued statements in one child, until the queue returns None."""
     while (asked := waiting.get()) is not None:
         if asked.judged.cancelled():
             continue

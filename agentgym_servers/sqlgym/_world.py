@@ -1,4 +1,4 @@
-"""The world of the local SQLGym server: ten databases, and a question for each task, made from a seed."""
+"""The world of the SQLGym server: ten databases, and a question for each task, generated from a seed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class SqlTask:
     """A question about a database.
 
     Attributes:
-        database: The name of the database, which `World.source` knows.
-        observation: What the agent is told.
-        sql: A statement that answers it.
+        database: The name of the database, for `World.source`.
+        observation: The first observation.
+        sql: A statement that answers the question.
     """
 
     database: str
@@ -40,11 +40,11 @@ class SqlTask:
 
 @dataclass(frozen=True)
 class DatabaseSource:
-    """Where a database comes from: one of the two is there.
+    """The source of a database: exactly one of the two is set.
 
     Attributes:
-        script: SQL statements that make it.
-        path: A file of it.
+        script: SQL statements that create it.
+        path: Its file.
     """
 
     script: str | None = None
@@ -52,10 +52,10 @@ class DatabaseSource:
 
 
 class World(Protocol):
-    """Databases and the tasks about them. Its methods may be called from any thread."""
+    """Databases and the tasks about them. All methods are thread-safe."""
 
     def ready(self, item_id: int) -> bool:
-        """Return whether `task` answers at once."""
+        """Return whether `task` returns at once for this id."""
 
     def task(self, item_id: int) -> SqlTask:
         """Return a task.
@@ -65,7 +65,7 @@ class World(Protocol):
         """
 
     def source(self, database: str) -> DatabaseSource:
-        """Return where a database of a task comes from."""
+        """Return the source of a task's database."""
 
 
 class _Made:
@@ -85,10 +85,10 @@ class _Made:
 class MadeWorld:
     """The world of a seed.
 
-    A database is made when a task of it is first asked for, which takes some tenths of a second.
+    A database is generated on the first request for one of its tasks, which takes some tenths of a second.
 
     Args:
-        seed: Of the rows and the questions.
+        seed: The seed of the rows and the questions.
     """
 
     def __init__(self, seed: int) -> None:
@@ -97,7 +97,7 @@ class MadeWorld:
         self._lock = threading.Lock()
 
     def ready(self, item_id: int) -> bool:
-        """Return whether the database of a task is made, or there is no such task."""
+        """Return whether the database of a task is ready, or there is no such task."""
         return not 0 <= item_id < DEV_IDS.stop or _place(item_id)[0] in self._made
 
     def task(self, item_id: int) -> SqlTask:
@@ -114,7 +114,7 @@ class MadeWorld:
         return SqlTask(made.name, f"{made.description}\n\n{question}", sql)
 
     def source(self, database: str) -> DatabaseSource:
-        """Return the script of a database."""
+        """Return the source of a database: its script."""
         names = [each.name for each in (*TRAIN, *DEV)]
         return DatabaseSource(script=self._database(names.index(database)).script)
 
@@ -126,7 +126,7 @@ class MadeWorld:
 
 
 def _place(item_id: int) -> tuple[int, int]:
-    """Return which database a task is about, and which of its questions it is."""
+    """Return the index of a task's database, and the index of the question in it."""
     if item_id in TRAIN_IDS:
         return item_id % len(TRAIN), item_id // len(TRAIN)
     number = item_id - DEV_IDS.start
@@ -134,12 +134,12 @@ def _place(item_id: int) -> tuple[int, int]:
 
 
 def _count(place: int) -> int:
-    """Return how many questions a database has."""
+    """Return the number of questions of a database."""
     ids, beside = (TRAIN_IDS, len(TRAIN)) if place < len(TRAIN) else (DEV_IDS, len(DEV))
     return -(-len(ids) // beside)
 
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> MadeWorld:
-    """Return the world of a seed, made once."""
+    """Return the world of a seed; cached."""
     return MadeWorld(seed)

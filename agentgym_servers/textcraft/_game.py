@@ -1,9 +1,9 @@
 """One game of TextCraft, without a server.
 
-The agent is shown some recipes and a goal. It may ``get`` what no recipe makes, ``craft`` what a recipe makes
-out of what it holds, and look at its ``inventory``. It has won once it makes the goal.
+The first observation has some recipes and a goal. The agent may ``get`` an item that no recipe makes,
+``craft`` an item from others that it holds, and look at its ``inventory``. It wins when it makes the goal.
 
-Every observation is, to the letter, what AgentGym's TextCraft server says, but for numbers so long that
+Every observation equals that of AgentGym's TextCraft server to the letter, except for numbers so long that
 that server fails.
 """
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["MAX_DIGITS", "Game", "Outcome"]
 
 MAX_DIGITS = 600
-"""The longest number read in an action. Python may refuse to print an integer of 640 digits or more (see
-``sys.set_int_max_str_digits``); the difference leaves digits for sums."""
+"""The maximum number of digits of a number in an action.
+
+Python may refuse to print an integer of 640 digits or more (see ``sys.set_int_max_str_digits``); the
+difference leaves room for sums.
+"""
 
 _CRAFT = re.compile(r"craft (.*) using (.*)")
 _GET = re.compile(r"get ([0-9]+) (.*)")
@@ -34,7 +37,7 @@ class Outcome:
     """The result of one action.
 
     Attributes:
-        observation: What the agent is told.
+        observation: The observation.
         reward: 1 for the action that made the goal, else 0.
         done: Whether the action made the goal.
     """
@@ -45,14 +48,14 @@ class Outcome:
 
 
 class _Refused(Exception):
-    """The action does nothing; the message is the observation."""
+    """The action has no effect; the message is the observation."""
 
 
 class Game:
-    """One task being played. It does not stop by itself: after the goal it goes on and can be won again.
+    """One game in play. It does not end by itself: after the goal it continues and can be won again.
 
     Args:
-        book: The recipes that hold, shown or not.
+        book: All recipes, shown or not.
         goal: The item id to make.
     """
 
@@ -62,11 +65,11 @@ class Game:
         self._held: dict[str, int] = {}
 
     def play(self, action: str) -> Outcome:
-        """Play one action. Never raises, whatever the text.
+        """Play one action. Never raises, with any text.
 
         Args:
-            action: ``get 1 oak logs``, ``craft 4 oak planks using 1 oak logs`` or ``inventory``. What follows
-                on another line, and anything behind ``inventory``, is ignored.
+            action: ``get 1 oak logs``, ``craft 4 oak planks using 1 oak logs`` or ``inventory``. Further
+                lines, and any text after ``inventory``, are ignored.
         """
         try:
             if match := _CRAFT.match(action):
@@ -118,13 +121,13 @@ class Game:
         return not left
 
     def _holds(self, wanted: CraftIngredient) -> bool:
-        # Only items are ever held, so nothing is enough of a tag.
+        # The agent holds only items, so it never has enough of a tag.
         held = None if wanted.is_tag else self._held.get(wanted.name)
         return held is not None and held >= wanted.count
 
     def _spend(self, spent: CraftIngredient) -> None:
-        # No recipe takes one item under two names (a test holds the book to that), so what `_holds` has
-        # checked one by one is there for all.
+        # No recipe takes one item under two names (a test checks the book for this), so the separate checks
+        # of `_holds` also hold together.
         self._held[spent.name] -= spent.count
         if not self._held[spent.name]:
             del self._held[spent.name]
@@ -141,7 +144,7 @@ class Game:
         return ingredient
 
     def _counted(self, text: str) -> CraftIngredient | None:
-        """Read ``2 oak logs``; None where no number leads."""
+        """Parse ``2 oak logs``; None if the text does not begin with a number."""
         match = _COUNTED.match(text)
         return match and replace(self._named(match[2]), count=_number(match[1]))
 

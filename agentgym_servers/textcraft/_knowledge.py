@@ -1,8 +1,8 @@
-"""The recipes in an observation of TextCraft, and what is learned about them while playing.
+"""The recipes in an observation of TextCraft, and facts about them learned while playing.
 
-An ingredient may be the name of a *kind*: ``planks`` stands for oak planks, birch planks and so on, and the
-observation does not say which names are kinds. This module guesses. The game refuses a wrong guess, which is
-noted here, so that it is not made twice.
+An ingredient may be the name of a *kind*: ``planks`` means oak planks, birch planks and so on, and the
+observation does not mark such names. This module guesses which names are kinds. The game refuses a wrong
+guess; this module records it and does not repeat it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ __all__ = ["Knowledge", "Serve", "Take", "Way"]
 
 @dataclass(frozen=True)
 class Take:
-    """Take it from the world."""
+    """Take the item from the world."""
 
 
 @dataclass(frozen=True)
 class Serve:
-    """Let an item serve as a member of the kind."""
+    """Use an item as a member of the kind."""
 
     member: str
 
 
 Way: TypeAlias = Craft | Take | Serve
-"""How something can be had. A :class:`Craft` is a recipe, with the numbers of one batch."""
+"""A way to get an item. A :class:`Craft` is a recipe, with the numbers of one batch."""
 
 
 class Knowledge:
-    """The recipes shown, and what the game has said about names.
+    """The recipes shown, and the facts about names learned from the game's observations.
 
     Args:
         recipes: The recipes shown.
@@ -49,24 +49,24 @@ class Knowledge:
             self._makers.setdefault(recipe.item, []).append(recipe)
         self._origins = {item: self._made_from(item) for item in self._makers}
         self._not_there: set[str] = set()
-        self._serves: dict[tuple[str, str], bool] = {}  # whether a member is one of a kind, where known
+        self._serves: dict[tuple[str, str], bool] = {}  # whether a member belongs to a kind, where known
         self._refused: set[Craft] = set()
 
     @classmethod
     def of(cls, observation: str) -> Knowledge:
-        """Read the first observation of a task; lines without a recipe are ignored."""
+        """Parse the first observation of a task; lines without a recipe are ignored."""
         return cls(recipe for line in observation.splitlines() if (recipe := _recipe(line)) is not None)
 
     @property
     def names(self) -> set[str]:
-        """Every name that a recipe shown makes or uses."""
+        """All names of outputs and ingredients in the recipes shown."""
         return set(self._makers).union(*self._origins.values())
 
     def ways(self, name: str) -> list[Way]:
-        """Return the ways to have something: of those not known to fail, the likeliest kind."""
+        """Return the ways to get an item that are not known to fail; only those of the likeliest type."""
         crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._refused]
         if name in self._makers:
-            return crafts  # what a recipe makes cannot be taken
+            return crafts  # the output of a recipe cannot be taken from the world
         alike = self._members(name, lambda item: item.endswith(f" {name}"))
         takes: list[Way] = [] if name in self._not_there else [Take()]
         if alike or takes:
@@ -77,22 +77,22 @@ class Knowledge:
         )
 
     def not_there(self, name: str) -> None:
-        """Note that something cannot be taken."""
+        """Record that an item cannot be taken from the world."""
         self._not_there.add(name)
 
     def worked(self, served: Sequence[tuple[str, str]]) -> None:
-        """Note that a recipe took these members for these kinds."""
+        """Record that a recipe accepted these members for these kinds."""
         self._serves.update(dict.fromkeys(served, True))
 
     def failed(self, recipe: Craft, served: Sequence[tuple[str, str]]) -> None:
-        """Note that a recipe did not take these members for these kinds."""
+        """Record that a recipe did not accept these members for these kinds."""
         doubtful = [pair for pair in served if pair not in self._serves]
         self._serves.update(dict.fromkeys(doubtful, False))
         if not doubtful:
             self._refused.add(recipe)
 
     def _members(self, kind: str, fits: Callable[[str], bool]) -> list[Way]:
-        """Return the items that may be of a kind: made here, and not from something with the kind's name."""
+        """Return possible members of a kind: outputs of recipes that take no item with the kind's name."""
         return [
             Serve(item)
             for item in self._makers
@@ -100,7 +100,7 @@ class Knowledge:
         ]
 
     def _made_from(self, item: str) -> set[str]:
-        """Return all that may go into an item, directly or not."""
+        """Return all direct and indirect ingredients of an item."""
         found: set[str] = set()
         names = [item]
         while names:
@@ -111,7 +111,7 @@ class Knowledge:
         return found
 
 
-@lru_cache(maxsize=4096)  # the same recipes are shown in many tasks
+@lru_cache(maxsize=4096)  # many tasks show the same recipes
 def _recipe(line: str) -> Craft | None:
     try:
         return Craft.parse(line)

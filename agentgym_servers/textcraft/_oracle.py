@@ -1,4 +1,4 @@
-"""The oracle of TextCraft: plays by the recipes in the observations."""
+"""The oracle of TextCraft: plans with the recipes in the observations."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["TextCraftOracle"]
 
 _HELD = re.compile(r"\[([^\]]+)\] \((\d+)\)")
-_PATIENCE = 3  # answers in a row that are not understood before it gives up
+_PATIENCE = 3  # the number of consecutive observations it fails to parse before it gives up
 
 
 class TextCraftOracle:
-    """Makes a plan with the fewest turns it can find, plays it, and makes another when an action fails."""
+    """Plans with the fewest turns it can find, plays the plan, and replans when an action fails."""
 
     name = "oracle"
     blocking = False
@@ -31,7 +31,7 @@ class TextCraftOracle:
         self._game = _Game("", "")
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Read the recipes of a task."""
+        """Parse the recipes of a task."""
         self._game = _Game(observation, info.get("goal", ""))
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
@@ -40,15 +40,15 @@ class TextCraftOracle:
 
 
 class _Game:
-    """One task: what is held, as far as the observations tell, and the rest of the plan."""
+    """One task: the inventory as known from the observations, and the rest of the plan."""
 
     def __init__(self, observation: str, goal: str) -> None:
         self._known = Knowledge.of(observation)
         self._goal = goal
         self._held: Counter[str] = Counter()
         self._plan: list[Step] = []  # the next step is the last
-        self._asked: Step | Inventory | None = None  # what the next observation answers
-        self._lost = 0  # answers in a row that were not understood
+        self._asked: Step | Inventory | None = None  # the action that the next observation responds to
+        self._lost = 0  # the number of consecutive observations that could not be parsed
 
     def act(self, observation: str) -> Action | None:
         if isinstance(self._asked, Inventory):
@@ -62,7 +62,7 @@ class _Game:
         return None if self._asked is None else self._asked.action
 
     def _learn(self, step: Step, observation: str) -> bool:
-        """Note the effect of a step; return whether it is clear."""
+        """Record the effect of a step; return whether it is clear."""
         action = step.action
         if isinstance(action, Get) and observation.startswith("Got "):
             self._held[action.item] += action.count

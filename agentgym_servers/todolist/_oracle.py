@@ -10,7 +10,7 @@ __all__ = ["TODOListOracle"]
 
 
 class TODOListOracle(ToolOracle):
-    """Looks up what a task is about, changes what it says, and gives the answer."""
+    """Looks up the data of a task, makes the changes, and gives the answer."""
 
     def __init__(self) -> None:
         super().__init__(TODOLIST, world_of)

@@ -1,4 +1,4 @@
-"""Tasks of TODOList that are orders: each function makes one of a scene, or None where it has none."""
+"""Tasks of TODOList that require changes: each function makes one from a scene, or returns None."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ORDERS"]
 
 _URGENT = 4
-_MOST_CHANGES = 5  # with what must be looked at they stay within the turn limit
+_MOST_CHANGES = 5  # together with the look-ups they stay within the turn limit
 
 
 def _draft(goal: str, *calls: Call) -> Draft:
@@ -22,26 +22,26 @@ def _draft(goal: str, *calls: Call) -> Draft:
 
 
 def _some_of(found: Sequence[Todo], of: Sequence[Todo]) -> bool:
-    """Return whether a rule finds some, but not all, and not too many to change."""
+    """Return whether a rule matches some tasks, but neither all nor too many to change."""
     return 0 < len(found) < len(of) and len(found) <= _MOST_CHANGES
 
 
 def _complete(scene: Scene) -> Draft:
-    """Complete one."""
+    """Complete a task."""
     project, todo = scene.todo()
     goal = f'I am done with "{todo.content}" in "{project.name}". Mark that task as completed.'
     return _draft(goal, *look([project]), *change("complete_task", [todo]))
 
 
 def _delete(scene: Scene) -> Draft:
-    """Delete one."""
+    """Delete a task."""
     project, todo = scene.todo()
     goal = f'The task "{todo.content}" of the project "{project.name}" is no longer needed. Delete it.'
     return _draft(goal, *look([project]), *change("delete_task", [todo]))
 
 
 def _reschedule(scene: Scene) -> Draft | None:
-    """Set the due date of one."""
+    """Set the due date of a task."""
     project, todo = scene.todo()
     day = scene.day(scene.draw.between(1, 25))
     if day == todo.due:
@@ -51,7 +51,7 @@ def _reschedule(scene: Scene) -> Draft | None:
 
 
 def _postpone(scene: Scene) -> Draft:
-    """Put one off, without its project being named."""
+    """Postpone a task whose project is not given."""
     project, todo = scene.todo()
     days = scene.draw.between(2, 9)
     day = scene.day(scene.days_until(todo) + days)
@@ -76,7 +76,7 @@ def _favorite_of_task(scene: Scene) -> Draft:
 
 
 def _complete_until(scene: Scene) -> Draft | None:
-    """Complete those of a project until a day."""
+    """Complete the tasks of a project that are due by a date."""
     project, day = scene.project(), scene.day(scene.draw.between(0, 12))
     found = [each for each in project.todos if each.due <= day]
     if not _some_of(found, project.todos):
@@ -86,7 +86,7 @@ def _complete_until(scene: Scene) -> Draft | None:
 
 
 def _delete_overdue(scene: Scene) -> Draft | None:
-    """Delete what should have been done before today."""
+    """Delete overdue tasks."""
     found = [each for each in scene.todos if scene.days_until(each) < 0]
     if not _some_of(found, scene.todos):
         return None
@@ -96,7 +96,7 @@ def _delete_overdue(scene: Scene) -> Draft | None:
 
 
 def _move_urgent(scene: Scene) -> Draft | None:
-    """Move the urgent ones, or the others, of a project."""
+    """Move the urgent tasks of a project, or the others."""
     project, urgent = scene.project(), scene.draw.chance(0.5)
     days = scene.draw.between(2, 20)
     found = [each for each in project.todos if (each.priority == _URGENT) is urgent]
@@ -109,7 +109,7 @@ def _move_urgent(scene: Scene) -> Draft | None:
 
 
 def _complete_most_urgent(scene: Scene) -> Draft | None:
-    """Complete the one of the highest priority."""
+    """Complete the task with the highest priority."""
     project = scene.project()
     most = max(each.priority for each in project.todos)
     found = [each for each in project.todos if each.priority == most]
@@ -120,7 +120,7 @@ def _complete_most_urgent(scene: Scene) -> Draft | None:
 
 
 def _swap(scene: Scene) -> Draft | None:
-    """Swap the due dates of two."""
+    """Swap the due dates of two tasks."""
     (one, first), (other, second) = scene.two_todos()
     if first.due == second.due:
         return None
@@ -132,7 +132,7 @@ def _swap(scene: Scene) -> Draft | None:
 
 
 def _delete_long(scene: Scene) -> Draft | None:
-    """Delete those of a project that take long."""
+    """Delete the long tasks of a project."""
     project, minutes = scene.project(), scene.draw.between(6, 20) * 5
     found = [each for each in project.todos if each.minutes > minutes]
     if not _some_of(found, project.todos):
@@ -143,7 +143,7 @@ def _delete_long(scene: Scene) -> Draft | None:
 
 
 def _day_after(scene: Scene) -> Draft | None:
-    """Set the due date of one by that of another."""
+    """Set the due date of a task relative to that of another."""
     (one, first), (other, second) = scene.two_todos()
     day = scene.day(scene.days_until(second) + 1)
     if first.due == day:
@@ -170,4 +170,4 @@ ORDERS: tuple[Callable[[Scene], Draft | None], ...] = (
     _delete_long,
     _day_after,
 )
-"""All kinds of order."""
+"""All kinds of tasks with changes."""

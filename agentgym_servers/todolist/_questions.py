@@ -1,4 +1,4 @@
-"""Tasks of TODOList that are questions: each function makes one of a scene, or None where it has none."""
+"""Tasks of TODOList that are questions: each function makes one from a scene, or returns None."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def _names(todos: list[Todo]) -> list[str]:
 
 
 def _due_date(scene: Scene) -> Draft:
-    """By when?"""
+    """When is a task due?"""
     project, todo = scene.todo()
     goal = f'By which day must "{todo.content}" in the project "{project.name}" be done? {_DATE}'
     return Draft(goal, todo.due, look([project]))
 
 
 def _priority(scene: Scene) -> Draft:
-    """How urgent?"""
+    """How urgent is a task?"""
     project, todo = scene.todo()
     goal = f'What is the priority of "{todo.content}" in my project "{project.name}"? {_NUMBER}'
     return Draft(goal, todo.priority, look([project]))
 
 
 def _duration(scene: Scene) -> Draft:
-    """How long?"""
+    """How long does a task take?"""
     project, todo = scene.todo()
     goal = f'How many minutes does "{todo.content}" in "{project.name}" take? {_NUMBER}'
     return Draft(goal, todo.minutes, look([project]) + look_at_durations([todo]))
 
 
 def _all_durations(scene: Scene) -> Draft:
-    """How long in all?"""
+    """How long do all tasks of a project take?"""
     project = scene.project()
     goal = f'How many minutes do all tasks of the project "{project.name}" take together? {_NUMBER}'
     minutes = sum(each.minutes for each in project.todos)
@@ -53,7 +53,7 @@ def _all_durations(scene: Scene) -> Draft:
 
 
 def _longest(scene: Scene) -> Draft | None:
-    """Which takes longest?"""
+    """Which task takes longest?"""
     project = scene.project()
     most = max(each.minutes for each in project.todos)
     found = [each for each in project.todos if each.minutes == most]
@@ -64,7 +64,7 @@ def _longest(scene: Scene) -> Draft | None:
 
 
 def _due_before(scene: Scene) -> Draft | None:
-    """Which of a project before a day?"""
+    """Which tasks of a project are due before a date?"""
     project, day = scene.project(), scene.day(scene.draw.between(0, 12))
     found = [each for each in project.todos if each.due < day]
     if not 0 < len(found) < len(project.todos):
@@ -74,7 +74,7 @@ def _due_before(scene: Scene) -> Draft | None:
 
 
 def _count_due_before(scene: Scene) -> Draft | None:
-    """How many before a day?"""
+    """How many tasks are due before a date?"""
     day = scene.day(scene.draw.between(0, 12))
     found = [each for each in scene.todos if each.due < day]
     goal = f"How many tasks, in all my projects together, are due before {day}? {_NUMBER}"
@@ -82,7 +82,7 @@ def _count_due_before(scene: Scene) -> Draft | None:
 
 
 def _urgent(scene: Scene) -> Draft | None:
-    """Which of a project are urgent?"""
+    """Which tasks of a project are urgent?"""
     project, least = scene.project(), scene.draw.between(2, 4)
     found = [each for each in project.todos if each.priority >= least]
     if not 0 < len(found) < len(project.todos):
@@ -92,7 +92,7 @@ def _urgent(scene: Scene) -> Draft | None:
 
 
 def _due_first(scene: Scene) -> Draft | None:
-    """Which is due first, or last?"""
+    """Which task is due first, or last?"""
     project, last = scene.project(), scene.draw.chance(0.5)
     day = (max if last else min)(each.due for each in project.todos)
     found = [each for each in project.todos if each.due == day]
@@ -103,7 +103,7 @@ def _due_first(scene: Scene) -> Draft | None:
 
 
 def _place(scene: Scene) -> Draft:
-    """Where?"""
+    """Where does a task take place?"""
     project, todo = scene.todo()
     where = todo.description.removeprefix("Place: ").partition(". ")[0]
     goal = f'At which place is "{todo.content}" of "{project.name}" done? Answer as its description has it.'
@@ -112,7 +112,7 @@ def _place(scene: Scene) -> Draft:
 
 
 def _bring(scene: Scene) -> Draft:
-    """What to bring, without the project being named?"""
+    """Which things does a task need, if its project is not given?"""
     project, todo = scene.todo()
     what = todo.description.partition("Bring: ")[2].removesuffix(".")
     seen = scene.projects[: project.order]
@@ -122,14 +122,14 @@ def _bring(scene: Scene) -> Draft:
 
 
 def _holder(scene: Scene) -> Draft:
-    """In which project?"""
+    """Which project contains a task?"""
     project, todo = scene.todo()
     goal = f'In which project is the task "{todo.content}"? {_NAME}'
     return Draft(goal, project.name, look(scene.projects[: project.order]))
 
 
 def _days_left(scene: Scene) -> Draft | None:
-    """How many days from today?"""
+    """How many days from today is a task due?"""
     project, todo = scene.todo()
     days = scene.days_until(todo)
     if days < 1:
@@ -139,7 +139,7 @@ def _days_left(scene: Scene) -> Draft | None:
 
 
 def _two_due_dates(scene: Scene) -> Draft:
-    """By when, of two?"""
+    """When are two tasks due?"""
     (one, first), (other, second) = scene.two_todos()
     goal = (
         f'What are the due dates of "{first.content}" in "{one.name}" and "{second.content}" in '
@@ -149,7 +149,7 @@ def _two_due_dates(scene: Scene) -> Draft:
 
 
 def _earlier(scene: Scene) -> Draft | None:
-    """Is one due before the other?"""
+    """Is one task due before another?"""
     (one, first), (other, second) = scene.two_todos()
     if first.due == second.due:
         return None
@@ -161,7 +161,7 @@ def _earlier(scene: Scene) -> Draft | None:
 
 
 def _within_days(scene: Scene) -> Draft | None:
-    """Which are due in the next days, but for those of one project?"""
+    """Which tasks are due in the next days, except those of one project?"""
     left_out, days = scene.project(), scene.draw.between(1, 5)
     of = [each for each in scene.projects if each is not left_out]
     found = [todo for each in of for todo in each.todos if 0 <= scene.days_until(todo) <= days]
@@ -175,7 +175,7 @@ def _within_days(scene: Scene) -> Draft | None:
 
 
 def _most_tasks(scene: Scene) -> Draft | None:
-    """Which project has most tasks?"""
+    """Which project has the most tasks?"""
     most = max(len(each.todos) for each in scene.projects)
     found = [each for each in scene.projects if len(each.todos) == most]
     if len(found) > 1:
@@ -204,4 +204,4 @@ QUESTIONS: tuple[Callable[[Scene], Draft | None], ...] = (
     _within_days,
     _most_tasks,
 )
-"""All kinds of question."""
+"""All kinds of questions."""

@@ -1,4 +1,4 @@
-"""What a task of TODOList is made of: an account, a day, and the calls that solve it."""
+"""The building blocks of TODOList's tasks: an account, a date, and the calls of solutions."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["PROJECTS", "Chore", "Scene", "change", "look", "look_at_durations"]
 
 _FIRST_DAY = date(2024, 3, 1)
 _DAYS = 500
-_AROUND = (-6, 18)  # how many days before and after today a task may be due
+_AROUND = (-6, 18)  # the due dates of tasks, in days from today
 _MINUTES = tuple(range(10, 130, 5))
 
 
 class Chore(NamedTuple):
-    """A task as a project may contain it.
+    """A possible task of a project.
 
     Attributes:
-        content: What the user has to do.
-        place: Where.
-        bring: What to bring along.
+        content: The name of the task.
+        place: Where to do it.
+        bring: The things to bring.
     """
 
     content: str
@@ -40,17 +40,17 @@ PROJECTS = {
     name: tuple(Chore(**chore) for chore in chores)
     for name, chores in read_json("todolist", "projects.json").items()
 }
-"""The chores of each project by its name. No chore belongs to two projects."""
+"""The chores of each project, by project name. No chore belongs to two projects."""
 
 
 @dataclass
 class Scene:
-    """An account that is drawn.
+    """A random account.
 
     Attributes:
         draw: Draws of this task.
         today: The user's current date.
-        projects: What is in the account.
+        projects: The projects of the account.
     """
 
     draw: Draw
@@ -85,24 +85,24 @@ class Scene:
         return str(self._next_id)
 
     def day(self, days: int) -> str:
-        """Return the day that is so many days after today, as YYYY-MM-DD."""
+        """Return the date a number of days after today, as YYYY-MM-DD."""
         return (self.today + timedelta(days=days)).isoformat()
 
     def days_until(self, todo: Todo) -> int:
-        """Return how many days after today a task is due; below 0 if before."""
+        """Return the number of days from today to a task's due date; negative for a past date."""
         return (date.fromisoformat(todo.due) - self.today).days
 
     def project(self) -> Project:
-        """Return one of the projects."""
+        """Return a random project."""
         return self.draw.one(self.projects)
 
     def todo(self) -> tuple[Project, Todo]:
-        """Return one of the tasks, with its project."""
+        """Return a random task, with its project."""
         project = self.project()
         return project, self.draw.one(project.todos)
 
     def two_todos(self) -> tuple[tuple[Project, Todo], tuple[Project, Todo]]:
-        """Return tasks of two projects."""
+        """Return two random tasks of different projects."""
         one, other = self.draw.some(self.projects, 2)
         return (one, self.draw.one(one.todos)), (other, self.draw.one(other.todos))
 
@@ -113,14 +113,14 @@ class Scene:
 
 
 def look(projects: Iterable[Project], *, today: bool = False) -> tuple[Call, ...]:
-    """Return the calls that show the tasks of some projects, and the date first if it matters."""
+    """Return the calls that list the tasks of some projects, after the call for the date if it matters."""
     first = [Call("get_user_current_date", {})] if today else []
     tasks = [Call("get_tasks", {"project_id": each.project_id}) for each in projects]
     return (*first, Call("get_projects", {}), *tasks)
 
 
 def look_at_durations(todos: Iterable[Todo]) -> tuple[Call, ...]:
-    """Return the calls that show how long some tasks take."""
+    """Return the calls that look up the durations of some tasks."""
     return tuple(Call("get_task_duration", {"task_id": each.todo_id}) for each in todos)
 
 

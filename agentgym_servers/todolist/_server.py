@@ -16,7 +16,7 @@ __all__ = ["TodoTools", "create_app"]
 
 
 class TodoTools(AnswerTools):
-    """The functions of one account, and the task that is to be done in it.
+    """The functions of one account, and the task to do in it.
 
     Args:
         task: The task.
@@ -44,7 +44,7 @@ class TodoTools(AnswerTools):
         self._account = Account(task.projects)
 
     def judge(self, answer: Any) -> float:
-        """Return 1 for the right answer if the account is left as the task wants it, else 0."""
+        """Return 1 for the right answer if the account is in the task's final state, else 0."""
         return super().judge(answer) if self._account.state == self._task.end else 0.0
 
     def call(self, name: str, given: Given) -> object:
@@ -72,10 +72,10 @@ class TodoTools(AnswerTools):
 
 
 def _truth(value: object) -> bool:
-    """Return a truth value that may be written as text.
+    """Return a boolean, which the agent may write as text.
 
     Raises:
-        Refused: It is neither.
+        Refused: The value is not a boolean.
     """
     words = {"true": True, "false": False}
     try:

@@ -1,4 +1,4 @@
-"""The tasks of the TODOList server, each with an account and its solution. All are made from a seed."""
+"""The tasks of the TODOList server, generated from a seed, each with an account and its solution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["TASKS", "TodoTask", "world_of"]
 
 TASKS = 155
-"""How many tasks there are."""
+"""The number of tasks."""
 
 _CITIES = ("Lisbon", "Oslo", "Toronto", "Nairobi", "Osaka", "Lyon", "Porto Alegre", "Perth")
 _KINDS = QUESTIONS + ORDERS
@@ -30,10 +30,10 @@ class TodoTask(ToolTask):
     """A task.
 
     Attributes:
-        projects: The projects in the account at first.
-        end: The state of the account in which the task is done.
+        projects: The initial projects of the account.
+        end: The state of the account when the task is done.
         today: The user's current date, as YYYY-MM-DD.
-        city: Where the user is.
+        city: The user's city.
     """
 
     projects: tuple[Project, ...]
@@ -44,7 +44,7 @@ class TodoTask(ToolTask):
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> ToolWorld[None, TodoTask]:
-    """Return the tasks of a seed, made once; each has an account of its own."""
+    """Return the tasks of a seed, each with its own account; cached."""
     return ToolWorld(None, draw_tasks(TASKS, _task, "todolist", seed))
 
 

@@ -1,8 +1,8 @@
 """The weather of the Weather world: a function of the place, the day and the seed.
 
-All of it is invented, on the pattern of the earth: the seasons, the cold of the far north and south and of
-great heights. On that lie sums of waves in space and time, so that days in a row and places side by side are
-alike.
+The weather is invented but resembles that of the earth: it has seasons, and is colder in the far north and
+south and at great heights. Sums of waves in space and time are added, so that consecutive days and nearby
+places have similar weather.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _EPOCH = date(2000, 1, 1).toordinal()
 _YEAR = 365.2425  # days
 _EARTH_KM = 6371.0088  # mean radius (IUGG; Moritz 2000, "Geodetic Reference System 1980")
 _LAPSE = 0.0065  # degrees Celsius a metre (ICAO standard atmosphere)
-_SNOW_CM = 0.7  # of a millimetre of water, as Open-Meteo reckons: 10 mm are 7 cm of snow
-_NEAR = 1e-9  # radians squared: a place and the point that is asked for are the same
+_SNOW_CM = 0.7  # per millimetre of water, as in Open-Meteo: 10 mm are 7 cm of snow
+_NEAR = 1e-9  # radians squared: the distance below which a place and the requested point are the same
 
 _LEVELS = {"good": 20, "fair": 40, "moderate": 60, "poor": 80, "very poor": 100}  # by the highest index
 
 
 @dataclass(frozen=True)
 class Day:
-    """The weather of a day at a place.
+    """The weather of one day at a place.
 
     Attributes:
         date: The day.
-        highest: Highest temperature in degrees Celsius, to a tenth.
+        highest: Highest temperature in degrees Celsius, with one decimal place.
         lowest: Lowest temperature.
         mean: Mean temperature.
-        rain: In millimetres, to a tenth.
-        snow: In centimetres, to a hundredth.
+        rain: In millimetres, with one decimal place.
+        snow: In centimetres, with two decimal places.
         air: The European air quality index of fine dust at noon.
     """
 
@@ -50,12 +50,12 @@ class Day:
 
 
 class _Waves:
-    """A field over the globe and time: a sum of waves, of mean 0 and variance 1.
+    """A field over the globe and time: a sum of waves, with mean 0 and variance 1.
 
     Args:
-        draw: Where the waves come from.
-        days: Shortest and longest period.
-        detail: Greatest wave number, in waves a radian of the globe times 2 pi.
+        draw: The source of random draws.
+        days: The shortest and the longest period.
+        detail: The greatest wave number, in waves per radian of the globe times 2 pi.
     """
 
     def __init__(self, draw: Draw, days: tuple[int, int], detail: int) -> None:
@@ -70,9 +70,9 @@ class _Waves:
         self._scale = math.sqrt(2 / len(self._waves))
 
     def at(self, point: tuple[float, float, float], day: float) -> float:
-        """Return its value at a point of the unit sphere on a day."""
+        """Return the value at a point of the unit sphere on a day."""
         x, y, z = point
-        # Exact, as the builtin `sum` adds in another way from Python 3.12 on.
+        # `math.fsum` is exact; the builtin `sum` adds differently from Python 3.12 on.
         return self._scale * math.fsum(
             math.sin(pace * day + a * x + b * y + c * z + phase) for pace, a, b, c, phase in self._waves
         )
@@ -82,7 +82,7 @@ class Climate:
     """The weather of a world.
 
     Args:
-        seed: Of the world.
+        seed: The seed of the world.
     """
 
     def __init__(self, seed: int) -> None:
@@ -93,13 +93,13 @@ class Climate:
         self._dust = _Waves(draw, (4, 25), 14)
 
     def days(self, latitude: float, longitude: float, first: date, count: int) -> list[Day]:
-        """Return the weather of days in a row at a point.
+        """Return the weather of consecutive days at a point.
 
         Args:
             latitude: Degrees north, -90 to 90.
             longitude: Degrees east, -180 to 180.
             first: The first day.
-            count: How many days.
+            count: The number of days.
         """
         latitude, longitude = on_grid(latitude), on_grid(longitude)
         point, height = _on_sphere(latitude, longitude), height_at(latitude, longitude)
@@ -111,8 +111,8 @@ class Climate:
 
     def _day(self, latitude: float, point: tuple[float, float, float], height: float, when: date) -> Day:
         since = when.toordinal() - _EPOCH
-        # The year's mean at sea level falls with the latitude. Summer comes 200 days after the new year in
-        # the north, half a year later in the south.
+        # The annual mean at sea level decreases with the latitude. Summer comes 200 days after the new year
+        # in the north, half a year later in the south.
         season = math.cos(2 * math.pi * (since - 200) / _YEAR) * max(-14.0, min(14.0, 0.24 * latitude))
         mean = 28 - 0.0072 * latitude**2 + season - _LAPSE * height + 3.5 * self._warmth.at(point, since)
         spread = 4.5 + 1.3 * self._spread.at(point, since)
@@ -130,14 +130,14 @@ class Climate:
 
 
 def on_grid(degrees: float) -> float:
-    """Return the middle of the cell of the grid, of a tenth of a degree, that a coordinate lies in."""
+    """Return the centre of the grid cell of a coordinate; cells have a side of a tenth of a degree."""
     return round(degrees, 1) + 0.0  # no -0.0
 
 
 def height_at(latitude: float, longitude: float) -> float:
-    """Return how high a point lies in metres: that of the places around it, the nearer the more.
+    """Return the height of a point in metres, interpolated from the places around it.
 
-    That is the interpolation of Shepard (1968), "A two-dimensional interpolation function for
+    The interpolation is that of Shepard (1968), "A two-dimensional interpolation function for
     irregularly-spaced data", with the power 4, on the globe.
     """
     x, y, z = _on_sphere(latitude, longitude)
@@ -153,9 +153,9 @@ def height_at(latitude: float, longitude: float) -> float:
 
 
 def distance_km(latitude1: float, longitude1: float, latitude2: float, longitude2: float) -> float:
-    """Return the distance of two points along the great circle in kilometres, to a metre.
+    """Return the great-circle distance of two points in kilometres, with three decimal places.
 
-    By the haversine formula (Sinnott 1984, "Virtues of the haversine").
+    It uses the haversine formula (Sinnott 1984, "Virtues of the haversine").
     """
     first, second = math.radians(latitude1), math.radians(latitude2)
     across = math.radians(longitude2 - longitude1)
@@ -166,9 +166,9 @@ def distance_km(latitude1: float, longitude1: float, latitude2: float, longitude
 
 
 def air_quality_level(index: float) -> str:
-    """Return how good an air quality index is.
+    """Return the level of an air quality index.
 
-    By the levels of the European Environment Agency: good up to 20, then a level for each 20.
+    The levels are those of the European Environment Agency: good up to 20, then one level per 20.
     """
     return next((level for level, most in _LEVELS.items() if index <= most), "extremely poor")
 

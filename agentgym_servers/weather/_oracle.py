@@ -10,7 +10,7 @@ __all__ = ["WeatherOracle"]
 
 
 class WeatherOracle(ToolOracle):
-    """Makes the calls that find the answer, and gives it."""
+    """Makes the calls that find the answer, and submits it."""
 
     def __init__(self) -> None:
         super().__init__(WEATHER, world_of)

@@ -1,4 +1,4 @@
-"""The places of the Weather world: cities with their coordinates and heights, rounded."""
+"""The places of the Weather world: cities with rounded coordinates and heights."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class City:
     """A city or a town.
 
     Attributes:
-        name: Its name; several may have the same.
-        country: The code of its country, of two letters (ISO 3166-1).
+        name: Its name, which several may share.
+        country: The two-letter code of its country (ISO 3166-1).
         latitude: Degrees north.
         longitude: Degrees east.
-        height: Metres above the sea.
+        height: Metres above sea level.
     """
 
     name: str
@@ -37,7 +37,7 @@ def _read(name: str) -> tuple[City, ...]:
 
 
 CITIES = _read("cities.txt")
-"""The cities that tasks are about, each of another name."""
+"""The cities that tasks use; their names are unique."""
 
 PLACES = (*CITIES, *_read("namesakes.txt"))
-"""All places, the more important ones first: a search lists smaller places of the same names below."""
+"""All places, the more important ones first: a search lists smaller places of the same name after them."""

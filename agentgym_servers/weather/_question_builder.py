@@ -1,4 +1,4 @@
-"""How a question of the Weather world is made: who asks, where and when, and the calls that answer it."""
+"""The building blocks of Weather's questions: random users, places and dates, and the look-up calls."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _DAYS = 1095  # of three years; none of their dates is a 29 February
 
 
 class Asking:
-    """Draws what a question is about, and keeps the calls by which its answer is found.
+    """Draws the subjects of a question, and records the calls that find its answer.
 
     Args:
-        draw: What it draws from.
+        draw: The source of random draws.
         climate: The weather of the world.
 
     Attributes:
-        draw: What it draws from.
+        draw: The source of random draws.
         today: The user's date.
-        home: Where the user is.
-        calls: What has been called, in order.
+        home: The user's city.
+        calls: The recorded calls, in order.
     """
 
     def __init__(self, draw: Draw, climate: Climate) -> None:
@@ -43,22 +43,22 @@ class Asking:
         self._climate = climate
 
     def place(self) -> City:
-        """Return a place that has not come up yet, which the goal names."""
+        """Return an unused place, which the goal names."""
         return self._others.pop()
 
     def somewhere(self) -> tuple[City, str]:
-        """Return a place and how the goal speaks of it: a named one, or where the user is."""
+        """Return a place and its phrase in the goal: a named place, or the user's location."""
         if self.draw.chance(0.4):
             return self.home, "where I am now"
         place = self.place()
         return place, f"in {place.name}"
 
     def day(self, offset: int) -> date:
-        """Return a day by how many days it is from today."""
+        """Return the date at an offset in days from today."""
         return self.today + timedelta(offset)
 
     def temperatures(self, place: City, first: int, last: int) -> list[Day]:
-        """Look up days by how many days they are from today: both ends before it, both it, or both after."""
+        """Look up days by their offsets from today: both past, both today, or both future."""
         return self._days("temp", place, first, last)
 
     def rain(self, place: City, first: int, last: int) -> list[Day]:
@@ -70,16 +70,16 @@ class Asking:
         return self._days("snow", place, first, last)
 
     def air(self, place: City, first: int, last: int) -> list[Day]:
-        """Look up the air quality of such days, none of which is to come."""
+        """Look up the air quality of such days, none in the future."""
         return self._days("air_quality_index", place, first, last)
 
     def height(self, place: City) -> float:
-        """Look up how high a place lies."""
+        """Look up the height of a place."""
         self._call("get_elevation", **self._where(place))
         return height_at(place.latitude, place.longitude)
 
     def distance(self, one: City, other: City) -> float:
-        """Look up how far two places are from each other, in kilometres."""
+        """Look up the distance between two places, in kilometres."""
         ends: list[float] = []
         arguments = {}
         for number, place in enumerate((one, other), 1):
@@ -90,11 +90,11 @@ class Asking:
         return distance_km(*ends)
 
     def level(self, index: int) -> None:
-        """Look up how good an air quality index is."""
+        """Look up the level of an air quality index."""
         self._call("get_air_quality_level", air_quality_index=index)
 
     def same_day_last_year(self) -> int:
-        """Return how many days the same day of last year is from today."""
+        """Return the offset in days from today to the same date last year."""
         return (self.today.replace(year=self.today.year - 1) - self.today).days
 
     def _days(self, kind: str, place: City, first: int, last: int) -> list[Day]:
@@ -108,7 +108,7 @@ class Asking:
         return self._climate.days(place.latitude, place.longitude, self.day(first), last - first + 1)
 
     def _where(self, place: City) -> dict[str, Any]:
-        """Look up where a place is, once."""
+        """Look up the coordinates of a place, once."""
         if place is self.home and not self._has_called("get_user_current_location"):
             self._call("get_user_current_location")
         if not self._has_called("get_latitude_longitude", name=place.name):

@@ -1,7 +1,7 @@
 """The kinds of questions of the Weather world.
 
-Each is a function that draws one and answers it. It raises `Unfit` where two answers would do, or where the
-weather makes the question pointless.
+Each kind is a function that draws a question and answers it. It raises `Unfit` if the draw has several
+answers, or if the weather makes the question pointless.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["KINDS"]
 
 T = TypeVar("T")
 
-_LITTLE = 0.2  # millimetres or centimetres: less is 0 when it is rounded
+_LITTLE = 0.2  # millimetres or centimetres: less than this is rounded to 0
 
 _YES_OR_NO = "Please answer with 'Yes' or 'No'."
 _DATE = "Please provide the answer in the form of a date 'YYYY-MM-DD'."
@@ -325,7 +325,7 @@ KINDS: Sequence[Callable[[Asking], Question]] = (
     _average_of_days,
     _rainier_city,
 )
-"""All kinds; each draws a question, or raises `Unfit`."""
+"""All kinds of questions; each draws a question, or raises `Unfit`."""
 
 
 def _need(holds: bool) -> None:
@@ -334,10 +334,10 @@ def _need(holds: bool) -> None:
 
 
 def _most(of: Iterable[T], value: Callable[[T], Any]) -> T:
-    """Return the one of the greatest value.
+    """Return the item with the greatest value.
 
     Raises:
-        Unfit: Several have it.
+        Unfit: Several items have it.
     """
     each = list(of)
     greatest = max(map(value, each))

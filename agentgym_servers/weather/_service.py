@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["FIRST_DAY", "LAST_DAY", "MOST_DAYS", "WeatherTools", "find_places"]
 
 FIRST_DAY, LAST_DAY = date(1940, 1, 1), date(2099, 12, 31)
-"""The days that there is weather of."""
+"""The first and the last day with weather data."""
 
 MOST_DAYS = 30
-"""How many days the last day of a question may be after the first."""
+"""The maximum number of days between the first and the last day of a request."""
 
-_TOLERANCE = 0.05 + 1e-6  # half of the tenth that goals ask for, and what floating point loses
+_TOLERANCE = 0.05 + 1e-6  # half of the tenth that goals require, plus the error of floating point
 _MAX_FOUND = 3
 _MAX_NAME_CHARS = 100
 
@@ -102,7 +102,7 @@ class WeatherTools(AnswerTools):
         return self._weather(kind, given)
 
     def _weather(self, kind: str, given: Given) -> object:
-        """Return the weather of days past, of the current day, or of days to come."""
+        """Return the weather of past days, of the current day, or of future days."""
         point = _point(given)
         if kind.startswith("current_"):
             first = last = _date(given["current_date"])
@@ -143,7 +143,7 @@ class WeatherTools(AnswerTools):
 
 
 def find_places(name: object) -> dict[str, Any]:
-    """Return the places of a name: up to three, the best known first.
+    """Return the places with a name: up to three, the best known first.
 
     Raises:
         ToolError: There is none.
@@ -198,7 +198,7 @@ _OF_PLACES: dict[str, Callable[[Given], object]] = {
 
 
 def _point(given: Given) -> tuple[float, float] | str:
-    """Return the point that is asked for, or what is observed where there is no such point."""
+    """Return the requested point, or the observation if it does not exist."""
     point = []
     for name, most in (("latitude", 90), ("longitude", 180)):
         value = _number(given[name])
@@ -215,7 +215,7 @@ def _refusal(reason: str) -> str:
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number, which may be written as text; None for anything else."""
+    """Return a finite number, which the agent may write as text; None for any other value."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float, str))
@@ -234,10 +234,10 @@ def _is_number(value: object) -> bool:
 
 
 def _date(value: object) -> date:
-    """Read a date.
+    """Parse a date.
 
     Raises:
-        ToolError: It is none.
+        ToolError: The value is not a date.
     """
     if not isinstance(value, str):
         raise ToolError("TypeError", f"strptime() argument 1 must be str, not {type(value).__name__}")

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["TASKS", "WeatherTask", "world_of"]
 
 TASKS = 343
-"""How many tasks there are."""
+"""The number of tasks."""
 
 
 @dataclass(frozen=True)
 class WeatherTask(ToolTask):
-    """A question of a user.
+    """A user's question.
 
     Attributes:
         today: The user's date.
-        home: Where the user is.
+        home: The user's city.
     """
 
     today: date
@@ -38,7 +38,7 @@ class WeatherTask(ToolTask):
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> ToolWorld[Climate, WeatherTask]:
-    """Return the weather and tasks of a seed, made once."""
+    """Return the weather and tasks of a seed; cached."""
     climate = Climate(seed)
 
     def task(task_id: int, draw: Draw) -> WeatherTask:

@@ -1,10 +1,10 @@
-"""The WebShop server: AgentGym's protocol over a shop of this project's own.
+"""The WebShop server: AgentGym's protocol over this project's own shop.
 
-`server` has the routes, `world` makes products and tasks from a seed, `official` loads WebShop's own files,
-`session` is one task being played, `search` ranks products, and `reward` says what a purchase is worth. Where
-it differs from AgentGym's server is in ``local_quirks`` of `agentgym_gym.envs.webshop`.
+`_server` has the routes, `_world` generates products and tasks from a seed, `_official` loads WebShop's own
+files, `_session` plays one task, `_search` ranks products, and `_reward` scores a purchase. The
+``local_quirks`` of `agentgym_gym.envs.webshop` list the differences from AgentGym's server.
 
-This module imports none of them: the oracle needs `world` alone, and no package beside Python.
+This module imports none of them: the oracle needs only `_world`, and only the standard library.
 """
 
 from agentgym_gym.local_servers import ServerKind

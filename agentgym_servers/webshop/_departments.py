@@ -15,8 +15,8 @@ class ProductOption:
 
     Attributes:
         name: Its name.
-        values: What may be chosen, the cheapest first.
-        cents: By how much each value costs more than the one before it.
+        values: The possible values, the cheapest first.
+        cents: The difference in price between a value and the previous one.
     """
 
     name: str
@@ -28,10 +28,9 @@ class ProductOption:
 class ProductKind:
     """A kind of product.
 
-    Attributes:
-        noun: Its name, in the plural.
-        path: The last two parts of its category.
-        dollars: The least and the greatest price.
+    noun: Its name, in the plural.
+    path: The last two parts of its category.
+    dollars: The lowest and the highest price.
     """
 
     noun: str
@@ -41,15 +40,15 @@ class ProductKind:
 
 @dataclass(frozen=True)
 class Department:
-    """Kinds of product that share their attributes and options.
+    """Kinds of products that share their attributes and options.
 
     Attributes:
         name: The name of the department.
-        qualities: Attributes that stand before the noun.
+        qualities: Attributes placed before the noun.
         parts: Attributes that follow "with".
         uses: Attributes that follow "for".
         options: The options of its products; colour is an option of every product.
-        kinds: The kinds of product.
+        kinds: The kinds of products.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""JSON files that a user hands in, of which the large one is read item by item."""
+"""Reads JSON files from the user, the large one item by item."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from agentgym_gym.errors import BadOption
 
 __all__ = ["array_items", "json_object"]
 
-_CHUNK = 1 << 20  # characters read at a time
-_MAX_ITEM = 1 << 24  # characters of an item; without a bound a file that is no JSON would be read whole
+_CHUNK = 1 << 20  # the number of characters to read at a time
+_MAX_ITEM = 1 << 24  # maximum characters of an item, so that a file that is not JSON is not read whole
 _BLANKS = " \t\r\n"
 
 
 def array_items(file: Path) -> Iterator[Any]:
-    """Yield the items of a JSON array, holding no more than one of them and a part of the file at a time.
+    """Yield the items of a JSON array, with at most one of them and a part of the file in memory.
 
     Args:
         file: The file, in UTF-8.
 
     Raises:
-        BadOption: The file cannot be read, or is no JSON array; the message names the item, from 0.
+        BadOption: The file is unreadable or not a JSON array; the message names the item, from 0.
     """
     number = 0
     try:
@@ -45,7 +45,7 @@ def array_items(file: Path) -> Iterator[Any]:
 
 
 class _Reader:
-    """A text of which the beginning is dropped as it is read."""
+    """A text whose beginning is dropped as it is read."""
 
     def __init__(self, text: TextIO) -> None:
         self._text = text
@@ -54,7 +54,7 @@ class _Reader:
         self._place = 0
 
     def mark(self) -> str:
-        """Return the next character that is no blank, and stay before it; empty at the end."""
+        """Return the next character that is not white space, without consuming it; empty at the end."""
         while True:
             while self._place < len(self._held) and self._held[self._place] in _BLANKS:
                 self._place += 1
@@ -62,15 +62,15 @@ class _Reader:
                 return self._held[self._place : self._place + 1]
 
     def next_mark(self) -> str:
-        """Go behind the character of `mark` and return the one that follows."""
+        """Consume the character of `mark` and return the next one."""
         self._place += 1
         return self.mark()
 
     def item(self) -> Any:
-        """Return the value that begins here, and go behind it.
+        """Parse and consume the next value.
 
         Raises:
-            ValueError: There is none, or it is too long.
+            ValueError: There is no value, or it is too long.
         """
         while True:
             try:
@@ -79,13 +79,13 @@ class _Reader:
                 if len(self._held) - self._place > _MAX_ITEM or not self._more():
                     raise ValueError(f"it is not JSON, or too long: {error.msg}") from None
             else:
-                # A number at the end of what is held may have more digits.
+                # A number at the end of the buffer may have more digits.
                 if end < len(self._held) or not self._more():
                     self._place = end
                     return item
 
     def _more(self) -> bool:
-        """Read on; return whether there was more."""
+        """Read more of the file; return whether there was more."""
         more = self._text.read(max(_CHUNK, len(self._held) - self._place))
         if more:
             self._held, self._place = self._held[self._place :] + more, 0
@@ -93,10 +93,10 @@ class _Reader:
 
 
 def json_object(file: Path) -> dict[str, Any]:
-    """Return a JSON object that a file holds.
+    """Return the JSON object in a file.
 
     Raises:
-        BadOption: The file cannot be read, or is no JSON object.
+        BadOption: The file is unreadable or not a JSON object.
     """
     try:
         content = json.loads(file.read_bytes())

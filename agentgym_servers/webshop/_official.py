@@ -1,11 +1,11 @@
-"""The world of WebShop's own files, which a user has downloaded.
+"""The world of WebShop's own files, which the user has downloaded.
 
 The files are those that ``load_products`` of WebShop reads (``web_agent_site/engine/engine.py``), found by
-their names in one folder: ``items_shuffle*.json``, an array of products; ``items_ins_v2*.json``, the
-attributes and instructions of products by their number; and, where it is there, ``items_human_ins.json``,
-instructions that people wrote. Tasks are made as ``get_synthetic_goals`` of ``goal.py`` makes them: for each
-product that has an instruction, one for each combination of its options, in the order that AgentGym's server
-shuffles them into. Those of people come behind them.
+name in one folder: ``items_shuffle*.json``, an array of products; ``items_ins_v2*.json``, the attributes and
+instructions of products by product number; and optionally ``items_human_ins.json``, instructions written by
+people. Tasks are generated as by ``get_synthetic_goals`` of ``goal.py``: one for each combination of the
+options of each product with an instruction, in the order into which AgentGym's server shuffles them. The
+tasks with instructions written by people follow.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["load_world"]
 T = TypeVar("T")
 
 _MAX_TASKS = 5_000_000
-_ASIN_LETTERS = 10  # AgentGym's server leaves out products with a longer number, and those called "nan"
-_NO_PRICE = 100.0  # what a product without a price costs there
-_NO_LIMIT = 1_000_000.0  # dollars; a product that is dearer than the limits there has none
+_ASIN_LETTERS = 10  # AgentGym's server skips products with a longer number, and those called "nan"
+_NO_PRICE = 100.0  # the price of a product without one, as on AgentGym's server
+_NO_LIMIT = 1_000_000.0  # dollars; for products dearer than the greatest price limit
 _LIMITS = tuple(10.0 * step for step in range(1, 100))
-_NEAR_LIMITS = 4  # limits above the price of which one is drawn, but never the nearest
+_NEAR_LIMITS = 4  # the limit is one of the next four above the price, but never the nearest
 _SHUFFLED_BY = 233  # AgentGym's server shuffles its goals with this seed
 _HUMAN_FIELDS = ("instruction", "instruction_attributes", "instruction_options")
 
@@ -47,8 +47,7 @@ def load_world(folder: Path) -> World:
         folder: The folder.
 
     Raises:
-        BadOption: A file is missing, there are two of a kind, or one is not as it should be; the message
-            names the file and the item.
+        BadOption: A file is missing, duplicate or invalid; the message names the file and the item.
     """
     items, instructions = _one_file(folder, "items_shuffle*.json"), _one_file(folder, "items_ins_v2*.json")
     known = json_object(instructions)
@@ -79,10 +78,10 @@ def _one_file(folder: Path, pattern: str) -> Path:
 
 
 class _Fields:
-    """The fields of an item, which are checked as they are read.
+    """The fields of an item, validated when they are read.
 
     Args:
-        where: The file and the item, as messages name them.
+        where: The file and the item, for messages.
         item: The item.
     """
 
@@ -137,7 +136,7 @@ def _options(read: _Fields) -> dict[str, tuple[str, ...]]:
 
 
 def _price(asin: str, read: _Fields) -> tuple[float, str]:
-    """Return the price and how it is shown. Of a range, AgentGym's server draws the price without a seed."""
+    """Return the price as a number and as text; a price in a range is seeded, unlike on AgentGym's server."""
     given = read.get("pricing")
     if not given:
         return _NO_PRICE, f"${_NO_PRICE}"
@@ -161,9 +160,9 @@ class _Asked:
 
     Attributes:
         product: The product it is for.
-        text: The instruction, but for the options and the price.
-        attributes: The attributes that it asks for.
-        options: The values of options that it asks for; None for each combination in turn.
+        text: The instruction without the options and the price.
+        attributes: The required attributes.
+        options: The required values of options; None for one task per combination.
     """
 
     product: Product
@@ -173,11 +172,11 @@ class _Asked:
 
     @property
     def tasks(self) -> int:
-        """How many tasks it makes."""
+        """The number of tasks."""
         return 1 if self.options is not None else math.prod(map(len, self.product.options.values()))
 
     def goal(self, number: int) -> Goal:
-        """Return the goal of one of its tasks."""
+        """Return the goal of one of the tasks."""
         product, options, text = self.product, self.options, self.text
         if options is None:
             chosen = _combination(product.options, number)
@@ -194,7 +193,7 @@ class _Asked:
 
 
 def _combination(options: Mapping[str, tuple[str, ...]], number: int) -> dict[str, str]:
-    """Return a combination of values: of the options by name, the last changes first."""
+    """Return a combination of values, by option name; the last option changes first."""
     chosen: dict[str, str] = {}
     for name in sorted(options, reverse=True):
         number, place = divmod(number, len(options[name]))
@@ -222,18 +221,18 @@ def _asked_by_people(file: Path, by_asin: Mapping[str, Product]) -> list[_Asked]
         for each in given if isinstance(given, list) else [given]:
             read = _Fields(where, each)
             text, attributes, options = read.text("instruction"), *map(read.texts, _HUMAN_FIELDS[1:])
-            if attributes:  # AgentGym's WebShop leaves out the others
+            if attributes:  # AgentGym's WebShop skips the others
                 asked.append(_Asked(by_asin[asin], text.strip("."), attributes, options))
     return asked
 
 
 class _Goals:
-    """The goals of all tasks. Each is made when it is asked for, as they may be many.
+    """The goals of all tasks. Each is generated on request, because there may be many.
 
     Args:
-        asked: The instructions, of which the tasks are shuffled.
-        people: The instructions whose tasks come behind these.
-        where: What they are from, as a message names it.
+        asked: The instructions whose tasks are shuffled.
+        people: The instructions whose tasks follow these.
+        where: The folder, for messages.
     """
 
     def __init__(self, asked: Sequence[_Asked], people: Sequence[_Asked], where: str) -> None:
@@ -242,8 +241,8 @@ class _Goals:
         self._count = self._ends[-1] if self._ends else 0
         if not 0 < self._count <= _MAX_TASKS:
             raise BadOption(f"{where} holds {self._count} tasks; it should be from 1 to {_MAX_TASKS}")
-        # Not a draw of this world but AgentGym's order, so that a task has the same id. `random` gives it in
-        # all versions of Python 3.
+        # Not a draw of this world: this is AgentGym's order, so that each task has the same id as there.
+        # `random` returns it in all versions of Python 3.
         self._order = array("I", range(self._count - len(people)))
         random.Random(_SHUFFLED_BY).shuffle(self._order)  # noqa: S311 - nothing secret
 

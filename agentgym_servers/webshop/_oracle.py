@@ -1,4 +1,4 @@
-"""The oracle of WebShop: buys what the task was made of, in a shop that this project made."""
+"""The oracle of WebShop: plays the solutions of a generated shop."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ class WebShopOracle(SolutionOracle):
 
 
 def plan(world: World, task: int) -> list[Action]:
-    """Return the actions that win a task of a made world."""
+    """Return the actions that win a task of a generated world."""
     wins = solution(world, task)
     return [Search(wins.keywords), *map(Click, (wins.asin.lower(), *wins.options, "buy now"))]

@@ -1,4 +1,4 @@
-"""What a shop has and what is asked for: products, goals, and a world of both."""
+"""The data types of a shop: products, goals, and a world with both."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["PATH_MARK", "Goal", "Goals", "Product", "Review", "World"]
 
 
 PATH_MARK = "\u203a"
-"""Stands between the parts of a category, as in the official files."""
+"""The separator between the parts of a category, as in the official files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a customer says of a product.
+    """A customer's review of a product.
 
     Attributes:
         title: Its title.
@@ -33,19 +33,19 @@ class Product:
     """A product of the shop.
 
     Attributes:
-        asin: Its number, by which it is clicked; in capitals, and no other product has it.
+        asin: Its unique number in capitals, which identifies it in clicks.
         name: Its title.
-        query: The search that it is one of the answers to, in lower case.
-        path: Its category from the widest to the narrowest, with `PATH_MARK` between.
-        attributes: What is true of it, in lower case.
+        query: A search that returns it among others, in lower case.
+        path: Its category from the widest to the narrowest part, separated by `PATH_MARK`.
+        attributes: Its attributes, in lower case.
         options: The values of each option, in lower case, by the option's name.
         description: The text of its page Description.
         features: The lines of its page Features.
-        price: What it costs in dollars, without what the options add.
-        price_tag: The price as its page shows it.
-        extras: What a value adds to the price in dollars, by the option's name and the value.
-        rating: The mean of the stars as its page shows it.
-        reviews: What customers say of it.
+        price: Its price in dollars, without surcharges of options.
+        price_tag: The price as displayed on its page.
+        extras: The surcharge of a value in dollars, by the option's name and the value.
+        rating: The mean of the stars as displayed on its page.
+        reviews: Its reviews.
     """
 
     asin: str
@@ -63,26 +63,26 @@ class Product:
     reviews: tuple[Review, ...] = ()
 
     def price_with(self, chosen: Mapping[str, str]) -> float:
-        """Return what it costs in dollars with the values that are chosen, by option; exact to the cent."""
+        """Return the price in dollars with the chosen values, by option; exact to the cent."""
         return round(self.price + sum(self.extras.get(each, 0.0) for each in chosen.items()), 2)
 
     @property
     def text(self) -> str:
-        """What a search looks through, the same parts as on AgentGym's server."""
+        """The text for the search index, made of the same parts as on AgentGym's server."""
         options = ", and ".join(f"{name}: {', '.join(values)}" for name, values in self.options.items())
         return " ".join([self.name, self.description, *self.features[:1], options])
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is asked for in a task.
+    """The purchase that a task requires.
 
     Attributes:
-        instruction: The text of it.
-        product: The product that it was made of. Any other that fits as well is as good.
-        attributes: The attributes that are asked for.
-        options: The values of options that are asked for.
-        price_limit: The most that it may cost, in dollars.
+        instruction: The instruction.
+        product: The product from which the task was generated. Others that match equally get the same reward.
+        attributes: The required attributes.
+        options: The required values of options.
+        price_limit: The maximum price, in dollars.
     """
 
     instruction: str
@@ -93,10 +93,10 @@ class Goal:
 
 
 class Goals(Protocol):
-    """Goals by the ids of their tasks, from 0; ids below 0 count from the end."""
+    """Goals by the ids of their tasks, from 0; negative ids count from the end."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of goals."""
 
     def __getitem__(self, task: int, /) -> Goal:
         """Return the goal of a task."""

@@ -1,11 +1,11 @@
-"""What a purchase is worth: the reward of the WebShop paper, as AgentGym's server computes it.
+"""The reward of a purchase, as in the WebShop paper and on AgentGym's server.
 
 The formula is equation 1 of Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded
-Language Agents", arXiv:2207.01206. What it leaves to heuristics, namely when two titles, attributes or
-options are alike, is in ``web_agent_site/engine/goal.py`` of the WebShop that AgentGym ships
+Language Agents", arXiv:2207.01206. It leaves to heuristics when two titles, attributes or options match;
+these are in ``web_agent_site/engine/goal.py`` of the WebShop that AgentGym ships
 (github.com/WooooDyy/AgentGym at 3ef9235), called goal.py below. One thing differs: goal.py compares the nouns
-of two titles, which a language model of spaCy finds. Here all words are compared but numbers and `_FUNCTION`
-words.
+of two titles, which a language model of spaCy finds. This module compares all words except numbers and
+`_FUNCTION` words.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from agentgym_servers.webshop._products import PATH_MARK, Goal, Product
 
 __all__ = ["Reward", "attribute_matches", "option_matches", "reward", "title_score", "type_reward"]
 
-_ALIKE = 85  # goal.py: texts are alike whose token set ratio, as a whole number, is more
-_SHARED_PARTS = 2  # goal.py: categories are the same that share as many parts
-_SAME_TITLE, _OTHER_TITLE = 0.2, 0.1  # the paper and goal.py: bounds of the title score
-_NO_TITLE = 0.2  # goal.py: the score of any title where the goal's has nothing to compare
+_ALIKE = 85  # goal.py: two texts match if their token set ratio, as an integer, is greater
+_SHARED_PARTS = 2  # goal.py: two categories match if they share this number of parts
+_SAME_TITLE, _OTHER_TITLE = 0.2, 0.1  # the paper and goal.py: thresholds of the title score
+_NO_TITLE = 0.2  # goal.py: the score of any title if the goal's has nothing to compare
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _FUNCTION = frozenset(
     ("a", "an", "and", "as", "at", "by", "for", "from", "in", "is", "of", "on", "or", "the", "to", "with")
 )
 
-# goal.py takes two options for the same that name the same colour, which is the first of a list that stands
-# in them. This list is our own.
+# goal.py treats two options as the same if both contain the same colour, the first match of a list. This list
+# is our own.
 _COLORS = (
     *("black", "white", "turquoise", "blue", "navy", "teal", "green", "olive", "mint", "lime", "yellow"),
     *(
@@ -69,11 +69,11 @@ class Reward:
     """The terms of a reward.
 
     Attributes:
-        type_factor: How far the product is of the kind that was asked for: 0, 0.1, 0.5 or 1.
-        attributes: How many of the attributes that were asked for it has.
-        options: How many of the options that were asked for are chosen.
-        price: Whether it costs no more than it may.
-        of: How many there are to meet: the attributes, the options and the price.
+        type_factor: The match of the kind of product: 0, 0.1, 0.5 or 1.
+        attributes: The number of required attributes that the product has.
+        options: The number of required options that are chosen.
+        price: Whether the price is within the limit.
+        of: The number of requirements: the attributes, the options and the price.
     """
 
     type_factor: float
@@ -89,12 +89,12 @@ class Reward:
 
 
 def reward(bought: Product, chosen: Mapping[str, str], goal: Goal) -> Reward:
-    """Return what a purchase is worth.
+    """Return the reward of a purchase.
 
     Args:
         bought: The product.
-        chosen: The values that were chosen, by option.
-        goal: What was asked for.
+        chosen: The chosen values, by option.
+        goal: The requirements.
     """
     return Reward(
         type_factor=type_reward(bought, goal.product),
@@ -108,8 +108,8 @@ def reward(bought: Product, chosen: Mapping[str, str], goal: Goal) -> Reward:
 def type_reward(bought: Product, wanted: Product) -> float:
     """Return the factor for the kind of product: the paper's type reward, ``get_type_reward`` of goal.py.
 
-    It is 0 where the titles share nothing; 0.1 where they share less than 0.1; 0.5 where they share no more
-    than 0.2 and neither the query nor two parts of the category are the same; else 1.
+    It is 0 if the titles share nothing; 0.1 if they share less than 0.1; 0.5 if they share no more than 0.2
+    and neither the query nor two parts of the category are the same; else 1.
     """
     score = title_score(bought.name, wanted.name)
     if score < _OTHER_TITLE:
@@ -120,15 +120,15 @@ def type_reward(bought: Product, wanted: Product) -> float:
 
 
 def title_score(bought: str, wanted: str) -> float:
-    """Return the share of the words of the wanted title that the other has; goal.py counts nouns alone."""
+    """Return the share of words of the required title that the other contains; goal.py counts only nouns."""
     words = _words(wanted)
     return len(words & _words(bought)) / len(words) if words else _NO_TITLE
 
 
 def attribute_matches(bought: Product, wanted: Iterable[str]) -> int:
-    """Return how many attributes a product has: ``get_attribute_reward`` of goal.py.
+    """Return the number of required attributes that a product has: ``get_attribute_reward`` of goal.py.
 
-    It has one that is like an attribute of its own, or that stands in its title, features or description.
+    An attribute counts if it matches one of the product's, or occurs in its title, features or description.
     """
     texts = (bought.name.lower(), " ".join(bought.features).lower(), bought.description.lower())
     return sum(
@@ -138,7 +138,7 @@ def attribute_matches(bought: Product, wanted: Iterable[str]) -> int:
 
 
 def option_matches(chosen: Iterable[str], wanted: Iterable[str]) -> int:
-    """Return how many wanted values were chosen, of whichever option: ``get_option_reward`` of goal.py."""
+    """Return the number of required values chosen, for any option: ``get_option_reward`` of goal.py."""
     own = [_color(each) for each in chosen]
     return sum(any(_alike(each, _color(value)) for each in own) for value in wanted)
 
@@ -148,7 +148,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _color(value: str) -> str:
-    """Return the colour that a value names; the value if it names none."""
+    """Return the colour that a value contains; the value itself if it contains none."""
     return next((color for color in _COLORS if color in value), value)
 
 

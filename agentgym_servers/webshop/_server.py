@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_app"]
 
-_MANY = 10_000  # products from which on a search may take so long that others must not wait for it
+_MANY = 10_000  # the number of products from which a search may take too long for the event loop
 
 
 class _StepBody(BaseModel):
@@ -38,7 +38,7 @@ class _ResetBody(BaseModel):
 
 
 class _Shop:
-    """What all environments share: the world and its index. Nothing in it changes."""
+    """The shared, immutable state of all environments: the world and its index."""
 
     def __init__(self, world: World) -> None:
         self.goals = world.goals
@@ -55,11 +55,11 @@ class _Shop:
 
 
 class _Visitor:
-    """One environment: its task being played.
+    """One environment with its current task.
 
     Args:
-        shop: What all environments share.
-        number: How many environments the server made before it.
+        shop: The state shared by all environments.
+        number: The number of environments that the server created before.
     """
 
     def __init__(self, shop: _Shop, number: int) -> None:
@@ -68,7 +68,7 @@ class _Visitor:
         self.reset(None)
 
     def reset(self, task: int | None) -> None:
-        """Start a task; without one any, by the environment's number and past alone.
+        """Start a task; by default, one that depends only on the environment's number and its past tasks.
 
         Raises:
             Failed: There is no such task.
@@ -76,7 +76,7 @@ class _Visitor:
         goals = self._shop.goals
         if task is None:
             task = self._draw.below(len(goals))
-        # A negative id counts from the end there too.
+        # On AgentGym's server, too, a negative id counts from the end.
         if task not in range(-len(goals), len(goals)):
             raise Failed("There is no such task.")
         self.session = Session(goals[task])
@@ -86,7 +86,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        BadOption: The user's folder has not WebShop's files, or they are not as they should be.
+        BadOption: WebShop's files in the user's folder are missing or invalid.
     """
     shop = _Shop(world_of(options.seed) if options.data is None else load_world(options.data))
     visitors = HeldEnvs[_Visitor](options, new_ids=True)
@@ -145,5 +145,5 @@ def _add_views(app: FastAPI, visitors: HeldEnvs[_Visitor]) -> None:
     @app.get("/state", response_model=None)
     async def state(env_idx: int) -> dict[str, str]:
         visitors.get(env_idx)
-        # AgentGym's server answers the names of its fields, whatever their values are.
+        # AgentGym's server responds with the names of its fields, independently of their values.
         return {name: name for name in ("url", "html", "instruction_text")}

@@ -1,7 +1,7 @@
-"""A visit to the shop: the pages that an agent sees, what can be clicked on them, and the purchase.
+"""A visit to the shop: the pages that an agent sees, the items to click on them, and the purchase.
 
-An action is ``search[keywords]`` or ``click[item]``. As on AgentGym's server, an item may be written in any
-case, only the first line is read, and what is not understood does nothing.
+An action is ``search[keywords]`` or ``click[item]``. As on AgentGym's server, an item may be in any case,
+only the first line is read, and an invalid action has no effect.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["PAGE_RESULTS", "Outcome", "Session", "keywords_of"]
 
 PAGE_RESULTS = 10
-"""How many results a page shows, as on AgentGym's server."""
+"""The number of results per page, as on AgentGym's server."""
 
-_MAX_ITEM = 2_000  # characters; nothing with a longer name can be clicked
+_MAX_ITEM = 2_000  # characters; no item has a longer name
 
 _BACK, _NEXT, _PREV, _BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
 _SUB_PAGES = ("Description", "Features", "Reviews")
@@ -33,9 +33,9 @@ class Outcome:
     """The result of one action.
 
     Attributes:
-        observation: The page that the agent then sees.
-        reward: What a purchase is worth; else 0.
-        done: Whether it was a purchase.
+        observation: The page after the action.
+        reward: The reward of a purchase; else 0.
+        done: Whether the action was a purchase.
     """
 
     observation: str
@@ -44,10 +44,10 @@ class Outcome:
 
 
 class Session:
-    """One task being played.
+    """One task in play.
 
     Args:
-        goal: What is to be bought.
+        goal: The purchase to make.
     """
 
     def __init__(self, goal: Goal) -> None:
@@ -55,7 +55,7 @@ class Session:
         self._page = "search"  # or results, item, done, or the name of a sub-page
         self._results: Sequence[Product] = ()
         self._number = 1  # of the page of results
-        self._product = goal.product  # the one looked at; of no meaning before one was clicked
+        self._product = goal.product  # the last clicked one; meaningless before the first click
         self._chosen: dict[str, str] = {}
         self._paid: float | None = None
 
@@ -64,7 +64,7 @@ class Session:
 
         Args:
             action: The text.
-            found: What the search finds, if `keywords_of` says that it is one.
+            found: The results of the search, if `keywords_of` returns keywords.
         """
         name, argument = _parsed(action)
         if name == "search":
@@ -75,12 +75,12 @@ class Session:
 
     @property
     def has_search_bar(self) -> bool:
-        """Whether the page is the one to search on. A search can be made from every page."""
+        """Whether this is the search page. A search is possible on every page."""
         return self._page == "search"
 
     @property
     def clickables(self) -> list[str]:
-        """What can be clicked on the page, in lower case."""
+        """The items to click on the page, in lower case."""
         if self._page == "search":
             return ["search"]
         if self._page == "results":
@@ -95,10 +95,10 @@ class Session:
 
     @property
     def instruction_text(self) -> str | None:
-        """The instruction as the page has it; None behind a purchase."""
+        """The instruction as the page displays it; None after a purchase."""
         if self._page == "done":
             return None
-        # AgentGym's pages have a blank here on the first one alone.
+        # AgentGym's server has this blank only on the first page.
         return f"Instruction:{' ' if self._page == 'search' else ''}{self._goal.instruction}"
 
     @property
@@ -116,7 +116,7 @@ class Session:
 
     @property
     def _body(self) -> list[str]:
-        """What stands on a page below its first button."""
+        """The text of a page after its first button."""
         product = self._product
         if self._page == "results":
             found = [part for each in self._shown for part in (each.asin, each.name, each.price_tag)]
@@ -135,9 +135,9 @@ class Session:
 
     @property
     def _receipt(self) -> list[str]:
-        """The page behind a purchase; AgentGym's shows no more of the goal either."""
+        """The page after a purchase; like AgentGym's, it shows no more of the goal."""
         options = json.dumps(self._chosen, sort_keys=True)
-        for letter in "<>&'":  # as Flask writes JSON into a page
+        for letter in "<>&'":  # the characters that Flask escapes in JSON within a page
             options = options.replace(letter, f"\\u{ord(letter):04x}")
         empty = ("attrs", "None", "category", "None", "query", "None", "product category", "None")
         bought = ("Purchased", "asin", self._product.asin, "options", options, *empty)
@@ -156,7 +156,7 @@ class Session:
         return [thanks, *code, *bought, "Target", *target, "query", "Goal", "None", *score]
 
     def _click(self, item: str) -> bool:
-        """Click what is on the page, if it is there; return whether that bought something."""
+        """Click an item if it is on the page; return whether that was a purchase."""
         if item not in self.clickables or self._page == "search":
             return False
         if item == _BACK.lower():
@@ -166,7 +166,7 @@ class Session:
         elif self._page == "item":
             return self._click_item(item)
         else:
-            self._page = "item"  # a sub-page has nothing else to click
+            self._page = "item"  # a sub-page has no other items
         return False
 
     def _click_results(self, item: str) -> None:
@@ -189,13 +189,13 @@ class Session:
         elif item.capitalize() in _SUB_PAGES:
             self._page = item.capitalize()
         else:
-            # Of two options with the same value AgentGym's server takes the last.
+            # If two options share a value, AgentGym's server takes the last.
             self._chosen |= {name: item for name, values in self._product.options.items() if item in values}
         return False
 
 
 def keywords_of(action: str) -> str | None:
-    """Return what an action searches for; None if it is no search."""
+    """Return the keywords of a search; None for any other action."""
     name, argument = _parsed(action)
     return argument if name == "search" else None
 
@@ -203,8 +203,8 @@ def keywords_of(action: str) -> str | None:
 def _parsed(action: str) -> tuple[str, str]:
     r"""Return the name and the argument of an action, both empty if it has none.
 
-    The same parts as AgentGym's server gets by the pattern ``(.+)\\[(.+)\\]``, which takes very long for some
-    texts: what stands between the last bracket that is closed and the last that closes, on the first line.
+    The parts equal those that AgentGym's server extracts with the pattern ``(.+)\\[(.+)\\]``, which takes
+    very long for some texts: the argument is the text in the last closed brackets of the first line.
     """
     line = action.partition("\n")[0]
     end = line.rfind("]")

@@ -1,7 +1,7 @@
-"""The world of a seed: 1,000 products, and 6,910 tasks to buy one of them. Nothing but Python is needed.
+"""The world of a seed: 1,000 products, and 6,910 tasks to buy one of them; needs only the standard library.
 
-Each task asks for some attributes of one product, for a value of each of its options, and for a price that is
-no more than so many dollars. Each product has six tasks or seven.
+Each task requires some attributes of one product, a value of each of its options, and a maximum price in
+dollars. Each product has six or seven tasks.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, Review,
 __all__ = ["PRODUCTS", "TASKS", "Solution", "solution", "world_of"]
 
 PRODUCTS = 1_000
-"""How many products a made world has."""
+"""The number of products of a generated world."""
 
 TASKS = 6_910
-"""How many tasks a made world has: as many as AgentGym's server."""
+"""The number of tasks of a generated world: the same as on AgentGym's server."""
 
 _WORDS = read_json("webshop", "words.json")
 _ASIN_LETTERS = string.digits + string.ascii_uppercase
-_TRIES = 100  # to draw what there is not yet; each try is very likely to succeed
+_TRIES = 100  # to draw something new; each attempt is very likely to succeed
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What wins a task.
+    """The actions that win a task.
 
     Attributes:
-        keywords: What to search for; the product is among the first ten results.
+        keywords: The search; the product is among its first ten results.
         asin: The product to click.
         options: The values to click on its page.
     """
@@ -45,7 +45,7 @@ class Solution:
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> World:
-    """Return the world of a seed, made once."""
+    """Return the world of a seed; cached."""
     names = Draw("webshop", seed, "names").some(
         [f"{brand} {line}" for brand in _WORDS["brands"] for line in _WORDS["lines"]], PRODUCTS
     )
@@ -59,7 +59,7 @@ def world_of(seed: int) -> World:
 
 
 def solution(world: World, task: int) -> Solution:
-    """Return what wins a task of a made world.
+    """Return the solution of a task of a generated world.
 
     Args:
         world: The world.
@@ -139,7 +139,7 @@ def _goals(seed: int, products: tuple[Product, ...]) -> tuple[Goal, ...]:
     seen: set[str] = set()
     order: list[Product] = []
     for task in range(TASKS):
-        if not order:  # all products once, and then all of them again in another order
+        if not order:  # all products once, then all of them again in another order
             order = Draw("webshop", seed, "order", task).shuffled(products)
         product = order.pop()
         draw = Draw("webshop", seed, "task", task)
@@ -157,7 +157,7 @@ def _goal(draw: Draw, product: Product, department: Department) -> Goal:
     wanted = set(draw.some(product.attributes, draw.between(2, 4)))
     attributes = tuple(each for each in product.attributes if each in wanted)
     options = {name: draw.one(values) for name, values in product.options.items()}
-    # As on AgentGym's server, whose limits are multiples of ten: not the next, but one of the three after it.
+    # As on AgentGym's server, whose limits are multiples of ten: one of the three after the next.
     price_limit = 10.0 * (int(product.price_with(options) // 10) + draw.between(2, 4))
     return Goal(
         instruction=_instruction(

@@ -1,7 +1,7 @@
-"""The Wordle server: AgentGym's protocol over words that were chosen here, or the user's.
+"""The Wordle server: AgentGym's protocol over this project's list of words, or the user's.
 
-`server` has its application and imports what the extra installs; `world` has the words and tasks, and `game`
-plays one. Where it differs from AgentGym's server is told by the ``local_quirks`` of the environment.
+`_server` has the application and imports packages of the extra; `_world` has the words and tasks, and `_game`
+plays one. The ``local_quirks`` of the environment list the differences from AgentGym's server.
 """
 
 from agentgym_gym.local_servers import ServerKind

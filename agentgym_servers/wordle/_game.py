@@ -1,6 +1,6 @@
 """One game of Wordle, without a server.
 
-The hidden word stays the same through a game. Observations are, to the letter, those of AgentGym's server.
+The hidden word does not change during a game. Observations equal those of AgentGym's server to the letter.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["MAX_TRIES", "START", "Game", "Outcome", "marks"]
 
 MAX_TRIES = 6
-"""How many guesses a game lasts."""
+"""The maximum number of guesses."""
 
 START = "Let's start Wordle!"
-"""What AgentGym's server says at the start of a game."""
+"""The first observation, as on AgentGym's server."""
 
 _WON = "g g g g g"
 
@@ -27,7 +27,7 @@ class Outcome:
     """The result of one guess.
 
     Attributes:
-        observation: What the agent is told.
+        observation: The observation.
         reward: 1 for the hidden word, else 0.
         done: Whether the game is over.
     """
@@ -38,15 +38,15 @@ class Outcome:
 
 
 class Game:
-    """One task being played.
+    """One game in play.
 
     Args:
         world: The words.
-        task: Which task.
+        task: The task id.
 
     Attributes:
-        reward: What all guesses so far have earned.
-        last: What came of the last guess; None before the first.
+        reward: The sum of the rewards so far.
+        last: The outcome of the last guess; None before the first.
     """
 
     def __init__(self, world: World, task: int) -> None:
@@ -63,11 +63,11 @@ class Game:
         return self.last is not None and self.last.done
 
     def play(self, action: str) -> Outcome:
-        """Play one guess, whatever the text.
+        """Play one guess, which may be any text.
 
         Args:
-            action: A word, with or without blanks between its letters. Anything that is not one of the
-                world's words is a try as well.
+            action: A word, with or without blanks between its letters. A text that is not one of the world's
+                words also counts as a guess.
 
         Raises:
             ValueError: The game is over.
@@ -88,7 +88,7 @@ class Game:
         return self.last
 
     def possible(self) -> list[str]:
-        """Return the words that fit all answers so far. It may be called from any thread."""
+        """Return the words that are consistent with all answers so far; thread-safe."""
         answers = tuple(self._answers)
         return [
             word
@@ -98,7 +98,7 @@ class Game:
 
 
 def marks(guess: str, hidden: str) -> str:
-    """Return the game's answer to a guess: each letter is marked by itself."""
+    """Return the answer to a guess; each letter is marked independently of the others."""
     return " ".join(
         "g" if letter == right else "y" if letter in hidden else "b"
         for letter, right in zip(guess, hidden, strict=True)

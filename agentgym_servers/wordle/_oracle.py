@@ -1,4 +1,4 @@
-"""The oracle of Wordle: plays by the answers to its guesses and by the words that the server knows."""
+"""The oracle of Wordle: combines the answers to its guesses with the server's list of words."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["WordleOracle", "marks"]
 
 _Words: TypeAlias = tuple[str, ...]
-_History: TypeAlias = tuple[tuple[str, str], ...]  # guesses with what was said of them
+_History: TypeAlias = tuple[tuple[str, str], ...]  # guesses with their answers
 
 _MARKS = re.compile(r"[gyb](?: [gyb]){4}")
 
-_MOST_COMPARED = 20_000  # pairs of words that are compared for one guess: some hundredths of a second
+_MOST_COMPARED = 20_000  # pairs of words to compare for one guess: takes some hundredths of a second
 
 
 class WordleOracle:
     """Guesses a word whose answer separates the possible words well.
 
-    It knows the words of AgentGym's server, and those of this project's own server where it plays there.
-    Which of them is hidden, it learns from the answers alone.
+    It uses the word list of AgentGym's server, or that of this project's own server when it plays there. It
+    infers the hidden word from the answers only.
     """
 
     name = "oracle"
@@ -43,17 +43,17 @@ class WordleOracle:
         self._guessed: str | None = None
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Begin with all the words.
+        """Start with all words.
 
         Raises:
-            BadOption: The server's words are of a file of the user's.
+            BadOption: The server's words come from a file of the user.
         """
         own = info.get("served_by") is not None
         self._words = world_of(seed_of(info, "Wordle")).words if own else WORDS
         self._history, self._guessed = (), None
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
-        """Return the next guess; None if no word is possible any more."""
+        """Return the next guess; None if no word is possible."""
         if self._guessed is not None:
             self._history += ((self._guessed, observation.strip()),)
         self._guessed = _next_guess(self._words, self._history)
@@ -62,11 +62,11 @@ class WordleOracle:
 
 @lru_cache(maxsize=4096)
 def _possible(words: _Words, history: _History) -> _Words:
-    """Return the words that fit all that was said."""
+    """Return the words that are consistent with all answers."""
     if not history:
         return words
     guessed, said = history[-1]
-    # What the game does not know as a word is not the hidden one, and tells no more than that.
+    # A guess that the game rejects as not a word is not the hidden one; it gives no other information.
     return tuple(
         word
         for word in _possible(words, history[:-1])
@@ -74,7 +74,7 @@ def _possible(words: _Words, history: _History) -> _Words:
     )
 
 
-@lru_cache(maxsize=4096)  # games of one server begin alike
+@lru_cache(maxsize=4096)  # games of one server begin with the same guesses
 def _next_guess(words: _Words, history: _History) -> str | None:
     possible = _possible(words, history)
     if len(possible) <= 2:  # noqa: PLR2004 - each of two is as good as the other
@@ -84,7 +84,7 @@ def _next_guess(words: _Words, history: _History) -> str | None:
     letters = Counter(letter for word in possible for letter in set(word))
 
     def parts(word: str) -> int:
-        """Return how evenly the letters of a word part the possible words."""
+        """Return how evenly the letters of a word divide the possible words."""
         return sum(min(letters[each], len(possible) - letters[each]) for each in set(word))
 
     tried = sorted((word for word in words if word not in guessed), key=parts, reverse=True)
@@ -93,7 +93,7 @@ def _next_guess(words: _Words, history: _History) -> str | None:
         tried = [*possible, *tried]
 
     def left(word: str) -> tuple[int, bool]:
-        """Return how many words an answer would leave, squared and summed, and whether it cannot be it."""
+        """Return the sum of squared group sizes after a guess, and whether the word is impossible."""
         answers = Counter(marks(word, each) for each in possible)
         return sum(count**2 for count in answers.values()), word not in likely
 

@@ -1,17 +1,19 @@
-"""The Wordle server: AgentGym's protocol over the games of `game`.
+"""The Wordle server: AgentGym's protocol over the games of `_game`.
 
-Requests and replies are those of AgentGym's LMRL-Gym server, errors too: HTTP 200 with ``{"error": str}``.
-It says of itself what that server says, and is told from a Maze server by its routes. Where it differs is
-listed in `agentgym_gym.envs.wordle`, as ``local_quirks``; beside that:
+Requests and responses are those of AgentGym's LMRL-Gym server, including errors: HTTP 200 with ``{"error":
+str}``. The server identifies itself as that server does, and its routes distinguish it from a Maze server.
+The ``local_quirks`` of `agentgym_gym.envs.wordle` list the differences. There are three more:
 
-- *Some error messages name a part of the program* there: those of a look before the first reset. Here each
-  says what is wrong.
-- *Nothing is limited* there. Here a request has at most 1 MiB, past which it is 413; there are at most 4,096
-  environments, and those that nobody asks for in an hour are forgotten. All of it can be set.
-- *A reply that quotes the request can be 500* there, where JSON cannot hold what it would quote. Here it
-  never is.
+- *Some error messages of AgentGym's server name a part of the program*: those of a look before the first
+reset. Here each message describes the error.
+- *AgentGym's server has no limits.* Here the body of a request may have 1 MiB, and a larger one results in
+413; there are at most 4,096 environments, and those that are idle for an hour are dropped. All limits can be
+set.
+- *On AgentGym's server, a response that quotes the request can be 500*, where JSON cannot represent the
+quotation. Here it never is.
 
-As there: a new environment has a game before the first reset, and a request fails once the game is over.
+As on AgentGym's server, a new environment has a game before the first reset, and a request fails once the
+game is over.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class _Table:
 
     Attributes:
         seed: The task of its last reset; None before the first.
-        observation: What the agent was told last; None before the first reset and guess.
+        observation: The last observation; None before the first reset and guess.
     """
 
     def __init__(self, env_id: int, world: World) -> None:
@@ -67,7 +69,7 @@ class _Table:
 
     @property
     def game(self) -> Game:
-        """Its game, which is not over."""
+        """The current game, which is not over."""
         if self._game.done:
             raise Failed(f"The task with environment {self._id} has finished.")
         return self._game
@@ -77,7 +79,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        BadOption: The user's words cannot be read.
+        BadOption: The user's words are unreadable or invalid.
     """
     if options.data is None:
         world, known = world_of(options.seed), _ANY_WORD
@@ -116,7 +118,7 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
 
     @app.get("/wordle/filtered_vocab", response_model=None)
     async def filtered_vocab(env_id: EnvId) -> list[str]:
-        return await asyncio.to_thread(tables.get(env_id).game.possible)  # some milliseconds
+        return await asyncio.to_thread(tables.get(env_id).game.possible)  # takes some milliseconds
 
     @app.get("/wordle/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:

@@ -1,6 +1,6 @@
-"""The world of the Wordle server: its words, and which of them each task hides.
+"""The world of the Wordle server: its words, and the hidden word of each task.
 
-A task is a seed, as on AgentGym's server, and any whole number is one.
+A task is a seed, as on AgentGym's server; any integer is one.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ WORDS = tuple(read_text("wordle", "words.txt").split())
 """Common English words of five letters, in alphabetical order."""
 
 MAX_WORDS = 20_000
-"""Most words that are loaded from a file."""
+"""The maximum number of words loaded from a file."""
 
 _WORD = re.compile(r"[a-z]{5}", re.ASCII)
 
 
 class World:
-    """The words that are known, in an order that is drawn.
+    """The known words, in random order.
 
     Args:
-        words: The words, each once.
-        seed: What the order is drawn from.
+        words: The words, without duplicates.
+        seed: The seed of the order.
 
     Attributes:
         words: The words.
@@ -41,25 +41,25 @@ class World:
         self._order = Draw("wordle", seed).shuffled(words)
 
     def hidden(self, task: int) -> str:
-        """Return the hidden word of a task: another one for each of as many tasks as there are words.
+        """Return the hidden word of a task; with N words, any N consecutive tasks have different ones.
 
         Args:
-            task: Any whole number.
+            task: Any integer.
         """
         return self._order[task % len(self._order)]
 
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> World:
-    """Return the world of a seed, made once; its words are `WORDS`."""
+    """Return the world of a seed, with the words of `WORDS`; cached."""
     return World(WORDS, seed)
 
 
 def world_of_data(folder: Path) -> World:
-    """Return the world of a folder's ``words.txt``, which has words of five letters, one a line.
+    """Return the world of a folder's ``words.txt``, which has words of five letters, one per line.
 
     Raises:
-        BadOption: There is no such file, it cannot be read, or a line of it is anything else.
+        BadOption: There is no such file, it is unreadable, or it has an invalid line.
     """
     path = folder / "words.txt"
     try:
