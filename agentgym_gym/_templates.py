@@ -66,7 +66,7 @@ class TemplateText:
     def __post_init__(self) -> None:
         self._check_fields()
         template = _templates(type(self))[0]
-        if not template.gaps:  # without adjacent fields, the parsed values are always those written
+        if not template.gaps:  # the value of a single field is always parsed as written
             return
         written = self._written()
         text = template.join(written)

@@ -90,7 +90,7 @@ class _Workers:
 
 
 _files = _Workers("agentgym-files", 4)  # few, because each uses memory and the work is short
-_releases = _Workers("agentgym-release", 16)  # each may have to wait for a server
+_releases = _Workers("agentgym-release", 16)  # more, because each may wait for a server
 
 
 def call_in_thread(function: Callable[[], object]) -> None:

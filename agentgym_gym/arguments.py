@@ -121,7 +121,7 @@ class Integer(Argument[int]):
         self.maximum = maximum
 
     def read(self, text: str) -> int:
-        """Read decimal digits with an optional minus sign."""
+        """Parse decimal digits with an optional minus sign."""
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
             raise BadArguments(f"expected {self.describe()}, got {shown(text)}")

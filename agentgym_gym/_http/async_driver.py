@@ -63,7 +63,7 @@ class AsyncDriver:
         self._future: FlowFuture[Any] | None = None
 
     def run(self, flow: WaitingFlow[T], until: float = math.inf) -> FlowFuture[T]:
-        """Run a flow. Work that needs no waiting is done before this method returns.
+        """Run a flow. Operations that need no waiting are complete when this method returns.
 
         Args:
             flow: The flow.
@@ -130,7 +130,7 @@ class AsyncDriver:
             if not connection.lives or call.server in self._retired:
                 connection.abandon()
             else:
-                self._retired[call.server] = connection  # it was given up
+                self._retired[call.server] = connection  # after an abandoned request
             connection = None
         elif self._retired and connection is not None and connection.number == call.connection:
             self._retired.popitem()[1].abandon()  # a newer reply proves the same

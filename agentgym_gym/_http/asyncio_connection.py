@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def close(self) -> None:
-        """Close at once, without a TLS shutdown; call it in its own event loop, or if that is not running."""
+        """Close immediately, without flushing; call it in its own event loop, or if that is not running."""
         if self._answer is not None:
             self._leave()
         transport, self._transport = self._transport, None

@@ -152,6 +152,6 @@ class Connection:
                 asked.close()
 
     def close(self) -> None:
-        """Close at once, without a TLS shutdown; in a forked child, close only the child's copy."""
+        """Close immediately, without a TLS shutdown; in a forked child, close only the child's copy."""
         with self._closing:
             self._socket.close()

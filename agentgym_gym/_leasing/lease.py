@@ -113,7 +113,7 @@ class Lease:
 
     @property
     def wire(self) -> Wire:
-        """The wire of the server."""
+        """The protocol of the server."""
         return self.pool.environment.wire
 
     @property

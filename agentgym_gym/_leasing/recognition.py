@@ -95,7 +95,7 @@ class Recognisable(Protocol):
 
     @property
     def wire(self) -> Wire:
-        """The wire of the server."""
+        """The protocol of the server."""
 
     @property
     def gateway(self) -> Gateway:
@@ -144,7 +144,7 @@ def ask_own(
         if tries > _MOST_LOOKS:
             return (yield from _lose(lease, uncertain=True))
         if memory.seen is None:
-            # A new one. A server that announced that it closes the connection was not restarted before.
+            # A new environment. An announced close of its connection does not indicate a restart.
             known: bool | None = memory.closing and not memory.uncertain
             proof = None
         else:
