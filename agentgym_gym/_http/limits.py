@@ -99,7 +99,7 @@ class Stats:
 
     Attributes:
         requests: Requests sent, including failed attempts to send one.
-        retries: Requests that were retries.
+        retries: Requests that repeated a failed one.
         connections: Connections opened.
         reconnects: Connections opened after an environment's first: the previous one failed, was closed by
             the server while idle, or belonged to another server or event loop.
