@@ -1,15 +1,15 @@
-"""AgentGym's HTTP environments as text gymnasium environments with typed actions.
+"""AgentGym's HTTP environments as text-based gymnasium environments with typed actions.
 
-Importing this package registers every ``agentgym/*`` id; gymnasium 1.0 and later finds none without it::
+Importing this package registers every ``agentgym/*`` id; gymnasium 1.0 and later requires that import::
 
     import agentgym_gym
     import gymnasium
 
     env = gymnasium.make("agentgym/TextCraft-v0")
 
-``gymnasium.make("agentgym_gym:agentgym/TextCraft-v0")`` does the import by itself.
+``gymnasium.make("agentgym_gym:agentgym/TextCraft-v0")`` imports the package automatically.
 
-The import loads the catalogue and the errors only. Every other name loads its module on first access.
+The import loads only the catalogue and the errors. Every other name loads its module on first access.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from agentgym_gym.errors import MissingExtra
 
 __all__ = ["main"]
 
-_INTERRUPTED = 130  # as a shell calls what SIGINT ended
+_INTERRUPTED = 130  # the exit status that shells use after SIGINT
 
 
 def main() -> None:
@@ -24,9 +24,9 @@ def main() -> None:
             raise
         sys.stderr.write(f"error: {MissingExtra('The command line', extra='cli', module=module)}\n")
         sys.exit(2)
-    except KeyboardInterrupt:  # Ctrl-C in the second that the imports take
+    except KeyboardInterrupt:  # Ctrl-C during the imports, which take a second
         sys.exit(_INTERRUPTED)
-    # A terminal that lacks a character shows a question mark for it and not a traceback.
+    # A terminal without a character in its encoding shows a question mark instead of a traceback.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(ValueError):
             if isinstance(stream, io.TextIOWrapper):

@@ -1,7 +1,7 @@
-"""Which server an environment uses.
+"""Server addresses: which servers an environment uses.
 
-In this order: the ``server`` argument, the environment variable ``AGENTGYM_NAME_URL``, a local server that
-this process starts and shares. The argument and the variable may name several servers to spread over.
+In order of precedence: the ``server`` argument, the environment variable ``AGENTGYM_NAME_URL``, and a local
+server that this process starts and shares. The argument and the variable may list several servers.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["addresses", "configured", "parse_urls"]
 
 
 def addresses(environment: Environment, server: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the base URLs of the servers to use, starting a local one where none is configured.
+    """Return the base URLs of the servers to use; start a local server if none is configured.
 
     Args:
         environment: The environment.
-        server: The ``server`` argument, if there is one.
+        server: The ``server`` argument, if any.
 
     Raises:
-        BadOption: A URL is not valid.
-        NoServer: No server is configured and none can be started; the message says how to get one.
+        BadOption: A URL is invalid.
+        NoServer: No server is configured and none can be started; the message explains how to get one.
     """
     urls = configured(environment, server)
     if urls:
@@ -53,10 +53,10 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
 
 
 def configured(environment: Environment, server: str | Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the servers of the argument, or else of the variable; empty where neither names one.
+    """Return the servers of the argument, or otherwise of the variable; empty if neither is set.
 
     Raises:
-        BadOption: A URL is not valid.
+        BadOption: A URL is invalid.
     """
     if server is not None:
         return parse_urls(server, "server")
@@ -65,10 +65,10 @@ def configured(environment: Environment, server: str | Sequence[str] | None = No
 
 
 def parse_urls(value: str | Sequence[str], name: str) -> tuple[str, ...]:
-    """Return base URLs from one string, with commas between several, or from a sequence.
+    """Return base URLs from a comma-separated string or from a sequence.
 
     Args:
-        value: The URLs, as the user gave them.
+        value: The URLs, as passed by the user.
         name: The argument or variable they come from, for the error message.
 
     Raises:

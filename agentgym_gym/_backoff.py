@@ -1,4 +1,4 @@
-"""Waits before a retry: exponential backoff with jitter, and what a server requests by ``Retry-After``."""
+"""Waits before a retry: exponential backoff with jitter, and the ``Retry-After`` header."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def backoff(
     """Return the seconds to wait before a retry.
 
     Args:
-        attempt: How many retries there were before.
-        first: Seconds before the first retry, which double for each further one.
-        most: Seconds at most, before the jitter.
-        jitter: The range of the random factor, which keeps clients from coming back at once.
+        attempt: Number of earlier retries.
+        first: Seconds before the first retry, doubled for each further one.
+        most: Upper bound in seconds, before the jitter.
+        jitter: The range of the random factor, which prevents clients from retrying at the same time.
     """
     wait = min(first * 2.0 ** min(attempt, _MOST_DOUBLINGS), most)
     return wait * random.uniform(*jitter)  # noqa: S311 - no secret
 
 
 def retry_after_seconds(value: str, *, fractions: bool = False) -> float | None:
-    """Return the seconds that a ``Retry-After`` requests (RFC 9110, section 10.2.3); None if it is neither.
+    """Return the seconds of a ``Retry-After`` header (RFC 9110, section 10.2.3); None if it is invalid.
 
     Args:
         value: The header's value: a whole number of seconds, or a date.
-        fractions: Whether to read any number of seconds, as servers of models write them.
+        fractions: Whether to accept any number of seconds, as some model servers send.
     """
     text = value.strip()
     if text.isascii() and text.isdecimal():

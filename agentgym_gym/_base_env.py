@@ -1,4 +1,4 @@
-"""What `AgentGymEnv` and `AsyncAgentGymEnv` share: options, episode, tasks, and the release at exit."""
+"""Common base of `AgentGymEnv` and `AsyncAgentGymEnv`: options, episode, tasks, and the release at exit."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 __all__ = ["EXIT_SECONDS", "BaseTextEnv", "Channel", "live_envs", "public_spec", "release", "release_all"]
 
 EXIT_SECONDS = 10.0
-"""Seconds in which all environments are released when the program ends."""
+"""Seconds allowed for releasing all environments at exit."""
 
-_AT_ONCE = 64  # environments released at once at exit, each by a connection
+_AT_ONCE = 64  # parallel releases at exit, with one connection each
 
 
 @dataclass(frozen=True)
 class Channel:
-    """How requests are sent, as every driver takes it.
+    """The transport options of a driver.
 
     Attributes:
         headers: Sent with every request.
-        http_client: An HTTP client, or what makes one; None for the engine of this library.
+        http_client: An HTTP client, or a callable that returns one; None for the built-in client.
     """
 
     headers: Mapping[str, str]
@@ -116,7 +116,7 @@ class BaseTextEnv:
             self.environment,
             wire=wire,
             action_format=written if default else self._agentgym_format(options.action_format),
-            # AgentGym's own client sends whatever a reply holds.
+            # AgentGym's own client sends any action.
             on_unknown=options.on_unknown or (self.environment.on_unknown if default else "forward"),
             max_turns=self.environment.max_turns if options.max_turns is AGENTGYMS_OWN else options.max_turns,
             max_envs_per_server=options.max_envs_per_server,
@@ -124,24 +124,24 @@ class BaseTextEnv:
         )
         self._server = options.server
         self._limits = options.limits(wire.time_limits)
-        self._until = 0.0  # when the time of the episode is up
+        self._until = 0.0  # end of the time allowed for the episode
         given = configured_headers(self.environment, options.headers)
         try:
             self._channel = Channel(given, options.make_client(asynchronous=self._asynchronous))
             self._attach()
             self._episode.holder.run = partial(_run, self._channel, self._limits)
-        except TypeError as error:  # gymnasium would raise it again together with all arguments
+        except TypeError as error:  # gymnasium would re-raise it with all arguments in the message
             raise BadOption(f"http_client failed: {error}") from error
         import agentgym_gym._event_loop  # noqa: F401, PLC0415 - `release_all` could not at exit
 
         _live.add(self)
 
     def _attach(self) -> None:
-        """Make the driver, and what releases the remote environment when this one is dropped."""
+        """Create the driver, and the finalizer that releases the remote environment."""
         raise NotImplementedError
 
     def _seed(self, seed: int | None) -> np.random.Generator:
-        """Seed the generator that draws tasks, unless the seed is None, and return it."""
+        """Seed the generator for tasks, unless the seed is None, and return it."""
         raise NotImplementedError
 
     def render(self) -> str | None:
@@ -154,10 +154,10 @@ class BaseTextEnv:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy by making a new environment with the same options; it holds no remote environment yet.
+        """Copy by creating a new environment with the same options; it has no remote environment yet.
 
         Raises:
-            BadOption: The environment was given a live HTTP client, which cannot be copied.
+            BadOption: The environment has a live HTTP client, which cannot be copied.
         """
         if is_client(self._options.http_client):
             raise BadOption(
@@ -167,30 +167,30 @@ class BaseTextEnv:
         return partial(type(self), self.environment.name, **self._options.given), ()
 
     def read(self, action: StepAction) -> str | None:
-        """Return the words that ``step`` would send to the server, and play nothing.
+        """Return the text that ``step`` would send to the server, without sending it.
 
         Args:
-            action: Whatever ``step`` takes.
+            action: Any argument of ``step``.
 
         Returns:
-            The words; None where nothing would be sent, as the reply only thinks.
+            The text; None if nothing would be sent, because the reply contains only a thought.
 
         Raises:
-            ActionError: The reply holds no action that would be sent.
-            BadOption: It is nothing that ``step`` takes.
+            ActionError: The reply contains no valid action.
+            BadOption: ``step`` does not accept an object of this type.
         """
         meant = self._episode.read(given(action, self.environment.grammar)).action
         return None if isinstance(meant, Thought) else str(meant)
 
     @property
     def system_prompt(self) -> str:
-        """The text for an agent before the first observation: the rules, the actions, how to reply."""
+        """The text for an agent before the first observation: the rules, the actions and the reply format."""
         instructions = self._episode.action_format.instructions(self.environment.grammar)
         return f"{self.environment.rules}\n\n{instructions}"
 
     @property
     def env_id(self) -> str:
-        """Gymnasium's id of the environment, also where it was made by its class."""
+        """Gymnasium's id of the environment, even if it was created from its class."""
         return self.environment.id
 
     @property
@@ -200,22 +200,22 @@ class BaseTextEnv:
 
     @property
     def action_format(self) -> Format:
-        """The format that reads the replies."""
+        """The format that parses replies."""
         return self._episode.action_format
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """The actions as JSON schemas of function tools, for a chat template or an API that takes them."""
+        """The actions as JSON schemas of function tools, for a chat template or an API with tool support."""
         return self.environment.grammar.tools()
 
     @property
     def parser(self) -> Literal["default", "agentgym"]:
-        """Which parser reads the replies."""
+        """The parser of replies."""
         return self._options.parser
 
     @property
     def on_fault(self) -> Literal["truncate", "raise"]:
-        """What a fault in a step does."""
+        """The effect of a fault in a step."""
         return self._episode.on_fault
 
     @on_fault.setter
@@ -224,7 +224,7 @@ class BaseTextEnv:
 
     @property
     def playing(self) -> bool:
-        """Whether an episode has begun and is not over."""
+        """Whether an episode is running."""
         return self._episode.playing
 
     @property
@@ -234,41 +234,41 @@ class BaseTextEnv:
 
     @property
     def capacity(self) -> int | None:
-        """How many such environments the servers hold for this process at once; None for no limit."""
+        """How many environments this process can run on the servers at once; None for no limit."""
         named = configured(self.environment, self._server)
-        # A local server, which is started where none is named, has not the limits of AgentGym's.
+        # A local server, which is started if none is configured, does not have the limits of AgentGym's.
         limits = (self._episode.wire.capacity if named else None, self._options.max_envs_per_server)
         known = [limit for limit in limits if limit is not None]
         return min(known) * max(1, len(named)) if known else None
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Base URLs of the servers used. Where none is configured, this starts the local one."""
+        """Base URLs of the servers. If none is configured, this starts the local one."""
         return addresses(self.environment, self._server)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.environment.name!r}{self._options.arguments})"
 
     def _draw(self, seed: int | None, options: dict[str, Any] | None) -> int:
-        """Return the task for a reset, and start the time of its episode."""
+        """Return the task for a reset, and start the time limit of its episode."""
         task_id = self._choose_task(self._seed(seed), options or {})
         self._until = time.monotonic() + self._limits.episode
-        _live.add(self)  # again, if it was closed
+        _live.add(self)  # again, in case it was closed
         return task_id
 
     def _closed(self) -> None:
         if not self._episode.holder.owes(again=True):
-            _live.discard(self)  # else it is tried again at exit
+            _live.discard(self)  # otherwise the release is retried at exit
 
     def _release(self) -> bool:
-        """Release the remote environment at exit; return whether the server did its part.
+        """Release the remote environment at exit; return whether the server did.
 
-        By a connection of its own: another thread, or an event loop, may be using the environment's.
+        Uses a separate connection, because another thread or event loop may be using the environment's.
         """
         raise NotImplementedError
 
     def _disconnect(self) -> None:
-        """Close the connection at exit, when the remote environment is released."""
+        """Close the connection at exit, after the remote environment was released."""
 
     def _choose_task(self, rng: np.random.Generator, options: dict[str, Any]) -> int:
         unknown = sorted(set(map(str, options)) - {"task_id"})
@@ -307,10 +307,10 @@ def live_envs() -> list[BaseTextEnv]:
 
 
 def public_spec(spec: EnvSpec | None) -> EnvSpec | None:
-    """Return a spec without headers, which it would show in its ``repr`` and its JSON.
+    """Return a spec without headers, because its ``repr`` and JSON would show them.
 
     Raises:
-        BadOption: It holds a live HTTP client, of which there can be no copy as `gymnasium.make` needs it.
+        BadOption: It contains a live HTTP client, which `gymnasium.make` cannot copy.
     """
     if spec is None:
         return None
@@ -325,15 +325,15 @@ def public_spec(spec: EnvSpec | None) -> EnvSpec | None:
 
 
 def release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
-    """Release the remote environment that an episode holds, by a new connection.
+    """Release the remote environments of an episode, over a new connection.
 
     Args:
         episode: The episode; not to be used afterwards.
-        channel: How requests are sent.
+        channel: The transport options.
         timeout: Seconds allowed.
 
     Returns:
-        Whether the server did its part.
+        Whether the server released them.
     """
     from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
@@ -348,7 +348,7 @@ def release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
 
 
 def _run(channel: Channel, limits: Limits, flow: WaitingFlow[bool]) -> bool:
-    """Run a flow in a thread of its own, by a new connection; only the engine asks for that."""
+    """Run a flow in the calling thread, over a new connection of the built-in client."""
     from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
     with contextlib.closing(SyncDriver(limits=limits, headers=channel.headers)) as driver:
@@ -356,10 +356,10 @@ def _run(channel: Channel, limits: Limits, flow: WaitingFlow[bool]) -> bool:
 
 
 def release_all() -> None:
-    """Release at exit the remote environments that are still held, in `EXIT_SECONDS` at most.
+    """Release all remaining remote environments at exit, within `EXIT_SECONDS`.
 
-    Those that are spoken to by the engine are released at once, as some servers take seconds for each. Of the
-    others, a server that does not answer is asked once.
+    Environments of the built-in client are released in parallel, because some servers take seconds for each.
+    The others are released in turn, and a server that does not answer is skipped from then on.
     """
     deadline = time.monotonic() + EXIT_SECONDS
     drain(EXIT_SECONDS / 2)
@@ -382,7 +382,7 @@ def release_all() -> None:
 
 
 def _release_together(envs: Sequence[BaseTextEnv], deadline: float) -> None:
-    """Release environments that are spoken to by the engine, in one event loop."""
+    """Release environments of the built-in client in parallel, in one event loop."""
     if not envs:
         return
     import asyncio  # noqa: PLC0415 - not before it is needed: importing the library must be cheap

@@ -1,8 +1,8 @@
-"""One task being played, without I/O: turn limit, score, reading of replies, faults.
+"""A running task, without I/O: turn limit, score, parsing of replies, faults.
 
-An :class:`Episode` outlives a single task: it holds the lease on a remote environment and plays one task
-after another in it. Its methods are flows (see :mod:`agentgym_gym.calls`); the environments in ``env.py`` and
-its siblings only drive them.
+An :class:`Episode` outlives a single task: it has the lease on a remote environment and runs one task after
+another in it. Its methods are flows (see :mod:`agentgym_gym.calls`); the environments in ``env.py`` and its
+siblings only drive them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class StepResult(NamedTuple):
-    """What ``gymnasium.Env.step`` returns."""
+    """The return value of ``gymnasium.Env.step``."""
 
     observation: str
     reward: float
@@ -64,7 +64,7 @@ class StepResult(NamedTuple):
 
 
 class StepInfo(TypedDict, total=False):
-    """The part of an info that differs from turn to turn."""
+    """The part of an info that changes from turn to turn."""
 
     action: str | None
     raw_reward: float
@@ -75,26 +75,26 @@ class StepInfo(TypedDict, total=False):
 
 
 class Episode:
-    """Plays tasks in it, one after another.
+    """Runs the tasks of an environment, one after another.
 
     Args:
         environment: The environment.
-        action_format: How replies are read.
-        on_unknown: What is done with an action the grammar does not know: ``"forward"`` sends it in the
-            agent's words, ``"refuse"`` answers it like any other reply that cannot be read.
+        action_format: The format of replies.
+        on_unknown: Handling of actions that the grammar does not include: ``"forward"`` sends the agent's
+            text, ``"refuse"`` treats it like any other invalid reply.
         max_turns: Turns after which an unfinished task is truncated; None for no limit.
-        wire: The environment's wire with other options than its own.
-        max_envs_per_server: Where this process holds as many remote environments, one is waited for; None
-            for no limit.
-        on_fault: Whether a fault that ends a task is raised, too: ``"raise"``, else ``"truncate"``.
+        wire: The environment's wire with non-default options.
+        max_envs_per_server: Limit of remote environments per server for this process; a reset waits until
+            one is free. None for no limit.
+        on_fault: ``"raise"`` raises a fault that ends a task; ``"truncate"`` only ends the task.
 
     Attributes:
-        fault: The fault that ended the current task, if one did.
-        stats: Where faults are counted; the driver's own, so that they stand beside what it counts.
-        transcript: The texts of the current task: the environment's first, then in turn the agent's and the
-            environment's.
-        lease: The lease on the remote environment that is played in.
-        holder: Where that and all others are noted that are not released yet.
+        fault: The fault that ended the current task, if any.
+        stats: The metrics object of the driver, which also counts the faults.
+        transcript: The texts of the current task: the environment's first, then alternately the agent's and
+            the environment's.
+        lease: The lease on the remote environment in use.
+        holder: The record of this and all other leases that are not released yet.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class Episode:
         self.max_turns = max_turns
         self.fault: Fault | None = None
         self.stats = Stats()
-        self.transcript: list[str] = []  # texts alone, which the garbage collector skips
+        self.transcript: list[str] = []  # only texts, which the garbage collector skips
         self.lease: Lease | None = None
         self.holder = Holder()
         self._playing = False
         self._task_id = -1
         self._start = Start("")
-        self._available: tuple[str, ...] | None = None  # as the server last listed them
-        self._served_by: str | None = None  # which of our own servers
+        self._available: tuple[str, ...] | None = None  # from the last reply that listed them
+        self._served_by: str | None = None  # the identification of this project's own server
         self._turn = 0
         self._score = 0.0
         self._agentgym_score = 0.0
@@ -132,23 +132,23 @@ class Episode:
 
     @property
     def playing(self) -> bool:
-        """Whether a task was begun that is not over."""
+        """Whether a task is running."""
         return self._playing
 
     def reset(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[tuple[str, dict[str, Any]]]:
         """Start a task.
 
         Args:
-            task_id: Which task.
-            servers: Base URLs that may serve it; the least loaded that answers is used.
+            task_id: The task.
+            servers: Base URLs of the servers; the least loaded healthy one is used.
 
         Returns:
-            The first observation, as the server said it just now, and the info.
+            The first observation, from the server's current reply, and the info.
 
         Raises:
-            WrongServer: Another environment answers there.
-            Fault: The environment could not be reset. There is no task then to be truncated, so a fault is
-                raised here, whatever is done with those of a step.
+            WrongServer: The server provides another environment.
+            Fault: The reset failed. It is always raised, regardless of ``on_fault``, because there is no task
+                to truncate.
         """
         self._playing = False
         lease = self.lease
@@ -165,18 +165,18 @@ class Episode:
         return start.observation, self._info()
 
     def step(self, action: StepAction) -> WaitingFlow[StepResult]:
-        """Play one turn.
+        """Execute one turn.
 
         Args:
-            action: What the agent wrote, a typed action, or a function call.
+            action: The agent's reply, a typed action, or a function call.
 
         Returns:
-            The turn. A reply that holds no action costs a turn and never reaches the server; a fault ends
-            the episode as truncated, with reward 0, and is kept in :attr:`fault`.
+            The result of the turn. A reply without a valid action costs a turn and is not sent to the server.
+            A fault ends the episode as truncated, with reward 0, and is stored in :attr:`fault`.
 
         Raises:
-            ResetNeeded: The episode is over, or none was begun.
-            BadOption: It is none of these, or an action of another environment.
+            ResetNeeded: No episode is running.
+            BadOption: The argument has another type, or is an action of another environment.
             Fault: The environment failed and ``on_fault="raise"``.
         """
         if not self._playing or self.lease is None:
@@ -207,10 +207,10 @@ class Episode:
         return self._judge(outcome, str(meant))
 
     def read(self, reply: Given) -> ParseResult:
-        """Read a reply without playing it.
+        """Parse a reply without executing it.
 
         Raises:
-            ActionError: It holds no action that would be played.
+            ActionError: It contains no valid action.
         """
         if isinstance(reply, tuple):
             return called_action(reply, self.environment.grammar)
@@ -230,28 +230,28 @@ class Episode:
         return reading if action is reading.action else reading._replace(action=action)
 
     def abort_episode(self) -> None:
-        """End an episode of which nobody has the last turn: what is played next must begin anew."""
+        """Abort the episode: its last step was lost, so a reset is required."""
         self._playing = False
 
     def close(self) -> WaitingFlow[bool]:
         """Release the remote environment. May be called again.
 
         Returns:
-            Whether the server did its part, if it had one.
+            False if the server failed to close it.
         """
         self._playing = False
         return (yield from self._release(again=True))
 
     def _start_task(self, task_id: int, servers: Sequence[str]) -> WaitingFlow[Start]:
-        """Reset the remote environment we hold, or a free one; where that proves unusable, a new one."""
+        """Reset the current remote environment, or a free one; if that fails, reset a new one."""
         lease = self.lease = self.lease or (yield from self._acquire(task_id, servers))
         fresh = lease.fresh
         try:
             return (yield from self._reset_remote(lease, task_id))
         except ServerTimeout:
-            raise  # it has cost all the time there was
+            raise  # no time is left for another attempt
         except Fault as fault:
-            # What made it unusable may lie in its past, and a new one has none.
+            # A new environment may work, because the cause may be in the history of the old one.
             if fresh and not isinstance(fault, LeaseLost):
                 raise
         lease = self.lease = yield from self._acquire(task_id, servers, fresh=True)
@@ -280,19 +280,19 @@ class Episode:
         return start
 
     def _ask(self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage) -> WaitingFlow[T]:
-        """Run a flow on the server of a lease that is still ours, and count the fault that it fails by."""
-        if not self.wire.closes:  # then it is of use to know when the server is done
+        """Run a flow on the server of a valid lease, and count a fault."""
+        if not self.wire.closes:  # then the end of an abandoned request frees the environment
             begin = partial(_listen, begin, lease)
         try:
             lease.check()
-            # Until the reply is in, nobody knows what the server does: an interrupt here must not leave an
-            # episode that looks as if it could go on.
+            # Until the reply arrives, the state of the server is unknown: after an interrupt here, the
+            # episode must not look as if it could continue.
             self._playing, lease.maybe_busy, lease.answered = False, True, False
             answer = yield from ask_own(lease, begin, self.stats)
         except Fault as fault:
             lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:
-                lease.revoke()  # the server may have been restarted, and the id be another's
+                lease.revoke()  # the server may have been restarted and may have reassigned the id
             yield from lease.pool.note_fault(fault)
             self.stats.fault(fault, server=lease.server, stage=stage)
             raise
@@ -301,11 +301,11 @@ class Episode:
         return answer
 
     def _release(self, *, but: Lease | None = None, again: bool = False) -> WaitingFlow[bool]:
-        """Release all leases, those of before an interrupt, too.
+        """Release all leases, including those from before an interrupt.
 
         Args:
-            but: One that is kept.
-            again: Whether what was asked in vain to close is asked again.
+            but: A lease to keep.
+            again: Whether to retry failed attempts to close an environment.
         """
         self.lease = but
         done = True
@@ -313,7 +313,7 @@ class Episode:
             if lease is but:
                 continue
             if lease.released and not done:
-                break  # what does not answer is not asked again and again
+                break  # do not retry a server that does not answer
             done = (yield from lease.pool.release(lease, self.stats)) and done
         return done
 
@@ -328,7 +328,7 @@ class Episode:
         )
 
     def _as_agentgym(self, answer: ClientAnswer, lease: Lease) -> str:
-        """Return what AgentGym's client shows for a reply that it does not send, and take over its score."""
+        """Return the text and adopt the score of AgentGym's client for a reply that it does not send."""
         if not answer.keeps_score:
             self._agentgym_score = 0.0
         seen = lease.memory.seen or Seen(self._task_id, self._start)
@@ -362,7 +362,7 @@ class Episode:
         """End the episode.
 
         Raises:
-            Fault: This one, with ``on_fault="raise"``.
+            Fault: This fault, with ``on_fault="raise"``.
         """
         self._playing = False
         self.fault, self._available = fault, None
@@ -388,7 +388,7 @@ class Episode:
             "ignored_actions": list(self._ignored) or None,
             **told,
         }
-        # What does not apply is left out, so that `"fault" in info` says what it seems to say.
+        # Keys without a value are omitted, so that `"fault" in info` can be used as a test.
         optional = ("goal", "available_actions", "served_by", "parse_error", "ignored_actions", "fault")
         return {name: value for name, value in info.items() if value is not None or name not in optional}
 

@@ -1,4 +1,4 @@
-"""Event loops of this library: one in a thread, for the vector environment, and one for a last call."""
+"""Event loops of this library: one in a thread, for the vector environment, and a temporary one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["EventLoopThread", "run_here"]
 
 T = TypeVar("T")
 
-_CANCEL_SECONDS = 2.0  # in which what is cancelled ends
+_CANCEL_SECONDS = 2.0  # for cancelled work to end
 
 
 class EventLoopThread:
-    """An event loop in a thread of its own, in which other threads run coroutines."""
+    """An event loop in a separate thread, in which other threads run coroutines."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -31,14 +31,14 @@ class EventLoopThread:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the thread is there: not after `stop`, and not in a forked child."""
+        """Whether the thread is running: not after `stop`, and not in a forked child."""
         return self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and wait for it; Ctrl-C meanwhile cancels it.
+        """Run a coroutine and wait for it; Ctrl-C cancels it.
 
         Raises:
-            RuntimeError: The loop was stopped, or is in another process.
+            RuntimeError: The loop was stopped, or belongs to another process.
         """
         if not self.runs_here:
             work.close()
@@ -60,19 +60,19 @@ class EventLoopThread:
         try:
             return done.result()
         except BaseException:
-            # Else the program could end, and release what is held, while nobody knows in what state that is.
+            # Otherwise the program could exit and release environments while their state is unknown.
             if done.cancel() and not ended.wait(_CANCEL_SECONDS) and _is_new(work):
-                work.close()  # it was cancelled before it began
+                work.close()  # it was cancelled before it started
             raise
 
     def stop(self, *, wait: bool = True) -> None:
-        """End the thread.
+        """Stop the thread.
 
         Args:
             wait: Whether to wait for its end.
         """
         if self.runs_here:
-            with contextlib.suppress(RuntimeError):  # it ends already
+            with contextlib.suppress(RuntimeError):  # it is already ending
                 self._loop.call_soon_threadsafe(self._loop.stop)
             if wait:
                 self._thread.join()
@@ -81,7 +81,7 @@ class EventLoopThread:
         try:
             self._loop.run_forever()
         finally:
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())  # which closes connections
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())  # this closes connections
             self._loop.close()
 
 
@@ -90,7 +90,7 @@ def _is_new(work: Coroutine[Any, Any, Any]) -> bool:
 
 
 def run_here(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in an event loop made for it, also when the program ends.
+    """Run a coroutine in a temporary event loop, even at exit.
 
     Args:
         work: The coroutine.
@@ -104,7 +104,7 @@ def run_here(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _CallingThread(ThreadPoolExecutor):
-    """Does at once what it is given, such as looking up a name: at exit Python starts no more threads."""
+    """Runs work such as a DNS look-up in the calling thread: at exit Python starts no more threads."""
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()

@@ -1,4 +1,4 @@
-"""Files that a reader finds whole: the earlier version or the new one."""
+"""Atomic file replacement: a reader sees either the old version or the new one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["hidden_part", "replaces", "sync_to_disk"]
 
 @contextlib.contextmanager
 def replaces(path: Path) -> Iterator[Path]:
-    """Give the path of a temporary file in the same folder, which takes the place of a file at the end.
+    """Yield the path of a temporary file in the same folder, which replaces a file at the end of the block.
 
     It is removed if the block raises.
 
     Args:
-        path: The file to replace, or to make.
+        path: The file to replace or create.
     """
     part = hidden_part(path)
     try:
@@ -32,15 +32,15 @@ def replaces(path: Path) -> Iterator[Path]:
 
 
 def hidden_part(path: Path) -> Path:
-    """Return the path of a temporary file beside a file, which no other process or machine uses."""
+    """Return the path of a temporary file beside a file, unique to this process and machine."""
     host = re.sub(r"[^\w.]+", "-", socket.gethostname())[:80]
     return path.with_name(f".{path.name}.{host}-{os.getpid()}.part")
 
 
 def sync_to_disk(path: Path) -> None:
-    """Wait until what was written to a file is on disk.
+    """Wait until the contents of a file are on disk.
 
-    Else a crash of the machine may keep its new name and lose its content.
+    Otherwise a crash of the machine may preserve its new name and lose its contents.
     """
     descriptor = os.open(path, os.O_RDWR)
     try:

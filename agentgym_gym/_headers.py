@@ -18,7 +18,7 @@ __all__ = ["HiddenHeaders", "configured_headers", "parse_headers"]
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
-# What says where a message ends, or is for one connection only: the HTTP engine writes these.
+# Message framing and hop-by-hop headers: the built-in client writes these.
 _RESERVED = frozenset(
     {
         "accept-encoding",
@@ -41,13 +41,13 @@ _RESERVED = frozenset(
 
 
 class HiddenHeaders(dict[str, str]):
-    """Headers by name. The ``repr`` has their names only."""
+    """Headers by name. The ``repr`` shows only their names."""
 
     def __repr__(self) -> str:
         return repr(dict.fromkeys(self, "***"))
 
     def over(self, others: Mapping[str, str]) -> HiddenHeaders:
-        """Return these headers and those of others that these do not name, whatever the case of the name."""
+        """Merge these headers with others; these have precedence, and names are case-insensitive."""
         named = {name.lower() for name in self}
         return HiddenHeaders(
             {name: value for name, value in others.items() if name.lower() not in named} | self
@@ -55,22 +55,22 @@ class HiddenHeaders(dict[str, str]):
 
 
 def parse_headers(given: Any, name: str) -> HiddenHeaders:
-    """Return checked headers. No error message has a value in it.
+    """Return validated headers. Error messages contain no values.
 
     Args:
-        given: What the user gave: a mapping of strings.
-        name: The argument or variable it was given in, for the error message.
+        given: The user's headers: a mapping of strings.
+        name: The argument or variable they come from, for the error message.
 
     Raises:
-        BadOption: This is no mapping of strings; a name is no token of HTTP, is there twice or is written by
-            the HTTP engine; or a value has a control character or one outside Latin-1.
+        BadOption: It is not a mapping of strings; a name is not an HTTP token, is repeated or is reserved for
+            the built-in client; or a value has a control character or a character outside Latin-1.
     """
     if not isinstance(given, Mapping):
         raise BadOption(f"{name} should map names of headers to strings, not be a {type(given).__name__}")
     headers = HiddenHeaders()
     for header, value in given.items():
         if not isinstance(header, str) or not _TOKEN.fullmatch(header):
-            # A name that is wrong may be a value that was put in its place.
+            # An invalid name may be a value in the wrong place.
             raise BadOption(f"{name}: the name of a header should be letters, digits and hyphens")
         if header.lower() in _RESERVED:
             raise BadOption(
@@ -95,11 +95,11 @@ def configured_headers(environment: Environment, given: Mapping[str, str] | None
     """Return the headers for the server of an environment.
 
     Args:
-        environment: The environment, whose variable ``AGENTGYM_NAME_HEADERS`` may hold a JSON object.
-        given: The user's argument. A header in it replaces the one of the same name in the variable.
+        environment: The environment, whose variable ``AGENTGYM_NAME_HEADERS`` may contain a JSON object.
+        given: The user's argument. Its headers replace those of the same name in the variable.
 
     Raises:
-        BadOption: What is given, or the variable, does not hold headers.
+        BadOption: The argument or the variable contains no valid headers.
     """
     headers = parse_headers(given or {}, "headers")
     variable = environment.headers_variable

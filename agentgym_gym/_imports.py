@@ -19,7 +19,7 @@ def import_object(path: str) -> Any:
         ValueError: The path has another form.
         ImportError: There is no such module.
         AttributeError: The module has no such object.
-        Exception: The import of the module failed by it.
+        Exception: The module raised it during its import.
     """
     module, _, name = path.partition(":")
     if not module or not name:

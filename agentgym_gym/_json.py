@@ -1,8 +1,8 @@
-"""JSON as models write it: strict JSON first, then the slips that leave no doubt about what is meant.
+"""JSON as language models write it: strict JSON first, then common deviations with only one possible meaning.
 
-Single, typographic and full-width quotes are read, keys without quotes, trailing commas, comments, Python's
+Accepted are single, typographic and full-width quotes, unquoted keys, trailing commas, comments, Python's
 ``True``, ``False`` and ``None``, tuples, and full-width punctuation. Nothing is completed or guessed: text
-that ends within a value is refused. Text is read in linear time, and nothing is evaluated.
+that ends within a value is rejected. Parsing takes linear time, and nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STRINGS = {
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.])", re.ASCII)
-_MAX_DIGITS = 300  # of a number; `int` refuses thousands, and no action takes as many
+_MAX_DIGITS = 300  # of a number; `int` rejects thousands, and no action needs as many
 _ESCAPE = re.compile(
     r"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
 )
@@ -35,11 +35,11 @@ _COLONS, _COMMAS = ":：", ",，"
 
 
 class NotJson(ValueError):
-    """The text is not one JSON value, nor nearly one.
+    """The text is not a JSON value, not even with the accepted deviations.
 
     Attributes:
-        meant: Whether it begins as one does, or is cut off.
-        cut_off: Whether the text ends within it.
+        meant: Whether it starts like one, or is cut off.
+        cut_off: Whether the text ends within the value.
     """
 
     def __init__(self, message: str, *, meant: bool = True, cut_off: bool = False) -> None:
@@ -49,10 +49,10 @@ class NotJson(ValueError):
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Return the value that begins at a place in a text, and where it ends.
+    """Return the value at a position of a text, and the position of its end.
 
     Raises:
-        NotJson: There is none, or a key is given twice, or a number is not the one that is written.
+        NotJson: There is no value, a key is repeated, or a number cannot be represented exactly.
     """
     try:
         return _STRICT.raw_decode(text, start)
@@ -66,11 +66,11 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 class _Scanner:
-    """A reader of one value; it is left as soon as something is not plain."""
+    """Parser of one value; it stops at the first unclear character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.sure = False  # whether a key in quotes was read, with its colon
+        self.sure = False  # whether a quoted key with its colon was read
 
     def value(self, at: int, depth: int) -> tuple[Any, int]:
         first = self.text[at : at + 1]
@@ -115,7 +115,7 @@ class _Scanner:
         return found, at + 1
 
     def _next(self, at: int, ends: str) -> int:
-        """Return where the next item begins, or where the end stands."""
+        """Return the position of the next item or of the end."""
         at = self._skip(at)
         if self._is(at, _COMMAS):
             return self._skip(at + 1)
@@ -161,10 +161,10 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def exact_number(written: str) -> int | float:
-    """Return the number that decimal digits write.
+    """Return the number for a decimal literal.
 
     Raises:
-        NotJson: It is not written so, or Python would hold another.
+        NotJson: It is no decimal literal, or Python cannot represent it exactly.
     """
     found = _NUMBER.fullmatch(written)
     if found is None:
@@ -179,7 +179,7 @@ def _int(written: str) -> int:
 
 
 def _float(written: str) -> float:
-    """Return a number, unless it is so large, so small or so close to a whole one that it becomes another."""
+    """Return a number, unless rounding makes it infinite or a different whole number."""
     value = float(written)
     if len(written) > _MAX_DIGITS or value - value != 0:
         raise NotJson("a number cannot be held as it is written")
@@ -189,10 +189,10 @@ def _float(written: str) -> float:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON: for ``object_pairs_hook`` of `json`.
+    """Return a JSON object: the ``object_pairs_hook`` of `json` that rejects repeated keys.
 
     Raises:
-        NotJson: A key is given twice.
+        NotJson: A key is repeated.
     """
     if len(dict(pairs)) != len(pairs):
         raise NotJson("a key is given twice")

@@ -1,8 +1,8 @@
-"""What is done when the program ends, and in a forked child.
+"""Callbacks at exit and in forked children.
 
-At exit the order matters: remote environments are released while their servers run, the records of what is
-held are removed after that, and the local servers stop last. One function, registered with `atexit`, runs all
-of it in this order, whatever the order of the imports.
+At exit the order matters: remote environments are released while their servers run, the records of leases are
+removed after that, and the local servers stop last. One function, registered with `atexit`, runs all
+callbacks in this order, regardless of the order of imports.
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ __all__ = [
 ]
 
 RELEASE_ENVIRONMENTS = 10
-"""Order of what releases remote environments."""
+"""Order of callbacks that release remote environments."""
 
 REMOVE_RECORDS = 20
-"""Order of what removes the files that say what this process holds."""
+"""Order of callbacks that remove the records of this process's leases."""
 
 STOP_SERVERS = 30
-"""Order of what stops local servers."""
+"""Order of callbacks that stop local servers."""
 
 _functions: list[tuple[int, Callable[[], object]]] = []
 
 
 def at_exit(function: Callable[[], object], *, order: int) -> None:
-    """Have a function called when the program ends.
+    """Register a function to call at exit.
 
     Args:
-        function: Called without arguments, in the main thread. A forked child calls it, too, if it ends by
-            itself.
-        order: Functions of a lower order are called first; of the same order, the one registered first.
+        function: Called without arguments, in the main thread. A forked child also calls it when it exits
+            normally.
+        order: Functions with a lower order are called first; with the same order, in order of registration.
     """
     insort(_functions, (order, function), key=itemgetter(0))
 
 
 def after_fork_in_child(function: Callable[[], object]) -> None:
-    """Have a function called in every forked child; nothing where the system cannot fork.
+    """Register a function to call in every forked child; does nothing on systems without fork.
 
     Args:
-        function: Called without arguments, in the order of registration.
+        function: Called without arguments, in order of registration.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
 
 
 class ProcessId:
-    """Says whether this is still the process that made the object, or a forked child of it."""
+    """Distinguishes the process that created the object from its forked children."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
 
     @property
     def current(self) -> bool:
-        """Whether the object was made in this process."""
+        """Whether the object was created in this process."""
         return self._pid == os.getpid()
 
 
 @atexit.register
 def run_at_exit() -> None:
-    """Call what `at_exit` was given, in order; an exception of one does not keep the others from running.
+    """Call the functions of `at_exit` in order; an exception does not prevent the other calls.
 
     Raises:
-        BaseException: The last exception that was raised; the ones before are its context.
+        BaseException: The last exception; the earlier ones are its context.
     """
     with contextlib.ExitStack() as stack:
         for _, function in reversed(_functions):  # the stack calls the last first

@@ -1,4 +1,4 @@
-"""How things are logged: a few words that stay the same, and facts beside them that a program can read."""
+"""Structured logging: a constant event name, with fields that a program can read."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 __all__ = ["log", "logger"]
 
 logger = logging.getLogger("agentgym_gym")
-"""The one logger of this library."""
+"""The logger of this library."""
 
-logger.addHandler(logging.NullHandler())  # who wants to read the log, says where
+logger.addHandler(logging.NullHandler())  # the application configures its own handlers
 
 
 def log(level: int, event: str, **facts: Any) -> None:
-    """Log an event, if anybody listens.
+    """Log an event, if its level is enabled.
 
-    The record's ``agentgym`` is a dict of the event and its facts; its message says the same in one line.
+    The record's ``agentgym`` is a dict of the event and its fields; its message is the same in one line.
 
     Args:
-        level: As `logging` has them.
-        event: What happened, in words that stay the same.
-        **facts: What is known of it, without passwords.
+        level: A level of `logging`.
+        event: The constant name of the event.
+        **facts: Its fields, without passwords.
     """
     if logger.isEnabledFor(level):
         message = event + ":" + "".join(f" {name}=%({name})r" for name in facts)

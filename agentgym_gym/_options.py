@@ -1,4 +1,4 @@
-"""The options of an environment: their types, their defaults and what is checked of them."""
+"""The options of an environment: types, defaults and validation."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ FormatName: TypeAlias = Literal[
 ]
 
 AGENTGYMS_OWN: Any = type("AgentGymsOwn", (), {"__repr__": lambda _: "<AgentGym's own>"})()
-"""Stands for AgentGym's own turn limit, where None stands for no limit."""
+"""Default of ``max_turns``: AgentGym's own turn limit; None means no limit."""
 
 
 @dataclass(frozen=True)
 class EnvOptions:
-    """The options of one environment; `AgentGymEnv` says what each does.
+    """The options of one environment; `AgentGymEnv` documents them.
 
     Attributes:
-        own: The options that only this kind of environment has.
+        own: The options of this kind of environment only.
 
     Raises:
-        BadOption: An option has a value it cannot have.
+        BadOption: An option has an invalid value.
     """
 
     server: str | Sequence[str] | None = None
@@ -56,7 +56,7 @@ class EnvOptions:
 
     def __post_init__(self) -> None:
         if self.server is not None:
-            parse_urls(self.server, "server")  # a typing mistake is told here, not at the first reset
+            parse_urls(self.server, "server")  # report a typing mistake here, not at the first reset
         if self.max_turns is not AGENTGYMS_OWN:
             _positive("max_turns", self.max_turns, "turns")
         _positive("max_envs_per_server", self.max_envs_per_server, "environments")
@@ -65,12 +65,12 @@ class EnvOptions:
         _one_of("on_unknown", self.on_unknown, ("forward", "refuse", None))
         _one_of("render_mode", self.render_mode, ("ansi", None))
         if self.headers is not None:
-            # Under a type whose repr has no values, because reprs are found in logs and tracebacks.
+            # A type whose repr hides the values, because reprs appear in logs and tracebacks.
             object.__setattr__(self, "headers", parse_headers(self.headers, "headers"))
 
     @cached_property
     def given(self) -> dict[str, Any]:
-        """What differs from the defaults, by name: the arguments that make the same environment anew."""
+        """The options that differ from the defaults, by name: arguments for an identical environment."""
         named = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "own"}
         return {name: value for name, value in named.items() if value != _DEFAULTS[name]} | dict(self.own)
 
@@ -78,16 +78,16 @@ class EnvOptions:
         """Return the time limits.
 
         Args:
-            own: Those of the environment in place of the usual ones.
+            own: Limits of the environment, instead of the general ones.
 
         Raises:
-            BadOption: ``timeout`` names no limits.
+            BadOption: ``timeout`` is invalid.
         """
         return Limits.of(self.timeout, own)
 
     @property
     def arguments(self) -> str:
-        """What differs from the defaults, as the arguments of a call, without passwords and tokens."""
+        """The options that differ from the defaults, as call arguments, without passwords and tokens."""
         public = dict(self.given)
         if self.server is not None:
             several = not isinstance(self.server, str)
@@ -97,17 +97,17 @@ class EnvOptions:
         return "".join(f", {name}={value!r}" for name, value in public.items())
 
     def make_client(self, *, asynchronous: bool) -> Any:
-        """Return what the driver takes for ``http_client``: a client, what makes one, or None.
+        """Return the driver's argument for ``http_client``: a client, a callable that returns one, or None.
 
         Args:
-            asynchronous: Whether an ``httpx.AsyncClient`` is needed, and not an ``httpx.Client``.
+            asynchronous: Whether the driver needs an ``httpx.AsyncClient`` instead of an ``httpx.Client``.
 
         Raises:
-            BadOption: The import path leads to no function, or this is no client, or one of the other kind.
+            BadOption: The import failed, or the object is not a client of the required type.
         """
         if self.http_client is None:
             return None
-        # Not before it is needed: it imports the HTTP engine.
+        # Imported on demand: it imports the HTTP client.
         from agentgym_gym._http.httpx_client import client_source  # noqa: PLC0415
 
         client = client_source(self.http_client)
@@ -121,17 +121,17 @@ _DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(EnvOptio
 
 
 def is_client(value: object) -> bool:
-    """Return whether this is an HTTP client, and not what makes one."""
+    """Return whether this is an HTTP client, as opposed to a callable that returns one."""
     return not isinstance(value, type) and hasattr(value, "send") and hasattr(value, "build_request")
 
 
 def is_whole(value: object) -> bool:
-    """Return whether this is an integer, numpy's among them, and no truth value."""
+    """Return whether this is an integer, including numpy's, but not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _named(client: object) -> str:
-    """Return a name for a client or what makes one; its own repr might show a token."""
+    """Return a name for a client or its factory; its own repr might show a token."""
     of = client if hasattr(client, "__qualname__") else type(client)
     return f"{of.__module__}:{of.__qualname__}"
 

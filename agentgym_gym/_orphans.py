@@ -1,7 +1,7 @@
-"""Remote environments that a process left open when it was killed: which may still be there; closing them.
+"""Orphaned remote environments of killed processes: finds the ones that still exist, and closes them.
 
-Where a server gives out ids that only grow, a new id that is not greater than an old one says that the server
-was restarted in between, and lost what it held. Beyond that, an id proves nothing.
+If a server assigns only increasing ids, a new id that is not greater than an old one proves that the server
+was restarted in between, and lost its environments. Otherwise an id proves nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = ["ask", "close_left", "newest_id", "release_left", "remove_lost"]
 
 T = TypeVar("T")
 
-_SECONDS = 60.0  # for each reply: to close may be to end a browser
-_ENDING_SECONDS = 10.0  # in which the system releases the locks of a process that was killed
+_SECONDS = 60.0  # per reply: closing may stop a browser
+_ENDING_SECONDS = 10.0  # for the system to release the locks of a killed process
 
 
 def release_left(
@@ -45,20 +45,20 @@ def release_left(
     headers: Mapping[str, str] | None = None,
     **_: Any,
 ) -> None:
-    """Close what a process that has ended left open. To be called in another process, right after the end.
+    """Close the orphaned environments of a process; call it from another process right after its end.
 
-    Only then may it be done without asking: nobody else can have been given those ids yet, unless the server
-    was restarted meanwhile, which is looked at as far as it can be.
+    Only then is it safe without confirmation: the server cannot have assigned those ids to another client
+    yet, unless it was restarted in between, which is checked as far as possible.
 
     Args:
-        pid: The id of the process that has ended.
-        environment: Name of the environment that it played.
-        server: Its option `server`; by default what the variable of the environment names.
+        pid: The id of the ended process.
+        environment: Name of its environment.
+        server: Its option `server`; by default the variable of the environment.
         headers: Its option `headers`.
         **_: Its other options.
 
     Raises:
-        AgentGymError: An option has a value it cannot have.
+        AgentGymError: An option has an invalid value.
     """
     known = find(environment)
     if not known.wire.closes:
@@ -91,7 +91,7 @@ def _release(server: str, left: list[Record], wire: Wire, headers: HiddenHeaders
         if not fault.refused:
             logger.warning("what a killed process left on %s stays open: %s", redact(server), fault)
             return
-        counts["lost"] += sum(len(record.ids) for record in left)  # the server is gone, and they with it
+        counts["lost"] += sum(len(record.ids) for record in left)  # the environments are gone with the server
         for record in left:
             with record.claimed() as ours:
                 for env_id in record.ids if ours else ():
@@ -108,23 +108,23 @@ def _release(server: str, left: list[Record], wire: Wire, headers: HiddenHeaders
 
 
 def newest_id(server: str, wire: Wire, headers: HiddenHeaders) -> int:
-    """Make an environment and close it; return its id.
+    """Create and close an environment; return its id.
 
     Raises:
-        Fault: The server did not do its part.
+        Fault: The server failed.
     """
     return ask(server, _make_and_close(wire), headers)
 
 
 def remove_lost(left: Collection[Record], names: Collection[str], newest: int | None) -> int:
-    """Remove from the records what the server lost by a restart; return how many.
+    """Remove environments that were lost in a restart of the server from the records; return their number.
 
-    The records of another environment, whose server was at this address before, are removed, too.
+    This includes the records of other environments, whose server had this address before.
 
     Args:
         left: The records of ended processes.
-        names: The environments that the server serves.
-        newest: An id that it gave out just now; None where it gives none.
+        names: The environments that the server provides.
+        newest: An id that the server has just assigned; None if it assigns none.
     """
     made_before = [
         made
@@ -144,16 +144,17 @@ def remove_lost(left: Collection[Record], names: Collection[str], newest: int | 
 
 
 def close_left(server: str, left: Collection[Record], headers: HiddenHeaders, counts: Counter[str]) -> None:
-    """Close what ended processes left, except for what a running process holds by now.
+    """Close the orphaned environments of ended processes, except for those that a running process has leased.
 
     Args:
         server: The server.
         left: The records of those processes.
-        headers: HTTP headers for it.
-        counts: Counts what was ``closed``, and what was ``refused`` since the server did not know it.
+        headers: HTTP headers for the server.
+        counts: Incremented for each environment: ``closed``, or ``refused`` if its id is unknown to the
+            server.
 
     Raises:
-        Fault: The server failed, and the rest is left.
+        Fault: The server failed, and the rest is still open.
     """
     for record in left:
         wire = find(record.environment).wire
@@ -164,15 +165,15 @@ def close_left(server: str, left: Collection[Record], headers: HiddenHeaders, co
                         ask(server, wire.close(env_id), headers)
                         counts["closed"] += 1
                     except (ServerError, EnvironmentFailed):
-                        counts["refused"] += 1  # it does not know the id, or cannot close it
+                        counts["refused"] += 1  # the id is unknown, or the server cannot close it
                 record.remove(env_id)
 
 
 def ask(server: str, flow: Flow[T], headers: HiddenHeaders) -> T:
-    """Carry out a flow by a connection of its own.
+    """Run a flow over a separate connection.
 
     Raises:
-        Fault: The server did not do its part.
+        Fault: The server failed.
     """
     limits = Limits(create=_SECONDS, reset=_SECONDS, close=_SECONDS)
     with contextlib.closing(SyncDriver(limits=limits, headers=headers)) as driver:
@@ -180,7 +181,7 @@ def ask(server: str, flow: Flow[T], headers: HiddenHeaders) -> T:
 
 
 def _held_by_running(server: str, env_id: int, *, but: Record) -> bool:
-    """Return whether another process, which runs, holds an id: after a restart of the server it may."""
+    """Return whether another running process has leased an id, as is possible after a server restart."""
     records = journal.records(server)
     return any(each.alive and env_id in each.ids for each in records if each.folder != but.folder)
 

@@ -1,4 +1,4 @@
-"""One template, such as ``get {count} {item}``: values written by it, and read from text."""
+"""One template, such as ``get {count} {item}``: formats values as text, and parses text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Template:
     Args:
         template: The template.
         arguments: The kinds of the fields, by name.
-        defaults: The values of the fields that it leaves out.
+        defaults: The values of the fields that the template omits.
 
-    It is read without backtracking, in linear time: a field ends at the first occurrence of the text that
-    follows it in the template, a greedy field at the last one.
+    Matching uses no backtracking and takes linear time: a field ends at the first occurrence of the text
+    after it in the template, a greedy field at the last one.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Template:
         pieces = list(Formatter().parse(template))
         self.names = [name for _, name, _, _ in pieces if name is not None]
         self._arguments = {name: arguments[name] for name in self.names}
-        # The fixed parts from this one on are searched for from the end.
+        # From this fixed part on, the search runs from the end.
         greedy = (i for i, argument in enumerate(self._arguments.values()) if argument.greedy)
         self._turn = next(greedy, len(self.names))
         literals = [literal for literal, name, _, _ in pieces if name is not None]
@@ -53,7 +53,7 @@ class Template:
         self.gaps = [re.compile(re.escape(gap), re.IGNORECASE | re.ASCII) for gap in literals[1:]]
 
     def join(self, written: Sequence[str]) -> str:
-        """Return the text with each field filled in."""
+        """Return the text with all fields filled in."""
         if not self.names:
             return self.head
         return "".join([*chain.from_iterable(zip(self._literals, written, strict=True)), self.tail])
@@ -89,10 +89,10 @@ class Template:
         return [*before, text[start:end], *reversed(after)]
 
     def read(self, text: str) -> dict[str, Any] | None:
-        """Return the values of the fields by name, or None where the template does not fit.
+        """Return the values of the fields by name, or None if the template does not match.
 
         Raises:
-            BadArguments: It matches, and the text of a field stands for no value.
+            BadArguments: It matches, but the text of a field is not a valid value.
         """
         found = self.split(text)
         if found is None:
@@ -106,7 +106,7 @@ class Template:
         return values
 
     def begins(self, text: str) -> bool:
-        """Return whether text begins with the words before the first field."""
+        """Return whether a text starts with the words before the first field."""
         size = len(self.stem)
         if not size or text[:size].lower() != self.stem:
             return False

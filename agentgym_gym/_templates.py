@@ -1,4 +1,4 @@
-"""Templates: frozen dataclasses that are written as text, and read from text, by a template."""
+"""Templates: frozen dataclasses that are formatted as text and parsed from text by a template."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Field:
 
     Attributes:
         name: Its name.
-        key: What it is called in prompts, schemas and calls: an underscore at the end of a name only keeps it
-            off a method's.
+        key: Its name in prompts, schemas and calls: without the trailing underscore that avoids a clash with
+            a method.
         argument: Its kind.
-        doc: What it means.
-        required: Whether it must be given.
+        doc: Its meaning.
+        required: Whether it is required.
     """
 
     name: str
@@ -42,17 +42,17 @@ class Field:
 
 
 class TemplateText:
-    """A frozen dataclass with a template: the base of :class:`Action` and of the parts of one.
+    """A frozen dataclass with a template: the base of :class:`Action` and of its parts.
 
-    Every field is annotated ``Annotated[type, Argument, "what it means"]`` and checked when the object is
-    made. So every object can be written, and is read back as itself.
+    Every field is annotated ``Annotated[type, Argument, "what it means"]`` and validated when the object is
+    created. So every object can be formatted, and its text parses to an equal object.
 
     Class attributes:
-        template: How the text is written, with ``{field}`` in each field's place.
-        accepts: Other templates that are read too, each with the values of the fields it leaves out.
+        template: The form of the text, with ``{field}`` in each field's place.
+        accepts: Other templates to parse, each with the values of the fields that it omits.
 
     Raises:
-        BadArguments: A field has a value its kind does not allow.
+        BadArguments: A field has an invalid value.
     """
 
     template: ClassVar[str]
@@ -66,7 +66,7 @@ class TemplateText:
     def __post_init__(self) -> None:
         self._check_fields()
         template = _templates(type(self))[0]
-        if not template.gaps:  # with nothing between two fields, each is read as it was written
+        if not template.gaps:  # the value of a single field is always parsed as written
             return
         written = self._written()
         text = template.join(written)
@@ -85,22 +85,22 @@ class TemplateText:
         return [f.argument.write(getattr(self, f.name)) for f in fields_of(type(self))]
 
     def __str__(self) -> str:
-        text: str | None = self.__dict__.get("_text")  # asked for again and again, and never another
+        text: str | None = self.__dict__.get("_text")  # requested often, and immutable
         if text is None:
             text = self.__dict__["_text"] = _templates(type(self))[0].join(self._written())
         return text
 
     @classmethod
     def head(cls) -> str:
-        """Return the words before the first field, in the order they are written; may be empty."""
+        """Return the words before the first field, in their original order; may be empty."""
         return _templates(cls)[0].head
 
     @classmethod
     def openings(cls) -> frozenset[str]:
-        """Return the words, in lower case, with which such a text can begin; empty if any text can be one.
+        """Return the possible first words of such a text, in lower case; empty if any text can be one.
 
-        A text that begins with no word, such as ``<search>``, has the empty one. A class that reads more than
-        its templates, and so overrides :meth:`begins`, overrides this too.
+        For a text that starts with no word, such as ``<search>``, the first word is empty. A class that
+        parses more than its templates, and so overrides :meth:`begins`, overrides this too.
         """
         if not cls.head():
             return frozenset()
@@ -109,7 +109,7 @@ class TemplateText:
 
     @classmethod
     def begins(cls, text: str) -> bool:
-        """Return whether text begins as such a text does; without a head, whether it is one."""
+        """Return whether a text starts like such a text; without a head, whether it is one."""
         templates = _templates(cls)
         if templates[0].head:
             return any(template.begins(text) for template in templates)
@@ -121,10 +121,10 @@ class TemplateText:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Make the object from its text.
+        """Create the object from its text.
 
         Raises:
-            BadArguments: The text does not match, or a field has a value that is not allowed.
+            BadArguments: The text does not match, or a field has an invalid value.
         """
         problem: BadArguments | None = None
         for template in _templates(cls):
@@ -139,12 +139,12 @@ class TemplateText:
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
-        """Make the object from a mapping of its fields.
+        """Create the object from a mapping of its fields.
 
         Raises:
-            BadArguments: A field is missing, unknown, or has a value its kind does not allow.
+            BadArguments: A field is missing, unknown, or has an invalid value.
         """
-        if not isinstance(value, (dict, Mapping)):  # a dict is told at once
+        if not isinstance(value, (dict, Mapping)):  # the check for a dict is faster
             raise BadArguments(f"expected the arguments {cls.usage()!r} as an object, got {shown(value)}")
         known, names = fields_of(cls), names_of(cls)
         if value.keys() == names:
@@ -186,7 +186,7 @@ class TemplateText:
 
     @classmethod
     def _made_of(cls, values: dict[str, Any]) -> Self | None:
-        """Return the text of these values, or None where together they would be read as something else."""
+        """Return an object with these values, or None if its text would parse differently."""
         try:
             return cls(**values)
         except BadArguments:
@@ -194,14 +194,14 @@ class TemplateText:
 
     @classmethod
     def sample(cls, rng: np.random.Generator) -> Self:
-        """Return a likely text."""
+        """Return a typical object."""
         while True:
             made = cls._made_of({f.name: f.argument.sample(rng) for f in fields_of(cls)})
             if made is not None:
                 return made
 
 
-# By class, filled at first use: a class decorated as a dataclass is complete only after its creation.
+# Filled on first use: a class decorated as a dataclass is complete only after its creation.
 _known_fields: dict[type, tuple[Field, ...]] = {}
 _known_names: dict[type, frozenset[str]] = {}
 _templates_of: dict[type, tuple[Template, ...]] = {}
@@ -225,14 +225,14 @@ def fields_of(cls: type[TemplateText]) -> tuple[Field, ...]:
 
 
 def _read(value: Mapping[str, Any], known: Iterable[Field]) -> dict[str, Any]:
-    """Return the values of arguments by the names of their fields.
+    """Return the values of arguments by field name.
 
     Args:
-        value: What was given, by key.
-        known: The arguments, all of which are there.
+        value: The values, by key.
+        known: The arguments, all of which are present.
 
     Raises:
-        BadArguments: One has a value that its kind does not allow; the message names it.
+        BadArguments: An argument has an invalid value; the message contains its name.
     """
     found = {}
     for field in known:
@@ -244,14 +244,14 @@ def _read(value: Mapping[str, Any], known: Iterable[Field]) -> dict[str, Any]:
 
 
 def names_of(cls: type[TemplateText]) -> frozenset[str]:
-    """Return the names of the arguments of a template class, as a call gives them."""
+    """Return the names of a template class's arguments in calls."""
     if cls not in _known_names:
         _known_names[cls] = frozenset(field.key for field in fields_of(cls))
     return _known_names[cls]
 
 
 def register_all() -> None:
-    """Register all template classes with hypothesis, when it is imported. Later ones register themselves."""
+    """Register all template classes with hypothesis after its import. Later ones register themselves."""
     found = TemplateText.__subclasses__()
     while found:
         cls = found.pop()
@@ -260,13 +260,13 @@ def register_all() -> None:
 
 
 def _register(cls: type[TemplateText]) -> None:
-    """Let ``st.from_type`` draw objects of a type by :meth:`TemplateText.strategy`."""
+    """Register :meth:`TemplateText.strategy` for ``st.from_type``."""
 
     def strategy(_: object) -> Any:
-        # A class decorated with slots=True was made twice, and the first of the two is nobody's.
+        # A class decorated with slots=True was created twice, and the first of the two is unused.
         return cls.strategy() if is_dataclass(cls) else NotImplemented
 
-    if hasattr(cls, "template"):  # else it is a base of others, and stands for any of them
+    if hasattr(cls, "template"):  # otherwise it is an abstract base
         strategies().register_type_strategy(cls, strategy)
 
 
@@ -287,10 +287,10 @@ def _templates(cls: type[TemplateText]) -> tuple[Template, ...]:
 
 
 class ListOf(Argument[tuple[Any, ...]]):
-    """One or more objects of one template class, written with commas between them.
+    """One or more objects of one template class, separated by commas.
 
     Args:
-        part: The type of the parts; no part may be written with a comma.
+        part: The type of the parts; the text of a part must not contain a comma.
         max_items: Greatest number of parts.
     """
 
@@ -299,7 +299,7 @@ class ListOf(Argument[tuple[Any, ...]]):
         self.max_items = max_items
 
     def read(self, text: str) -> tuple[Any, ...]:
-        """Read the parts between the commas."""
+        """Parse the parts between the commas."""
         if text.count(",") >= self.max_items:
             raise BadArguments(f"expected {self.describe()}, got more")
         return tuple(self.part.parse(part.strip()) for part in text.split(","))
@@ -331,7 +331,7 @@ class ListOf(Argument[tuple[Any, ...]]):
         return [part.to_json() for part in value]
 
     def describe(self) -> str:
-        """Show the form of a part."""
+        """Describe the form of a part."""
         return f"1 to {self.max_items} of {self.part.usage()!r} with commas between them"
 
     def schema(self) -> dict[str, Any]:

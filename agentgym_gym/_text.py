@@ -19,7 +19,7 @@ _repr.maxstring = _repr.maxother = 80
 
 
 def shown(value: object) -> str:
-    """Return a short ``repr`` of anything a model or a server may say, for an error message.
+    """Return a short ``repr`` of any value from a model or a server, for an error message.
 
     A plain ``repr`` may be megabytes long, and fails for integers of over 4,300 digits.
     """
@@ -35,7 +35,7 @@ def reason(error: Exception) -> str:
 
 
 def no_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python reads and JSON does not have: for ``parse_constant`` of `json`.
+    """Reject NaN and Infinity, which Python accepts but JSON does not: for ``parse_constant`` of `json`.
 
     Raises:
         ValueError: Always.
@@ -44,22 +44,22 @@ def no_constant(name: str) -> NoReturn:
 
 
 def scrub(value: str) -> str:
-    """Replace lone surrogates, which JSON can carry but UTF-8, and so any file or tokenizer, cannot."""
+    """Replace lone surrogates, which JSON can contain but UTF-8, and so any file or tokenizer, cannot."""
     return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
 
 
 def redact(url: str) -> str:
-    """Return a URL, or several with commas between them, without user names and passwords."""
+    """Return a URL, or a comma-separated list, without user names and passwords."""
     return ",".join(_USER.sub(r"\1***@", part) for part in url.split(","))
 
 
 def redact_within(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return text without the user names and passwords of its URLs, and without secrets.
+    """Return text without the user names and passwords in its URLs, and without secrets.
 
     Args:
         text: Any text.
-        secrets: What else to remove, such as keys. Those of fewer than six characters stay, for they would
-            match ordinary words.
+        secrets: Other strings to remove, such as keys. Those of fewer than six characters are kept, because
+            they would match ordinary words.
     """
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:

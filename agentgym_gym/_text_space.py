@@ -23,7 +23,7 @@ _MAX_LETTERS = 9
 class TextSpace(gymnasium.Space[str]):
     """All strings.
 
-    Samples are short lower-case sentences: enough to try a program, unlike real text.
+    Samples are short lower-case sentences: enough to test a program, but unlike real text.
 
     Args:
         seed: Seed of the samples, as in :class:`gymnasium.Space`.
@@ -41,7 +41,7 @@ class TextSpace(gymnasium.Space[str]):
         """Return a random sentence.
 
         Raises:
-            ValueError: A mask or a probability is given; text has neither.
+            ValueError: A mask or a probability is passed; text supports neither.
         """
         refuse_mask(mask, probability)
         rng = self.np_random
@@ -63,17 +63,17 @@ class TextSpace(gymnasium.Space[str]):
 
 
 def refuse_mask(mask: Any | None, probability: Any | None) -> None:
-    """Raise ValueError if a mask or a probability is given for a sample of text."""
+    """Raise ValueError if a mask or a probability is passed for a sample of text."""
     if mask is not None or probability is not None:
         raise ValueError("a space of text takes neither a mask nor a probability")
 
 
 @create_shared_memory.register(TextSpace)
 def _share(_space: TextSpace, *_: Any, **__: Any) -> NoReturn:
-    """Refuse shared memory, the default of gymnasium's own `AsyncVectorEnv`.
+    """Reject shared memory, the default of gymnasium's own `AsyncVectorEnv`.
 
     Raises:
-        BadOption: Always. The message names what works instead.
+        BadOption: Always. The message lists alternatives.
     """
     raise BadOption(
         "text of any length cannot lie in shared memory. Leave out vectorization_mode, and "
@@ -84,5 +84,5 @@ def _share(_space: TextSpace, *_: Any, **__: Any) -> NoReturn:
 
 @create_zero_array.register(TextSpace)
 def _empty_text(_space: TextSpace) -> str:  # type: ignore[misc]  # of a generic function
-    """Return the padding of wrappers that stack or delay observations."""
+    """Return the padding for wrappers that stack or delay observations."""
     return ""

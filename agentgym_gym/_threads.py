@@ -1,4 +1,4 @@
-"""A few threads for short work with files, so that the event loop does none of it, and a few for releases."""
+"""Thread pools for short file operations, which would block the event loop, and for releases."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["call_in_background", "call_in_thread", "drain_background"]
 
-_IDLE_SECONDS = 2.0  # a thread without work ends after that long
+_IDLE_SECONDS = 2.0  # a thread ends after that long without work
 
 
 class _Workers:
-    """Threads that are started when there is work, and end when there is none.
+    """Threads that start on demand, and end when they are idle.
 
-    They are not those of an event loop's pool: the user's work may fill that, and the end of a program waits
-    for them. These end with the program.
+    The pool of an event loop is not suitable: the user's work may fill it, and the program waits for its
+    threads at exit. These are daemon threads.
 
     Args:
-        name: What their names begin with.
-        most: How many there are at most.
+        name: The prefix of their names.
+        most: The maximum number of threads.
     """
 
     def __init__(self, name: str, most: int) -> None:
@@ -36,16 +36,16 @@ class _Workers:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew in a forked child, which has no thread of its parent's and owes none of their work."""
+        """Reset in a forked child, which has neither the threads nor the pending work of its parent."""
         self._work: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._started.clear()
-        self._open: set[object] = set()  # a mark for each call that has not ended
+        self._open: set[object] = set()  # the calls that have not ended
 
     def call(self, function: Callable[[], object]) -> None:
-        """Have a function called in a thread, or here where no thread can be started.
+        """Call a function in a thread, or here if no thread can be started.
 
         Args:
-            function: It raises nothing.
+            function: The function; it must not raise.
         """
         self._open.add(function)
         self._work.put(function)
@@ -54,7 +54,7 @@ class _Workers:
         thread = threading.Thread(target=self._serve, args=(self._work,), name=self._name, daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # there are too many, or the program ends
+        except RuntimeError:  # too many threads, or the interpreter is shutting down
             if not self._started:
                 self._do_all(self._work)
         else:
@@ -64,7 +64,7 @@ class _Workers:
         """Wait until all work is done.
 
         Args:
-            seconds: How long at most.
+            seconds: The longest time to wait.
         """
         deadline = time.monotonic() + seconds
         while self._open and self._started and time.monotonic() < deadline:
@@ -73,9 +73,9 @@ class _Workers:
     def _serve(self, work: queue.SimpleQueue[Callable[[], object]]) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
-                self._do(work.get(timeout=_IDLE_SECONDS))  # kept by no name while the next is waited for
+                self._do(work.get(timeout=_IDLE_SECONDS))  # keeps no reference while waiting for the next
         self._started.discard(threading.current_thread())
-        self._do_all(work)  # what came before that, when no other thread was started for it
+        self._do_all(work)  # work from before that, for which no other thread was started
 
     def _do_all(self, work: queue.SimpleQueue[Callable[[], object]]) -> None:
         with contextlib.suppress(queue.Empty):
@@ -89,24 +89,24 @@ class _Workers:
             self._open.discard(function)
 
 
-_files = _Workers("agentgym-files", 4)  # few, as each keeps some memory and the work is short
-_releases = _Workers("agentgym-release", 16)  # each may have to wait for a server
+_files = _Workers("agentgym-files", 4)  # few, because each uses memory and the work is short
+_releases = _Workers("agentgym-release", 16)  # more, because each may wait for a server
 
 
 def call_in_thread(function: Callable[[], object]) -> None:
-    """Have a function called that reads or writes files, in another thread, or here if there can be none.
+    """Call a function that reads or writes files in another thread, or here if no thread can be started.
 
     Args:
-        function: It raises nothing.
+        function: The function; it must not raise.
     """
     _files.call(function)
 
 
 def call_in_background(function: Callable[[], object]) -> None:
-    """Have a function called that releases a remote environment, in another thread.
+    """Call a function that releases a remote environment in another thread.
 
     Args:
-        function: What it raises is of no interest to anybody.
+        function: The function; its exceptions are ignored.
     """
 
     def quietly() -> None:
@@ -117,10 +117,10 @@ def call_in_background(function: Callable[[], object]) -> None:
 
 
 def drain_background(seconds: float) -> None:
-    """Wait until what was given to `call_in_background` is done.
+    """Wait until all functions of `call_in_background` are done.
 
     Args:
-        seconds: How long at most.
+        seconds: The longest time to wait.
     """
     _releases.drain(seconds)
 

@@ -1,4 +1,4 @@
-"""TOML, which Python reads by itself from 3.11 on."""
+"""TOML, which Python's standard library supports from 3.11 on."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["read_toml"]
 
 
 def read_toml(text: str, what: str) -> dict[str, Any]:
-    """Return what a text in TOML holds.
+    """Return the contents of a TOML text.
 
     Args:
         text: The text.
-        what: What it is of, for an error.
+        what: A description of the text, for an error message.
 
     Raises:
         ValueError: It is not TOML.

@@ -1,4 +1,4 @@
-"""What ``step`` may be given: text, typed actions, and function calls in the shapes that chat APIs have."""
+"""Conversion of ``step`` arguments: text, typed actions, and function calls in the formats of chat APIs."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 __all__ = ["NOT_CARRIED_OUT", "Given", "called_action", "given", "played_call", "shown_reply", "takes"]
 
 Given: TypeAlias = str | Action | Verbatim | tuple[ToolCall, ...]
-"""What an agent gives in a turn. Function calls are a tuple, since a model may make none or several."""
+"""An agent's reply in one turn. Function calls are a tuple, because a model may make none or several."""
 
 NOT_CARRIED_OUT = "Not carried out: one call per turn; this one was ignored."
-"""The answer to an ignored call, where the protocol of a model requires an answer to each."""
+"""The result of an ignored call, for model protocols that require a result for each call."""
 
-_BESIDE = {"id", "type", "index"}  # keys of a call that do not matter
-_ENCODINGS = 3  # how often arguments may be encoded as JSON: once, and twice more by careless templates
+_BESIDE = {"id", "type", "index"}  # keys of a call that are ignored
+_ENCODINGS = 3  # nested JSON encodings of arguments: one, and up to two more by careless templates
 
 
 def given(action: object, grammar: Grammar) -> Given:
-    """Return what ``step`` was given as text, as an action or as function calls.
+    """Convert an argument of ``step`` to text, an action or function calls.
 
     Args:
-        action: Any of the things named in `StepAction`. A message with calls stands for them; one without
-            stands for its text.
+        action: Any object that `StepAction` allows. A message with calls is converted to the calls; one
+            without is converted to its text.
         grammar: The actions of the environment.
 
     Raises:
-        BadOption: It is none of these, or an action of another environment.
+        BadOption: The argument has another type, or is an action of another environment.
     """
     if isinstance(action, str):
         return scrub(action)
@@ -50,7 +50,7 @@ def given(action: object, grammar: Grammar) -> Given:
 
 
 def takes(action: object, grammar: Grammar) -> bool:
-    """Return whether :func:`given` takes it."""
+    """Return whether :func:`given` accepts an argument."""
     try:
         given(action, grammar)
     except BadOption:
@@ -59,17 +59,16 @@ def takes(action: object, grammar: Grammar) -> bool:
 
 
 def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> ParseResult:
-    """Read function calls: the first one that the grammar reads is the action, all others are ignored.
+    """Parse function calls: the first valid one is the action, all others are ignored.
 
     Returns:
-        The reading. Its place is that of the call in `shown_reply`. The text of an ignored call is its
-        action, or its JSON if the grammar does not read it.
+        The parse result. Its position is that of the call in `shown_reply`. The text of an ignored call is
+        its action, or its JSON if the call is invalid.
 
     Raises:
         NoAction: There is no call.
-        UnknownAction: The grammar reads none of the calls, and the first one names no function.
-        BadArguments: The grammar reads none of the calls, and the arguments of the first one do not fit, or
-            are not JSON.
+        UnknownAction: No call is valid, and the first one has an unknown function name.
+        BadArguments: No call is valid, and the arguments of the first one are invalid, or not JSON.
     """
     if not calls:
         raise NoAction("there is no function call in the reply")
@@ -89,12 +88,12 @@ def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> ParseResult:
 
 
 def played_call(calls: Sequence[ToolCall], ignored: object) -> int:
-    """Return the position of the call that was played; the first one if that is not known.
+    """Return the position of the executed call; the first one if that is unknown.
 
     Args:
         calls: All calls of a message.
-        ignored: The value of ``info["ignored_actions"]``, or None. The played call is the first one that the
-            grammar reads, so all calls before it are in this list as JSON.
+        ignored: The value of ``info["ignored_actions"]``, or None. The executed call is the first valid one,
+            so this list contains all calls before it as JSON.
     """
     texts = ignored if isinstance(ignored, list) else []
     for number, (call, text) in enumerate(zip(calls, texts, strict=False)):
@@ -104,7 +103,7 @@ def played_call(calls: Sequence[ToolCall], ignored: object) -> int:
 
 
 def shown_reply(reply: Given) -> str:
-    """Return what an agent gave as a transcript shows it: of function calls one in a line."""
+    """Return the text of an agent's reply for a transcript, with one line per function call."""
     return scrub("\n".join(map(str, reply))) if isinstance(reply, tuple) else str(reply)
 
 
@@ -112,13 +111,13 @@ def _of_message(message: Mapping[str, Any]) -> Given:
     if message.get("role", "assistant") != "assistant":
         raise BadOption(f"step takes a message of the role 'assistant', not {shown(message['role'])}")
     calls, content = message.get("tool_calls"), message.get("content")
-    if not calls and message.get("function_call"):  # the one call of OpenAI's older API
+    if not calls and message.get("function_call"):  # the only call of OpenAI's older API
         return (_call(message["function_call"]),)
     if calls:
         if not _is_list(calls):
             raise BadOption(f"the tool_calls of a message should be a list, not {shown(calls)}")
         return tuple(map(_call, calls))
-    if _is_list(content):  # of parts, of which an image or the like says nothing
+    if _is_list(content):  # content parts; images and the like have no text
         parts = [part.get("text") for part in map(_dumped, content) if isinstance(part, Mapping)]
         content = "".join(text for text in parts if isinstance(text, str))
     if content is not None and not isinstance(content, str):
@@ -163,7 +162,7 @@ def _action(call: ToolCall, grammar: Grammar) -> Action | ActionError:
 
 
 def _arguments(call: ToolCall) -> Any:
-    """Return the arguments as JSON values, from text or as they came, by the same rules for both."""
+    """Return the arguments as JSON values, with the same validation for JSON text and for objects."""
     known = call.arguments
     text = known if isinstance(known, str) else json.dumps(_plain(known), ensure_ascii=False)
     if len(text) > MAX_ACTION_CHARS:
@@ -176,7 +175,7 @@ def _arguments(call: ToolCall) -> Any:
             if not isinstance(value, str) or not value.lstrip().startswith(("{", '"')):
                 break
             value = _JSON.decode(value.strip())
-        # An escape can stand for half a character, which no server and no file takes.
+        # An escape can encode half of a surrogate pair, which neither servers nor files accept.
         return _JSON.decode(scrub(json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
         raise BadArguments(f"the JSON of the arguments cannot be read: {str(error)[:200]}") from None
@@ -194,6 +193,6 @@ def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 
 def _dumped(value: object) -> object:
-    """Return an object of pydantic, as API clients have them, as a mapping; anything else as it is."""
+    """Return a pydantic object, as used by API clients, as a mapping; return other objects unchanged."""
     dump = getattr(value, "model_dump", None)
     return dump() if callable(dump) and not isinstance(value, type) else value

@@ -1,3 +1,3 @@
-"""The version of this package, for those who must not import all of it."""
+"""The version of this package, separate so that it can be read without importing the rest."""
 
 __version__ = "0.2.0"

@@ -47,20 +47,20 @@ __all__ = [
 ]
 
 MAX_ACTION_CHARS = 16_384
-"""Longest text read as one action. A reply may be longer; its action may not."""
+"""Limit for the text of one action, in characters. A reply may be longer than its action."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How the actions of one environment are written in a reply.
+    """The notation of an environment's actions in a reply.
 
     Attributes:
-        lines: Whether an action is one line. If not, :meth:`end` returns where it ends.
-        verbatim: Whether the white space inside an action matters. If not, a run of it counts as one blank.
-        fence: The language named on the code fence that an action is written in; "" for a fence without a
-            language, None for no fence. The parser reads an action with or without a fence.
-        mark: Pattern of an action with the fence or the tags that mark it, so that a reply needs no
-            ``Action:`` before it; None where the actions have no such mark. It must match in linear time.
+        lines: Whether an action is a single line. If not, :meth:`end` returns the position of its end.
+        verbatim: Whether the white space inside an action matters. If not, any run of it counts as one space.
+        fence: The language of the code fence around an action; "" for a fence without a language, None for
+            no fence. The parser accepts an action with or without a fence.
+        mark: Pattern of an action with its fence or tags, so that a reply needs no ``Action:`` before it;
+            None if the actions have no such mark. It must match in linear time.
         beside_label: Whether AgentGym's own parser finds an action only on the line of its ``Action:``.
         opening: Pattern of an action up to its first word, which is the group ``name``.
     """
@@ -73,18 +73,18 @@ class Style:
     opening: re.Pattern[str] = re.compile(r"(?P<name>\w*)")
 
     def write(self, action: str) -> str:
-        """Return the text of an action as it is written in a reply."""
+        """Return the text of an action in the notation of a reply."""
         if self.fence is None:
             return action
         return f"```{self.fence}\n{action}\n```" if self.fence else f"```{action}```"
 
     def end(self, text: str, start: int, limit: int) -> int:
-        """Return where an action of several lines ends.
+        """Return the position of the end of a multi-line action.
 
         Args:
             text: The reply.
-            start: Where the action begins.
-            limit: Where it ends at the latest: at the next label, or at the end of the reply.
+            start: The position where the action starts.
+            limit: The latest possible end: the next label, or the end of the reply.
         """
         return limit
 
@@ -95,11 +95,11 @@ class Style:
 
 
 class Action(TemplateText):
-    """A typed action: a text that an environment plays. Its docstring tells the agent what it does.
+    """A typed action: a text that an environment executes. Its docstring describes it to the agent.
 
     Class attributes:
-        style: How it is written in a reply: the same for all actions of an environment.
-        aliases: Other names by which its function is called; no prompt names them.
+        style: Its notation in a reply: the same for all actions of an environment.
+        aliases: Other names of its function, which prompts do not mention.
     """
 
     style: ClassVar[Style] = Style()
@@ -118,7 +118,7 @@ class Action(TemplateText):
 
 @dataclass(frozen=True)
 class Verbatim:
-    """An action sent in the agent's own words, because the grammar does not know it."""
+    """An action sent as the agent wrote it, because it is not in the grammar."""
 
     text: str
 
@@ -128,32 +128,32 @@ class Verbatim:
 
 @dataclass(frozen=True)
 class Thought:
-    """A reply that only thinks, in a format that allows it: it is acknowledged, not sent."""
+    """A reply that contains only a thought, in a format that allows it: it is acknowledged, not sent."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A function call of a model, as an inference engine or an API hands it over.
+    """A function call of a model, as returned by an inference engine or an API.
 
     Attributes:
         name: The function's name.
-        arguments: The arguments by name, or a JSON object of them as text. What does not fit is the agent's
-            mistake, as in a reply of text.
+        arguments: The arguments by name, or a JSON object of them as text. Invalid arguments count as the
+            agent's mistake, as in a text reply.
     """
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the call as JSON, with the arguments as they were given."""
+        """Return the call as JSON, with the original arguments."""
         call = {"name": self.name, "arguments": self.arguments}
         return json.dumps(call, ensure_ascii=False, default=_plain)
 
 
 class Dumpable(Protocol):
-    """An object with ``model_dump``, as pydantic has it, such as the messages of the client of OpenAI."""
+    """An object with ``model_dump``, as in pydantic, such as a message of OpenAI's client."""
 
     def model_dump(self) -> dict[str, Any]:
         """Return its fields by name."""
@@ -169,20 +169,19 @@ StepAction: TypeAlias = (
     | Mapping[str, Any]
     | Sequence[ToolCall | Dumpable | Mapping[str, Any]]
 )
-"""What ``step`` takes: text, a typed action, a function call, or a message of a chat API."""
+"""Arguments of ``step``: text, a typed action, a function call, or a message of a chat API."""
 
 
 class Grammar:
     """The actions of an environment.
 
     Args:
-        examples: One action of each type, in the order a prompt should list them; the first is the one
-            that examples of replies use.
-        exclusive: Whether a reply must mark nothing else than these actions. If not, marks of other text are
-            ignored in a reply that marks one of them.
+        examples: One action of each type, in the order for prompts; examples of replies use the first.
+        exclusive: Whether a reply must mark only these actions. If not, other marks are ignored in a reply
+            that marks one of them.
 
     Raises:
-        ValueError: There is no example, or two actions share a function name, or they differ in style.
+        ValueError: There is no example, or two actions share a function name or differ in style.
     """
 
     def __init__(self, examples: Sequence[Action], *, exclusive: bool = False) -> None:
@@ -198,7 +197,7 @@ class Grammar:
         self.style = self.actions[0].style
         if any(action.style != self.style for action in self.actions):
             raise ValueError("the actions of a grammar must be of one style")
-        # Which actions a text may be, by its first word: those that begin with it, then those of any word.
+        # Candidate actions by the first word of a text: actions with that first word, then those with any.
         self._of_any = tuple(action for action in self.actions if not action.openings())
         self._by_opening: dict[str, tuple[type[Action], ...]] = {
             word: (*(action for action in self.actions if word in action.openings()), *self._of_any)
@@ -206,15 +205,15 @@ class Grammar:
         }
 
     def parse(self, text: str) -> Action:
-        """Read one action.
+        """Parse one action.
 
         Args:
-            text: The action alone, without a fence or quotes around it.
+            text: Only the action, without a fence or quotes around it.
 
         Raises:
-            UnknownAction: No action begins with this text.
+            UnknownAction: No action starts with this text.
             ManyActions: The text is more than one action.
-            BadArguments: The action is known, its arguments do not fit, or the text is too long.
+            BadArguments: The action is known, but its arguments are invalid or the text is too long.
         """
         if len(text) > MAX_ACTION_CHARS:
             raise BadArguments(
@@ -223,12 +222,12 @@ class Grammar:
         text = text.strip() if self.style.verbatim else " ".join(text.split())
         problems: dict[type[Action], BadArguments] = {}
         possible = self._by_opening.get(text.partition(" ")[0].lower())
-        if possible is None:  # the first word does not end with a blank
+        if possible is None:  # the first word is not followed by a space
             possible = self._by_opening.get(self.style.first_word(text), self._of_any)
         several = len(possible) > 1
         for action in possible:
             if several and action.head() and not action.begins(text):
-                continue  # sooner known than by an error
+                continue  # cheaper than an exception
             try:
                 return action.parse(text)
             except BadArguments as error:
@@ -236,15 +235,15 @@ class Grammar:
                     problems[action] = error
         if not problems:
             raise UnknownAction(f"{shown(text)} is not one of the actions: {self._names}", text=text)
-        # What most of the words at the beginning agree with is what was meant.
+        # The agent most likely meant the action with the longest matching head.
         raise problems[max(problems, key=lambda action: len(action.head()))]
 
     def begins(self, text: str) -> bool:
-        """Return whether a text begins as an action does."""
+        """Return whether a text starts like an action."""
         return any(action.begins(text) for action in self.actions)
 
     def knows(self, text: str) -> bool:
-        """Return whether :meth:`parse` reads an action from the text."""
+        """Return whether :meth:`parse` accepts the text."""
         try:
             self.parse(text)
         except ActionError:
@@ -252,7 +251,7 @@ class Grammar:
         return True
 
     def from_call(self, name: str, arguments: Any) -> Action:
-        """Make an action from a function call.
+        """Create an action from a function call.
 
         Args:
             name: The function's name.
@@ -260,7 +259,7 @@ class Grammar:
 
         Raises:
             UnknownAction: There is no function of that name.
-            BadArguments: The arguments do not fit.
+            BadArguments: The arguments are invalid.
         """
         return self._named(name).from_json(arguments)
 
@@ -291,14 +290,14 @@ class Grammar:
             raise UnknownAction(f"{shown(name)} is not one of the functions: {self._names}") from None
 
     def lines(self) -> list[str]:
-        """Return one line per action for a prompt: how it is written, what it does, an example."""
+        """Return one line per action for a prompt: its syntax, its description and an example."""
         return [
             f"{type(e).usage()} - {type(e).doc()}" + (f" Example: {e}" if fields_of(type(e)) else "")
             for e in self.examples
         ]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Return the actions as function tools, in the JSON shape that chat templates and APIs take."""
+        """Return the actions as function tools, in the JSON format of chat templates and APIs."""
         return [
             {
                 "type": "function",
@@ -312,7 +311,7 @@ class Grammar:
         return strategies().one_of([a.strategy() for a in self.actions])  # type: ignore[no-any-return]
 
     def sample(self, rng: np.random.Generator) -> Action:
-        """Return a likely action."""
+        """Return a typical action."""
         return self.actions[int(rng.integers(len(self.actions)))].sample(rng)
 
     def __eq__(self, other: object) -> bool:
@@ -326,10 +325,10 @@ class Grammar:
 
 
 def _plain(value: object) -> Any:
-    """Return a mapping as JSON needs it."""
+    """Convert a value for JSON: a mapping to a dict, other objects to their repr."""
     return dict(value) if isinstance(value, Mapping) else repr(value)
 
 
 def _folded(name: str) -> str:
-    """Return a function's name in the form that is compared: models write ``goto`` and ``GoTo``."""
+    """Return a function's name in normalized form: models write ``goto`` and ``GoTo``."""
     return name.replace("_", "").lower()

@@ -1,4 +1,4 @@
-"""The asynchronous environment: its ``reset``, ``step`` and ``close`` are awaited in an event loop."""
+"""The asynchronous environment: its ``reset``, ``step`` and ``close`` are coroutines."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ T = TypeVar("T")
 
 
 class AsyncAgentGymEnv(BaseTextEnv):
-    """`AgentGymEnv` whose ``reset``, ``step`` and ``close`` are awaited. ``async with`` closes it.
+    """`AgentGymEnv` with coroutines for ``reset``, ``step`` and ``close``. ``async with`` closes it.
 
-    It is no `gymnasium.Env`, whose methods are not awaited: wrappers and `gymnasium.make` do not take it. It
-    has the same attributes and properties, and the same values in observations, rewards and infos.
+    It is not a `gymnasium.Env`, whose methods are synchronous: wrappers and `gymnasium.make` do not support
+    it. It has the same attributes and properties, and the same observations, rewards and infos.
 
-    One environment is used by one task at a time, in any event loop. A task that is cancelled in the middle
-    of a step ends the episode, because nobody knows whether the server played the action.
+    One task at a time can use an environment, in any event loop. Cancelling a task during a step ends the
+    episode, because it is unknown whether the server executed the action.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.
-        **options: The options of `AgentGymEnv`. ``http_client`` makes, or is, an ``httpx.AsyncClient``. A
-            live one works in its own event loop alone: an environment with it releases nothing when it is
-            dropped or when the program ends, so await ``close``.
+        **options: The options of `AgentGymEnv`. ``http_client`` is an ``httpx.AsyncClient``, or a callable
+            that returns one. A live client works only in its own event loop, so that the environment is not
+            released on garbage collection or at exit: await ``close``.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
-        BadOption: An argument, or the variable for headers, has a value it cannot have.
+        BadOption: An argument, or the variable for headers, has an invalid value.
     """
 
     spec: EnvSpec | None = None
@@ -65,7 +65,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
             limits=self._limits, headers=channel.headers, http_client=channel.http_client
         )
         self._episode.stats = self._driver.stats
-        # An environment that is dropped without close() still releases its remote environment.
+        # An environment that is garbage-collected without close() still releases its remote environment.
         self._finalizer = weakref.finalize(
             self, _abandon, self._episode, self._driver, channel, self._limits.close
         )
@@ -79,12 +79,12 @@ class AsyncAgentGymEnv(BaseTextEnv):
 
     @property
     def unwrapped(self) -> Self:
-        """The environment itself: nothing wraps it."""
+        """The environment itself: it has no wrappers."""
         return self
 
     @property
     def np_random(self) -> np.random.Generator:
-        """The generator that draws tasks, seeded by ``reset(seed=...)``."""
+        """The generator that selects tasks, seeded by ``reset(seed=...)``."""
         if self._np_random is None:
             self._np_random, self._np_random_seed = seeding.np_random()
         return self._np_random
@@ -98,7 +98,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
 
     @property
     def stats(self) -> Stats:
-        """What was counted since this environment was made: requests, retries, faults, seconds."""
+        """Metrics since this environment was created: requests, retries, faults, seconds."""
         return self._driver.stats
 
     async def reset(
@@ -108,39 +108,39 @@ class AsyncAgentGymEnv(BaseTextEnv):
         task_id = self._draw(seed, options)
         import asyncio  # noqa: PLC0415 - see AgentGymEnv
 
-        # Starting a local server takes seconds, for which the event loop must not stop.
+        # Starting a local server takes seconds, and must not block the event loop.
         servers = configured(self.environment, self._server) or await asyncio.to_thread(lambda: self.servers)
         return await self._wait_for(
             lambda: self._driver.run(self._episode.reset(task_id, servers), self._until)
         )
 
     async def step(self, action: StepAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play one turn, as `AgentGymEnv.step` does."""
+        """Execute one turn, as `AgentGymEnv.step` does."""
         return await self._wait_for(lambda: self.begin_step(action))
 
     def begin_step(self, action: StepAction) -> Awaitable[StepResult]:
-        """Begin a turn in the running event loop: its request is sent before this returns.
+        """Start a turn in the running event loop: the request is sent before this method returns.
 
         Args:
             action: As for ``step``.
 
         Returns:
-            A future of what ``step`` returns.
+            A future of the result of ``step``.
 
         Raises:
-            InUse: Another task is in the middle of a reset or a step.
+            InUse: Another task is running a reset or a step.
         """
         return self._driver.run(self._episode.step(action), self._until)
 
     def abort_episode(self) -> None:
-        """End the episode whose turn nobody awaits any more, whether or not the reply has come."""
+        """Abort the episode: its last step was abandoned, so a reset is required."""
         self._episode.abort_episode()
 
     async def close(self) -> None:
-        """Release the remote environment and close the connection. May be called again, as may ``reset``.
+        """Release the remote environment and close the connection. It and ``reset`` may be called again.
 
         Raises:
-            InUse: Another task is in the middle of a reset or a step.
+            InUse: Another task is running a reset or a step.
         """
         try:
             await self._wait_for(lambda: self._driver.run(self._episode.close()))
@@ -175,22 +175,22 @@ class AsyncAgentGymEnv(BaseTextEnv):
 
 
 def _abandon(episode: Episode, driver: AsyncDriver, channel: Channel, seconds: float) -> None:
-    """Release the remote environment of a dropped one, in a thread: the garbage collector must not wait."""
+    """Release the remote environment in a thread, because the garbage collector must not wait."""
     driver.abandon()
     if episode.holder.leases:
         call_in_background(lambda: _release(episode, channel, timeout=seconds))
 
 
 def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
-    """Release the remote environment that an episode holds, in a thread without an event loop.
+    """Release the remote environments of an episode, in a thread without an event loop.
 
     Args:
         episode: The episode; not to be used afterwards.
-        channel: How requests are sent.
+        channel: The transport options.
         timeout: Seconds allowed.
 
     Returns:
-        False where the server does not answer.
+        False if the server does not answer.
     """
     if channel.http_client is None:
         return release(episode, channel, timeout=timeout)
@@ -200,7 +200,7 @@ def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
                 "a remote environment stays open: its AsyncClient works in its own event loop alone. "
                 "Await close() there"
             )
-        return True  # the server was not asked, so nothing is known of it
+        return True  # no request was sent, so the state of the server is unknown
     from agentgym_gym._event_loop import run_here  # noqa: PLC0415 - see AgentGymEnv
 
     return run_here(_run_close(episode, channel, timeout))

@@ -1,4 +1,4 @@
-"""The kinds of argument an action can have: each reads, writes, checks, describes and samples its values."""
+"""Kinds of action arguments: each parses, formats, validates, describes and samples its values."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["NO_NAMES", "Argument", "Choice", "Integer", "Name", "Text", "strateg
 
 T = TypeVar("T")
 
-# Control characters but tab and line feed; and the halves of surrogate pairs, which no server can be sent.
+# Control characters except tab and line feed, and lone surrogates, which no server accepts.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
-_MAX_DIGITS = 18  # so that int() is never given the thousands of digits it refuses, or takes long over
+_MAX_DIGITS = 18  # because int() rejects thousands of digits, or takes long to convert them
 
 
 def strategies() -> Any:
@@ -39,13 +39,13 @@ def strategies() -> Any:
 
 
 class Argument(ABC, Generic[T]):
-    """One kind of argument: a value, the text it is written as, and the JSON it is passed as.
+    """One kind of argument: a value, its text, and its JSON.
 
-    `read` finds the value that is meant. Whether it is allowed is checked once, when the action is made.
+    `read` returns the intended value. Its validity is checked once, when the action is created.
 
     Class attributes:
-        greedy: Whether its text ends at the *last* occurrence of what follows it in the template, as that of
-            ``click[a [b]]`` does; else at the first. One argument of an action can be greedy.
+        greedy: Whether its text ends at the *last* occurrence of the text after it in the template, as in
+            ``click[a [b]]``, instead of the first. An action can have one greedy argument.
     """
 
     greedy: ClassVar[bool] = False
@@ -59,10 +59,10 @@ class Argument(ABC, Generic[T]):
 
     @abstractmethod
     def read(self, text: str) -> T:
-        """Return the value that ``text`` stands for.
+        """Return the value of ``text``.
 
         Raises:
-            BadArguments: It stands for none.
+            BadArguments: It is not a value.
         """
 
     def write(self, value: T) -> str:
@@ -71,17 +71,17 @@ class Argument(ABC, Generic[T]):
 
     @abstractmethod
     def check(self, value: Any) -> None:
-        """Check a value given in Python.
+        """Validate a Python value.
 
         Raises:
             BadArguments: The value is of the wrong type or out of range.
         """
 
     def from_json(self, value: Any) -> T:
-        """Return the value that a JSON value stands for; a number may be written as a string.
+        """Return the value of a JSON value; a number may be a string.
 
         Raises:
-            BadArguments: It stands for none.
+            BadArguments: It is not a value.
         """
         if not isinstance(value, str):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
@@ -93,7 +93,7 @@ class Argument(ABC, Generic[T]):
 
     @abstractmethod
     def describe(self) -> str:
-        """Say in a few words what is expected, for prompts and error messages."""
+        """Describe the expected values in a few words, for prompts and error messages."""
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Argument(ABC, Generic[T]):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> T:
-        """Return a likely value."""
+        """Return a typical value."""
 
 
 class Integer(Argument[int]):
@@ -121,7 +121,7 @@ class Integer(Argument[int]):
         self.maximum = maximum
 
     def read(self, text: str) -> int:
-        """Read decimal digits with an optional minus sign."""
+        """Parse decimal digits with an optional minus sign."""
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
             raise BadArguments(f"expected {self.describe()}, got {shown(text)}")
@@ -142,7 +142,7 @@ class Integer(Argument[int]):
         return number
 
     def describe(self) -> str:
-        """Name the range."""
+        """Describe the range."""
         return f"a whole number from {self.minimum} to {self.maximum}"
 
     def schema(self) -> dict[str, Any]:
@@ -178,20 +178,20 @@ NO_NAMES = (
     ),
     *("is", "was", "for", "instead", "maybe", "please", "first", "next", "also"),
 )
-"""Words of a sentence that goes on behind a name: "get 1 stick because I need it"."""
+"""Words of a sentence that continues after a name: "get 1 stick because I need it"."""
 
 
 class Name(Argument[str]):
-    """The name of a thing: a lower-case word, then words and numbers, with one blank between them.
+    """The name of a thing: a lower-case word, then words and numbers, separated by single spaces.
 
-    The parser accepts what models often write where it can mean only one thing: capitals, underscores for
-    blanks, a namespace such as ``minecraft:``, a full stop at the end.
+    The parser accepts common variants with an unambiguous meaning: capitals, underscores instead of spaces, a
+    namespace such as ``minecraft:``, a full stop at the end.
 
     Args:
-        samples: Likely names, for samples and examples.
-        reserved: Words that no name may hold, because the action's template uses them.
-        namespace: The namespace to drop in front of a name.
-        words: Pattern of the whole name, where it is narrower than the class's.
+        samples: Typical names, for samples and examples.
+        reserved: Words that a name must not contain, because the action's template uses them.
+        namespace: The namespace prefix to remove from a name.
+        words: Pattern of the whole name, if it is stricter than the default.
         max_chars: Longest name, in characters.
     """
 
@@ -214,7 +214,7 @@ class Name(Argument[str]):
         self.max_chars = max_chars
 
     def read(self, text: str) -> str:
-        """Read a name, with the variants that the class accepts."""
+        """Parse a name in any of the accepted variants."""
         return text.strip().lower().removeprefix(self.namespace).replace("_", " ").rstrip(" .")
 
     def check(self, value: Any) -> None:
@@ -230,7 +230,7 @@ class Name(Argument[str]):
         return bool(self._words.fullmatch(value)) and self.reserved.isdisjoint(value.split(" "))
 
     def describe(self) -> str:
-        """Show an example."""
+        """Return an example."""
         return f"a name such as {self.samples[0]!r}"
 
     def schema(self) -> dict[str, Any]:
@@ -238,14 +238,14 @@ class Name(Argument[str]):
         return {"type": "string", "maxLength": self.max_chars}
 
     def strategy(self) -> SearchStrategy[str]:
-        """Draw likely names and names of random words."""
+        """Draw typical names and names of random words."""
         st = strategies()
         word = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=12)
         invented = st.lists(word, min_size=1, max_size=4).map(" ".join).filter(self._fits)
         return st.sampled_from(self.samples) | invented  # type: ignore[no-any-return]
 
     def sample(self, rng: np.random.Generator) -> str:
-        """Draw one of the likely names."""
+        """Draw one of the typical names."""
         return self.samples[int(rng.integers(len(self.samples)))]
 
 
@@ -260,7 +260,7 @@ class Choice(Argument[str]):
         self.words = words
 
     def read(self, text: str) -> str:
-        """Read one of the words, whatever its capitals."""
+        """Parse one of the words, ignoring case."""
         return " ".join(text.lower().split())
 
     def check(self, value: Any) -> None:
@@ -286,13 +286,13 @@ class Choice(Argument[str]):
 
 
 class Text(Argument[str]):
-    """Any text but the empty one, without white space at its ends.
+    """Any non-empty text without leading or trailing white space.
 
     Args:
-        samples: Likely texts, for samples and examples.
+        samples: Typical texts, for samples and examples.
         max_chars: Longest text, in characters.
         lines: Whether it may have several lines.
-        without: Pattern of what it must not hold, because the server would read it as something else.
+        without: Substrings that it must not contain, because the server would interpret them.
     """
 
     greedy = True
@@ -311,11 +311,11 @@ class Text(Argument[str]):
         self.without = tuple(without)
 
     def read(self, text: str) -> str:
-        """Read text as it stands, without the white space around it."""
+        """Return the text without leading and trailing white space."""
         return text.strip()
 
     def check(self, value: Any) -> None:
-        """Accept text that can be printed, sent and read again."""
+        """Accept text that can be printed, sent and parsed again."""
         if not isinstance(value, str) or not value or value != value.strip():
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         if len(value) > self.max_chars:
@@ -327,7 +327,7 @@ class Text(Argument[str]):
             raise BadArguments(f"{found[0]!r} cannot stand in {self.describe()}")
 
     def describe(self) -> str:
-        """Say what it may be."""
+        """Describe the limits."""
         return f"text of at most {self.max_chars} characters" + ("" if self.lines else " on one line")
 
     def schema(self) -> dict[str, Any]:
@@ -335,7 +335,7 @@ class Text(Argument[str]):
         return {"type": "string", "minLength": 1, "maxLength": self.max_chars}
 
     def strategy(self) -> SearchStrategy[str]:
-        """Draw likely texts and any other."""
+        """Draw typical texts and arbitrary ones."""
         st = strategies()
         letters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("[]\"'`<>{} ")
         if self.lines:
@@ -351,5 +351,5 @@ class Text(Argument[str]):
         return True
 
     def sample(self, rng: np.random.Generator) -> str:
-        """Draw one of the likely texts."""
+        """Draw one of the typical texts."""
         return self.samples[int(rng.integers(len(self.samples)))]

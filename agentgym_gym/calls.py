@@ -1,16 +1,16 @@
-"""Calls, replies and flows: how anything is asked of a server, before anyone knows what it means.
+"""Calls, replies and flows: requests to a server, independent of their transport and their meaning.
 
-A *flow* is a generator that yields a :class:`Call` and is sent the :class:`Reply` to it, the pattern of
-httpx's ``auth_flow``. Everything that knows a protocol is a flow and does no network and no file I/O, so the
-synchronous driver, an asynchronous one and a test that replays a recording all run the same logic::
+A *flow* is a generator that yields a :class:`Call` and receives the :class:`Reply` to it, the pattern of
+httpx's ``auth_flow``. All protocol code consists of flows, which do no network and no file I/O. So the
+synchronous driver, the asynchronous one and a test that replays a recording all run the same logic::
 
     def create(self, task_id: int) -> Flow[int]:
         body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 
 A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. A flow may
-read the clock. A :data:`WaitingFlow` also yields a :class:`Wait` where it waits for another episode, and an
-:class:`InThread` where it reads or writes a file.
+read the clock. A :data:`WaitingFlow` also yields a :class:`Wait` to wait for another episode, and an
+:class:`InThread` to read or write a file.
 """
 
 from __future__ import annotations
@@ -48,36 +48,36 @@ T = TypeVar("T")
 
 Stage: TypeAlias = Literal["identify", "create", "reset", "observe", "step", "close"]
 
-# What `json.dumps` and `json.loads` would make anew for each call.
+# Reused codecs, which `json.dumps` and `json.loads` would create for each call.
 _encode = json.JSONEncoder(allow_nan=False).encode
 _decode = json.JSONDecoder(parse_constant=no_constant).decode
 
-_SHOWN = 200  # characters of an unexpected reply that go into an error message
+_SHOWN = 200  # characters of an unexpected reply in an error message
 
-# Sending these again can do no harm; ids that were closed stay so. A second create would leak the environment
-# of the first, and a step could be played twice: they are repeated only when the first surely did not arrive.
+# Idempotent stages; ids that were closed stay closed. A second create would leak the first environment, and a
+# step could be executed twice: they are retried only if the first request certainly did not arrive.
 _REPEATABLE: frozenset[Stage] = frozenset({"identify", "reset", "observe", "close"})
 
 
 @dataclass(frozen=True)
 class Call:
-    """One HTTP request, relative to a server until ``at`` gives it one.
+    """One HTTP request, relative until ``on`` or ``at`` sets its server.
 
     Attributes:
-        stage: What the request is for; drivers choose the time limit by it.
+        stage: The purpose of the request, which determines its time limit.
         method: The HTTP method.
         path: Absolute path on the server, such as ``/maze/step``.
         body: The JSON object to send, or None for no body.
         query: Query parameters, in order.
         server: Base URL without a trailing slash; empty while the call is relative.
-        late: Called in another thread with the reply, where that comes when nobody waits for it any more:
-            after its time limit, or after the task or program that waited was interrupted.
-        connection: The number of the connection on which its environment was last heard: the call is sent on
-            that one, or on one that was opened before, and else ``MaybeRestarted`` is thrown in place of
-            a reply. None where any connection will do.
-        witness: Whether any connection of this process to the server, of that number or a lower one, is
-            enough to send the call, be it on a new connection.
-        within: The stage whose time limit holds, if not its own.
+        late: Called in another thread with a reply that arrives after the call was abandoned: after its time
+            limit, or after its task or program was interrupted.
+        connection: The number of the connection of its environment's last reply. The call is sent on that
+            connection or on an older one; otherwise the driver throws ``MaybeRestarted`` instead of a reply.
+            None if any connection will do.
+        witness: Whether any open connection of this process to the server, with that number or a lower one,
+            allows the call to be sent, even on a new connection.
+        within: The stage whose time limit applies instead of its own.
     """
 
     stage: Stage
@@ -93,7 +93,7 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        """Whether sending the call a second time can do no harm."""
+        """Whether the call is idempotent."""
         return self.stage in _REPEATABLE
 
     @property
@@ -103,12 +103,12 @@ class Call:
 
     @property
     def url(self) -> str:
-        """The whole URL, query included."""
+        """The whole URL, including the query."""
         return self.server + self.target
 
     @property
     def content(self) -> bytes | None:
-        """The body as JSON in ASCII, so that text which is not valid Unicode still travels."""
+        """The body as JSON in ASCII, which can contain text that is not valid Unicode."""
         return None if self.body is None else _encode(self.body).encode("ascii")
 
     def on(
@@ -119,27 +119,27 @@ class Call:
         witness: bool = False,
         within: Stage | None = None,
     ) -> Call:
-        """Return the same call of a server; see the attributes for the arguments."""
+        """Return the same call for a server; see the attributes for the arguments."""
         request = self.stage, self.method, self.path, self.body, self.query
         return Call(*request, server, connection, witness, within, self.late)
 
     def __str__(self) -> str:
-        """Say what was asked of whom, for error messages: never the body, never a password."""
+        """Return the method and URL for error messages: never the body, never a password."""
         return f"{self.method} {redact(self.server)}{self.path}"
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server answered.
+    """The reply of a server.
 
     Attributes:
-        call: The call this answers.
+        call: The call that it answers.
         status: HTTP status code.
         content: The undecoded body.
-        headers: The headers by their names in lower case; where several have one name, with commas between.
-        connection: The number of the connection that it came on. They count up as this process opens them;
-            0 where that is not known.
-        closing: Whether the server said that it closes the connection.
+        headers: The headers by lower-case name; repeated headers are joined by commas.
+        connection: The number of its connection. This process numbers connections as it opens them; 0 if it
+            is unknown.
+        closing: Whether the server announced that it closes the connection.
     """
 
     call: Call
@@ -153,7 +153,7 @@ class Reply:
         """Return the body as JSON.
 
         Raises:
-            BadReply: It is not JSON, or holds the numbers NaN or Infinity, which JSON does not have.
+            BadReply: It is not JSON, or contains the numbers NaN or Infinity, which JSON does not have.
         """
         try:
             return _decode(self.content.decode(json.detect_encoding(self.content), "surrogatepass"))
@@ -161,13 +161,13 @@ class Reply:
             raise BadReply(f"{self.call} answered something that is not JSON: {self.excerpt}") from error
 
     def body(self) -> Body:
-        """Return the JSON of a successful reply, to be read field by field.
+        """Return the JSON of a successful reply, with readers for its fields.
 
         Raises:
             ServerError: The status is not 200.
             BadReply: The body is not JSON.
-            EnvironmentFailed: The body is an object with an ``error`` key, the way six of the servers report
-                failures with status 200. The text under the key may be empty, so the key alone decides.
+            EnvironmentFailed: The body is an object with an ``error`` key, by which six of the servers report
+                failures with status 200. The text under the key may be empty, so only the key counts.
         """
         if self.status != HTTPStatus.OK:
             raise ServerError(f"{self.call} answered HTTP {self.status}: {self.excerpt}")
@@ -184,30 +184,30 @@ class Reply:
 
 
 class MaybeRestarted(Exception):
-    """Thrown into a flow in place of a reply: the call was not sent, for the server may have been restarted.
+    """Thrown into a flow instead of a reply: the call was not sent, as the server may have been restarted.
 
     Attributes:
-        after: How the attempt before this one failed; None where this is the first.
+        after: The fault of the previous attempt; None if this is the first.
     """
 
     after: Fault | None = None
 
     @property
     def was_sent(self) -> bool:
-        """Whether the attempt before this one may have reached the server."""
+        """Whether the previous attempt may have reached the server."""
         return self.after is not None and self.after.was_sent
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Asks to be woken when something has happened in this process; the answer to it means nothing.
+    """An operation for the driver: wait for an event in this process; it has no result.
 
-    The time allowed is that of ``create``. When it is up, ``until`` is cancelled.
+    The time limit is that of ``create``. When it is over, the driver cancels ``until``.
 
     Attributes:
-        until: What is waited for.
-        seconds: After how many to be woken in any case, to look again.
-        began: Since when it is waited for, on `time.monotonic`.
+        until: The future to wait for.
+        seconds: The longest time until the flow resumes in any case, to check again.
+        began: The start of the wait, on `time.monotonic`.
     """
 
     until: Future[Any]
@@ -217,14 +217,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class InThread:
-    """Asks for a function to be called that reads or writes files; the answer is what the function returns.
+    """An operation for the driver: call a function that reads or writes files, and return its result.
 
-    A driver in an event loop calls it in a thread, any other driver calls it where it is. An exception is
-    thrown into the flow. A task that is cancelled meanwhile does not interrupt the function: the flow gets
-    its answer, and ends where it next asks for anything else.
+    A driver in an event loop calls it in a thread, any other driver calls it directly. An exception is thrown
+    into the flow. Cancelling the task does not interrupt the function: the flow receives the result, and ends
+    at its next operation of another kind.
 
     Attributes:
-        function: What is called, without arguments.
+        function: The function, without arguments.
     """
 
     function: Callable[[], Any]
@@ -234,21 +234,21 @@ Flow: TypeAlias = Generator[Call, Reply, T]
 """A flow of calls."""
 
 WaitingFlow: TypeAlias = Generator[Call | Wait | InThread, Any, T]
-"""A flow that may also wait, and have files read and written."""
+"""A flow that may also wait, and read and write files."""
 
 
 def relay(
     flow: Flow[T], change: Callable[[Call], Call], heard: Callable[[Reply], object] | None = None
 ) -> Flow[T]:
-    """Run a flow with its calls changed.
+    """Run a flow with modified calls.
 
     Args:
         flow: The flow.
-        change: Returns what is asked in place of a call.
-        heard: Is told each reply before the flow is.
+        change: Returns the call to send instead of a call.
+        heard: Called with each reply before the flow receives it.
 
     Returns:
-        What the flow returns.
+        The result of the flow.
     """
     try:
         call = next(flow)
@@ -269,40 +269,40 @@ def relay(
 
 
 def at(server: str, flow: Flow[T]) -> Flow[T]:
-    """Run a flow of relative calls against one server.
+    """Run a flow of relative calls on one server.
 
     Args:
         server: Base URL without a trailing slash.
-        flow: The flow whose calls are to be sent there.
+        flow: The flow of relative calls.
 
     Returns:
-        What the flow returns.
+        The result of the flow.
     """
     return relay(flow, lambda call: call.on(server))
 
 
 def listening(flow: Flow[T], late: Callable[[Reply], object]) -> Flow[T]:
-    """Run a flow whose late replies are wanted.
+    """Run a flow with a handler for late replies.
 
     Args:
         flow: The flow.
-        late: What is done with a reply that nobody waits for any more; see `Call`.
+        late: Handles the reply to an abandoned call; see `Call`.
 
     Returns:
-        What the flow returns.
+        The result of the flow.
     """
     return relay(flow, lambda call: replace(call, late=late))
 
 
 @dataclass(frozen=True)
 class Body:
-    """The JSON of a reply, read field by field.
+    """The JSON of a reply, with readers for its fields.
 
     Every reader takes the name of a field, the position in a list, or None for the whole value. It raises
-    :class:`~agentgym_gym.errors.BadReply` where that is missing or not of the type that the protocol says.
+    :class:`~agentgym_gym.errors.BadReply` if that is missing or has the wrong type.
 
     Attributes:
-        call: The call that was answered.
+        call: The call of the reply.
         value: The JSON value.
     """
 
@@ -321,7 +321,7 @@ class Body:
         value = self._field(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._not("a number", name, value)
-        if not abs(value) <= sys.float_info.max:  # a whole number may be too large for a float
+        if not abs(value) <= sys.float_info.max:  # an integer may be too large for a float
             raise self._not("a finite number", name, value)
         return float(value)
 
@@ -333,7 +333,7 @@ class Body:
         return value
 
     def flag(self, name: str | int | None = None) -> bool:
-        """Return a truth value."""
+        """Return a bool."""
         value = self._field(name)
         if not isinstance(value, bool):
             raise self._not("true or false", name, value)
@@ -348,10 +348,10 @@ class Body:
         return tuple(self._list_of(int, "integers", name))
 
     def check_id(self, name: str, env_id: int) -> None:
-        """Check that the reply, if it names a remote environment, names the one that was asked.
+        """Check that the reply, if it contains an environment id, contains the requested one.
 
         Raises:
-            BadReply: It names another: it is the reply to another's request.
+            BadReply: It contains another: it is the reply to another client's request.
         """
         if self.has(name) and self.integer(name) != env_id:
             raise self._bad(f"the reply is of remote environment {shown(self.value[name])}, not of {env_id}")

@@ -1,4 +1,4 @@
-"""What is known of each kind of environment, the list of all of them, and their registration."""
+"""The catalogue of environments: their metadata and their registration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 NAMESPACE = "agentgym"
 
 ENTRY_POINT = "agentgym_gym.env:AgentGymEnv"
-"""Import path of the class by which gymnasium makes every environment of the catalogue."""
+"""Import path of the class that gymnasium uses for every environment of the catalogue."""
 
 _PACKAGE = "agentgym_gym"
 """The module that registers the environments of this library."""
@@ -41,35 +41,36 @@ OnUnknown: TypeAlias = Literal["forward", "refuse"]
 
 @dataclass(frozen=True)
 class Environment:
-    """One kind of environment: all that is known of it, in one place.
+    """One kind of environment, with all its metadata.
 
     Attributes:
-        name: Its name, as in the id ``agentgym/NAME-v0``. No two environments have the same.
-        summary: What the task is, in a sentence.
+        name: Its name, as in the id ``agentgym/NAME-v0``. Names are unique.
+        summary: A one-sentence description of the task.
         wire: The protocol of its server.
         grammar: Its actions.
         rules: The part of the system prompt that explains the game.
         aliases: Other names; there is an id for each.
-        item_prefix: The prefix of its item ids in AgentGym, where that is none of its names.
-        options: Options of this environment alone: names of fields of the wire, with what they do.
-        quirks: What a user must know about its server, as a list in Markdown.
+        item_prefix: The prefix of its item ids in AgentGym, if that is none of its names.
+        options: Options of this environment only: names of fields of the wire, with their descriptions.
+        quirks: Notes for users about its server, as a list in Markdown.
         launch: The shell commands that start AgentGym's own server in a checkout of AgentGym, on port 36001.
-        transcript: The beginning of an episode: the first observation, then actions and observations in
-            turn. Long observations end in ``…``.
-        namespace: The namespace of its gymnasium id; one of your own for environments of your own.
+        transcript: The beginning of an episode: the first observation, then alternately actions and
+            observations. Long observations end in ``…``.
+        namespace: The namespace of its gymnasium id; use one of your own for your own environments.
         version: The version in its gymnasium id.
         max_turns: AgentGym's turn limit.
-        splits: Task ids by split; the first split is the default. Where it is ``all``, the others share its
-            tasks out; no two of the others have a task in common.
-        unwinnable: Why a task cannot be won within the turn limit, or nobody has found a way to, by its id.
-            The ids are those of this project's own server, with the world of seed 0 where it has seeds.
+        splits: Task ids by split; the first split is the default. If it is ``all``, the others divide its
+            tasks; no two of the others share a task.
+        unwinnable: Reasons, by task id, why a task cannot be won within the turn limit, or why no way to win
+            it is known. The ids are those of this project's own server, with the world of seed 0 if it has
+            seeds.
         score_range: Least and greatest score of an episode.
-        on_unknown: What is done by default with an action that the grammar does not know.
+        on_unknown: Default handling of actions that the grammar does not include.
         agentgym_readers: AgentGym's own parser of replies, by action format.
         local_server: Import path ``"module:NAME"`` of its local server, a
             `agentgym_gym.local_servers.ServerKind`, or None.
-        local_quirks: Where that differs from AgentGym's, as a list in Markdown.
-        oracle: Import path ``"module:Class"`` of an agent that plays it well, or None.
+        local_quirks: Differences of that server from AgentGym's, as a list in Markdown.
+        oracle: Import path ``"module:Class"`` of a scripted expert agent, or None.
     """
 
     name: str
@@ -102,7 +103,7 @@ class Environment:
 
     @property
     def variable(self) -> str:
-        """The environment variable for the URL of its server, or several URLs with commas."""
+        """The environment variable for the URL of its server, or for several URLs, separated by commas."""
         return f"AGENTGYM_{self.name.upper()}_URL"
 
     @property
@@ -119,7 +120,7 @@ class Environment:
         """Return the wire with some of its options set.
 
         Raises:
-            BadOption: The environment has no such option, or the option cannot have the value.
+            BadOption: The environment has no such option, or the value is invalid.
         """
         unknown = sorted(set(options) - set(self.options))
         if unknown:
@@ -130,7 +131,7 @@ class Environment:
         return replace(self.wire, **options) if options else self.wire  # type: ignore[type-var]
 
     def split(self, name: str | None) -> Sequence[int]:
-        """Return the task ids of a split; None stands for the default split.
+        """Return the task ids of a split; None selects the default split.
 
         Raises:
             BadOption: There is no such split.
@@ -144,34 +145,34 @@ class Environment:
 
     @property
     def task_ids(self) -> Sequence[int]:
-        """The ids of all tasks, in whichever split, ascending."""
+        """The ids of the tasks of all splits, ascending."""
         if "all" in self.splits:
             return self.splits["all"]
         count, least = self.task_count, min(map(min, self.splits.values()))
         if max(map(max, self.splits.values())) == least + count - 1:
-            return range(least, least + count)  # in no time, however many there are
+            return range(least, least + count)  # constant time for any number of tasks
         return sorted(frozenset().union(*self.splits.values()))
 
     @property
     def task_count(self) -> int:
-        """How many tasks there are, in whichever split."""
+        """The number of tasks in all splits."""
         return len(self.splits["all"]) if "all" in self.splits else sum(map(len, self.splits.values()))
 
     def has_task(self, task_id: int) -> bool:
-        """Return whether any split holds the task."""
+        """Return whether any split contains the task."""
         return any(task_id in tasks for tasks in self.splits.values())
 
 
 def shared_out(
     tasks: range, *, test: range, unwinnable: Collection[int] = (), repeated: Collection[int] = ()
 ) -> dict[str, Sequence[int]]:
-    """Return the splits of an environment of which AgentGym names none: all tasks, and these in two.
+    """Return splits for an environment without splits in AgentGym: ``all``, and its division in two.
 
     Args:
         tasks: The ids of all tasks.
-        test: Those that models are measured on; they stand at one end.
-        unwinnable: Those that stand in ``all`` alone, because they cannot be won.
-        repeated: Those that are not in ``test``, because one of the others is the same to an agent.
+        test: The tasks for evaluation, at one end of the range.
+        unwinnable: Tasks that are only in ``all``, because they cannot be won.
+        repeated: Tasks that are not in ``test``, because an agent cannot distinguish them from others.
     """
     train = range(test.stop, tasks.stop) if test.start == tasks.start else range(tasks.start, test.start)
     return {
@@ -182,21 +183,21 @@ def shared_out(
 
 
 def _without(tasks: range, others: Collection[int]) -> Sequence[int]:
-    """Return tasks without some; a range where that leaves out none."""
+    """Return tasks without some others; return the range if it contains none of them."""
     kept = tuple(task for task in tasks if task not in others)
     return tasks if len(kept) == len(tasks) else kept
 
 
 @dataclass(frozen=True)
 class LazyEnvironment:
-    """An environment that is imported when it is first asked for.
+    """An environment that is imported on first use.
 
     Attributes:
         name: The environment's name.
         where: Its import path, ``"module:CONSTANT"``.
         aliases: Its other names.
         namespace: The namespace of its gymnasium id.
-        version: The version in it.
+        version: The version in its gymnasium id.
     """
 
     name: str
@@ -235,13 +236,13 @@ def environments() -> tuple[Environment, ...]:
 
 
 def find(name: str) -> Environment:
-    """Return an environment by its name, its gymnasium id, or either in lower case.
+    """Return an environment by its name or its gymnasium id, ignoring case.
 
     The version of an id may be omitted. A module before a colon must have registered the environment; the
     module is not imported.
 
     Raises:
-        UnknownEnvironment: There is none of that name; the message lists all.
+        UnknownEnvironment: There is no environment of that name; the message lists all.
     """
     module, bare = None, name
     if ":" in name:
@@ -259,7 +260,7 @@ def find(name: str) -> Environment:
 
 
 def _is_of(known: Environment | LazyEnvironment, module: str | None) -> bool:
-    """Return whether a module registered an environment; any did if none is named."""
+    """Return whether a module registered an environment; True if no module is given."""
     if module is None or module == _PACKAGE:
         return True
     from agentgym_gym.rollout._specs import is_registered_by  # noqa: PLC0415 - importing the library must be cheap
@@ -292,13 +293,13 @@ BUILT_IN: tuple[LazyEnvironment, ...] = (
 
 
 def register(environment: Environment | LazyEnvironment) -> None:
-    """Make an environment known to this library and to ``gymnasium.make``.
+    """Register an environment with this library and with ``gymnasium.make``.
 
     Args:
-        environment: The environment; it replaces one of the same id.
+        environment: The environment; it replaces one with the same id.
 
     Raises:
-        BadOption: Another environment has one of its names, by which servers, tasks and leases are known.
+        BadOption: Another environment has one of its names, which identify servers, tasks and leases.
     """
     taken = set(map(str.lower, _names(environment)))
     for known in _known.values():
@@ -318,5 +319,5 @@ def register(environment: Environment | LazyEnvironment) -> None:
             vector_entry_point="agentgym_gym.vector:AgentGymVectorEnv",
             kwargs={"environment": environment.name},
         )
-        if each in gymnasium.registry:  # it is not within `gymnasium.envs.registration.namespace`
+        if each in gymnasium.registry:  # false within `gymnasium.envs.registration.namespace`
             vars(gymnasium.registry[each])["registered_by"] = module  # for agentgym_gym.rollout._specs

@@ -1,4 +1,4 @@
-"""The synchronous environment: it waits for the server in the thread that calls it."""
+"""The synchronous environment: it waits for the server in the calling thread."""
 
 from __future__ import annotations
 
@@ -30,67 +30,66 @@ T = TypeVar("T")
 
 
 class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
-    """An AgentGym environment on an HTTP server, played in text.
+    """An AgentGym environment on an HTTP server, with text observations and actions.
 
-    ``reset(options={"task_id": 7})`` starts the given task, ``reset(seed=0)`` one drawn from the split.
-    ``step`` takes the text that a model wrote, a typed action or a function call. The return of an episode is
-    its score. One environment is used by one thread at a time. ``with`` closes it.
+    ``reset(options={"task_id": 7})`` starts that task, ``reset(seed=0)`` a random one of the split. ``step``
+    takes a model's reply, a typed action or a function call. The return of an episode is its score. One
+    thread at a time can use an environment. ``with`` closes it.
 
-    Every ``info`` holds:
+    Every ``info`` contains:
 
-    - ``task_id`` (int), and ``turn`` (int), the turns used;
+    - ``task_id`` (int), and ``turn`` (int), the number of turns so far;
     - ``score`` (float) so far, and ``success`` (bool);
-    - ``raw_reward`` (float), the server's own of this step, and ``agentgym_score`` (float), the score that
-      AgentGym's client would report: with its parser, 0 after a reply that it does not send;
-    - ``action`` (str or None), the action that was played, as text.
+    - ``raw_reward`` (float), the server's own reward for this step, and ``agentgym_score`` (float), the score
+      that AgentGym's client would report: with its parser, 0 after a reply that it does not send;
+    - ``action`` (str or None), the text of the executed action.
 
-    Where they apply, it also holds ``goal`` (str) and ``available_actions`` (list of str), as the server
-    states them; ``parse_error`` (str), the kind of error, after a reply that could not be parsed;
-    ``ignored_actions`` (list of str), the calls of a reply that were not played because one call is played in
-    each turn; and ``fault``, a dict of ``kind`` and ``message``, when the environment failed. An episode with
-    a fault says nothing about the agent.
+    If applicable, it also contains ``goal`` (str) and ``available_actions`` (list of str), as returned by the
+    server; ``parse_error`` (str), the kind of error, after a reply that could not be parsed;
+    ``ignored_actions`` (list of str), the calls of a reply that were ignored, because only one call is
+    executed per turn; and ``fault``, a dict of ``kind`` and ``message``, if the environment failed. An
+    episode with a fault is no evidence about the agent.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.
-        server: Base URL of the server, or several URLs to spread over. By default the variable
-            ``AGENTGYM_TEXTCRAFT_URL`` and its like, with commas between several; where that is not set, a
-            local server, which is started by the first ``reset``.
-        split: The tasks that ``reset`` draws from, by name; by default the first split of the environment.
-        action_format: How a reply wraps its action: ``"react"``, ``"function_calling"``,
-            ``"code_as_action"``, ``"tags"``, ``"adapt"`` or ``"bare"``; ``"tool_calls"`` for a model that is
-            given `tools` by its chat template or API, whose prompt teaches no format; or a `Format`.
+        server: Base URL of the server, or several URLs to distribute environments over. The default is the
+            variable of the environment, such as ``AGENTGYM_TEXTCRAFT_URL``, with commas between several URLs;
+            if it is not set, a local server, which the first ``reset`` starts.
+        split: The name of the split from which ``reset`` selects tasks; by default the environment's first.
+        action_format: The format of replies: ``"react"``, ``"function_calling"``, ``"code_as_action"``,
+            ``"tags"``, ``"adapt"`` or ``"bare"``; ``"tool_calls"`` for a model that receives `tools` from its
+            chat template or API, whose prompt describes no format; or a `Format`.
         parser: ``"default"``, or ``"agentgym"`` to parse replies exactly as AgentGym's own client does.
-        on_unknown: Whether an action that the grammar does not know is sent in the agent's words
-            (``"forward"``) or answered with advice (``"refuse"``). None takes the environment's own default.
-        on_fault: What a fault in a step does: ``"truncate"`` ends the episode, ``"raise"`` also raises it.
+        on_unknown: Handling of actions that the grammar does not include: ``"forward"`` sends them as
+            written, ``"refuse"`` answers with advice. None selects the environment's default.
+        on_fault: Effect of a fault in a step: ``"truncate"`` ends the episode, ``"raise"`` also raises it.
         max_turns: Turns after which an unfinished episode is truncated, an integer from 1; None for no limit.
-            By default AgentGym's own limit.
+            The default is AgentGym's own limit.
         timeout: Seconds allowed for each reply of the server; or a mapping with any of ``connect``,
             ``create``, ``reset``, ``step``, ``close`` and ``episode``, in seconds (see `Limits`).
-        max_envs_per_server: The most remote environments that this process holds on one server, an integer
-            from 1; None for no limit. ``reset`` waits until one is released, for as long as ``create`` may
-            take.
+        max_envs_per_server: Limit of remote environments per server for this process, an integer from 1; None
+            for no limit. ``reset`` waits until one is released, within the time limit of ``create``.
         render_mode: ``"ansi"``, with which ``render`` returns the transcript as text; or None.
         headers: HTTP headers sent with every request, by name, such as ``{"Authorization": "Bearer ..."}``.
-            Each replaces the header of the same name, in whatever case, in the variable
-            ``AGENTGYM_TEXTCRAFT_HEADERS`` and its like, a JSON object of strings, which is read when the
-            environment is made. The values are in no ``repr``, log, error message or ``env.spec``. So
-            ``gymnasium.make(env.spec)`` takes headers from the variable alone. A pickle does hold them.
-        http_client: Sends the requests in place of this library's HTTP engine. A callable that makes an
+            Each replaces the header of the same name, ignoring case, in the variable of the environment, such
+            as ``AGENTGYM_TEXTCRAFT_HEADERS``, a JSON object of strings, which is read when the environment is
+            created. The values never appear in a ``repr``, log, error message or ``env.spec``. So
+            ``gymnasium.make(env.spec)`` takes headers only from the variable. A pickle does contain them.
+        http_client: Sends the requests instead of the built-in client: a callable that returns an
             ``httpx.Client``, or its import path ``"module:function"``, which is imported when the environment
-            is made; what it makes is closed by the environment. Or a live ``httpx.Client``, which is never
-            closed; such an environment cannot be copied or pickled, and is made by this class and not by
+            is created; the environment closes that client. Or a live ``httpx.Client``, which is never closed;
+            such an environment cannot be copied or pickled, and must be created from this class, not by
             ``gymnasium.make``.
-        **own_options: Options that only this environment has; its page in the documentation lists them.
+        **own_options: Options of this environment only; its page in the documentation lists them.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
-        BadOption: An argument, or the variable for headers, has a value it cannot have.
+        BadOption: An argument, or the variable for headers, has an invalid value.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
         **BaseTextEnv.metadata,
-        "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for users who await it
+        "asynchronous_entry_point": "agentgym_gym.aio:AsyncAgentGymEnv",  # for asynchronous users
         "release_entry_point": "agentgym_gym._orphans:release_left",  # for processes that may be killed
     }
 
@@ -100,7 +99,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
     _spec: EnvSpec | None = None
 
     def _attach(self) -> None:
-        # Not before it is needed: importing the library must be cheap.
+        # Imported on demand: importing the library must be cheap.
         from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415
 
         channel = self._channel
@@ -109,13 +108,13 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
         )
         self._episode.stats = self._driver.stats
         self._busy = threading.RLock()
-        # An environment that is dropped without close() still releases its remote environment.
+        # An environment that is garbage-collected without close() still releases its remote environment.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)
         self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
 
     @property
     def spec(self) -> EnvSpec | None:
-        """The specification by which `gymnasium.make` made this environment, without headers."""
+        """The specification from which `gymnasium.make` created this environment, without headers."""
         return self._spec
 
     @spec.setter
@@ -124,7 +123,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
 
     @property
     def stats(self) -> Stats:
-        """What was counted since this environment was made: requests, retries, faults, seconds."""
+        """Metrics since this environment was created: requests, retries, faults, seconds."""
         return self._driver.stats
 
     def reset(
@@ -133,36 +132,36 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
         """Start a task.
 
         Args:
-            seed: Seed of the generator that draws tasks, as in :meth:`gymnasium.Env.reset`.
-            options: ``{"task_id": int}`` to choose the task; without it one is drawn from the split.
+            seed: Seed of the generator that selects tasks, as in :meth:`gymnasium.Env.reset`.
+            options: ``{"task_id": int}`` to choose the task; the default is a random task of the split.
 
         Returns:
-            The first observation, as the server gave it at this reset, and the info.
+            The first observation, from the server's current reply, and the info.
 
         Raises:
-            BadOption: The options hold something else, or the environment has no such task.
+            BadOption: The options have other keys or values, or the environment has no such task.
             NoServer: No server is configured and none can be started.
-            WrongServer: Another environment answers at the address.
-            Fault: The environment could not be reset. There is no episode to truncate.
+            WrongServer: The server at the address provides another environment.
+            Fault: The reset failed. There is no episode to truncate.
             InUse: Another thread is using the environment.
         """
         task_id = self._draw(seed, options)
         return self._run(self._episode.reset(task_id, self.servers))
 
     def step(self, action: StepAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play one turn.
+        """Execute one turn.
 
         Args:
             action: The agent's reply, which the environment's format parses; a typed action; or a function
                 call: a `ToolCall`, a mapping of ``name`` and ``arguments``, a call or an assistant's message
-                in the shape of OpenAI's API, as a mapping or as the object of a client, or a list of calls.
+                in the format of OpenAI's API, as a mapping or as a client's object, or a list of calls.
 
         Returns:
             Observation (str), reward (float, the change of the score), terminated (bool), truncated (bool)
             and info.
 
         Raises:
-            gymnasium.error.ResetNeeded: The episode is over, or none was begun.
+            gymnasium.error.ResetNeeded: No episode is running.
             BadOption: The action is neither text nor an action of this environment nor a function call.
             Fault: The environment failed and ``on_fault="raise"``.
             InUse: Another thread is using the environment.
@@ -170,10 +169,10 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
         return self._run(self._episode.step(action))
 
     def close(self) -> None:
-        """Release the remote environment and close the connection. May be called again, as may ``reset``.
+        """Release the remote environment and close the connection. It and ``reset`` may be called again.
 
         Raises:
-            InUse: Another thread is in the middle of a reset or a step.
+            InUse: Another thread is running a reset or a step.
         """
         self._alone(lambda: _close(self._episode, self._driver))
         self._closed()
@@ -182,7 +181,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
         return self._alone(lambda: self._driver.run(flow, self._until))
 
     def _alone(self, work: Callable[[], T]) -> T:
-        # If Ctrl-C comes just after the lock was acquired, this thread can go on: the lock is reentrant.
+        # If Ctrl-C comes just after the lock was acquired, this thread can continue: the lock is reentrant.
         alone = False
         try:
             alone = self._busy.acquire(blocking=False)
@@ -208,7 +207,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
             try:
                 self._driver.close()
             finally:
-                self._busy.release()  # another thread may close it at exit, too
+                self._busy.release()  # another thread may also close it at exit
 
 
 def _close(episode: Episode, driver: SyncDriver) -> None:
@@ -219,7 +218,7 @@ def _close(episode: Episode, driver: SyncDriver) -> None:
 
 
 def _unlock_all() -> None:
-    """Unlock the environments of a forked child: the threads that held the locks are its parent's."""
+    """Unlock the environments in a forked child: the threads that held the locks exist only in its parent."""
     for env in live_envs():
         if isinstance(env, AgentGymEnv):
             env._busy = threading.RLock()  # noqa: SLF001 - our own

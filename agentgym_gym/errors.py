@@ -1,46 +1,46 @@
-"""Every error this library raises, in one tree.
+"""All errors of this library, in one tree.
 
 ::
 
     gymnasium.error.Error
     └── AgentGymError
-        ├── SetupError                 something must be changed before an episode can start
+        ├── SetupError                 the setup must change before an episode can start
         │   ├── NoServer               no server is configured and none can be started
-        │   ├── WrongServer            another environment answers at that address
-        │   ├── AccessDenied           the server, or a gateway before it, wants credentials
+        │   ├── WrongServer            the server at the address provides another environment
+        │   ├── AccessDenied           the server, or a gateway in front of it, requires credentials
         │   ├── MissingExtra           an optional dependency is not installed
         │   ├── UnknownEnvironment     no environment of that name is registered
         │   ├── InUse                  another thread is using the environment
         │   └── BadOption              an argument has a value outside its documented range
-        ├── ActionError                the agent's reply holds no action to send
-        │   ├── NoAction               nothing in the reply is marked as the action
-        │   ├── ManyActions            more than one action, so which was meant is a guess
-        │   ├── UnknownAction          an action was read, the environment has none of that name
-        │   └── BadArguments           the action exists, its arguments do not fit
-        ├── Fault                      the environment failed, whatever the agent did
+        ├── ActionError                the agent's reply contains no valid action
+        │   ├── NoAction               no part of the reply is marked as the action
+        │   ├── ManyActions            the reply contains several actions, so it is ambiguous
+        │   ├── UnknownAction          the environment has no action of that name
+        │   └── BadArguments           the action exists, but its arguments are invalid
+        ├── Fault                      the environment failed, independently of the agent
         │   ├── ServerUnreachable      no connection could be made: the request was never sent
-        │   ├── ServerTimeout          the request was sent, no whole reply came in time
-        │   ├── ConnectionLost         the connection broke while a reply was awaited
-        │   ├── ServerError            an HTTP status that the protocol has no place for
-        │   ├── BadReply               the reply is not what the protocol says it is
-        │   ├── EnvironmentFailed      the server said that the environment failed
+        │   ├── ServerTimeout          the request was sent, but the reply was not complete in time
+        │   ├── ConnectionLost         the connection broke before the reply was complete
+        │   ├── ServerError            an HTTP status that the protocol does not include
+        │   ├── BadReply               the reply violates the protocol
+        │   ├── EnvironmentFailed      the server reported that the environment failed
         │   ├── LeaseLost              the remote environment is no longer ours
         │   └── ServerFull             the server has no free environment
-        └── AgentFault                 the agent failed to reply: its model's server, or its own code
-            ├── ModelUnreachable       no connection to the model's server could be made
-            ├── ModelTimeout           it did not reply in time
-            ├── ModelBusy              it takes no more requests for now
-            ├── ModelError             it failed, or the connection broke
-            ├── BadCompletion          what it sent is no completion
+        └── AgentFault                 the agent failed to reply: its model server, or its own code
+            ├── ModelUnreachable       no connection to the model server could be made
+            ├── ModelTimeout           the model server did not reply in time
+            ├── ModelBusy              the model server accepts no more requests for now
+            ├── ModelError             the model server failed, or the connection broke
+            ├── BadCompletion          the model server's reply is not a completion
             └── AgentCrashed           the code of an agent raised an error
 
-The four families answer four different questions. A ``SetupError`` is for the person who wrote the
-call. An ``ActionError`` is for the agent: an episode turns it into an observation and goes on. A
-``Fault`` is for whoever keeps score: the episode says nothing about the agent and must be left out. So must
-one with an ``AgentFault``, which agents raise: the model was never asked, or was not heard. Both are
-``transient``: they may be gone when the task is played again, while a ``SetupError`` stays until mended.
+The four families have four audiences. A ``SetupError`` is for the author of the call. An ``ActionError`` is
+for the agent: an episode turns it into an observation and continues. A ``Fault`` is for the evaluation: the
+episode is no evidence about the agent and must be left out. The same holds for an ``AgentFault``, which
+agents raise: no request reached the model, or its reply was lost. Both are ``transient``: a retry of the task
+may succeed, while a ``SetupError`` persists until its cause is fixed.
 
-``gymnasium.error.ResetNeeded`` is raised as it is when a finished episode is stepped.
+A step after the end of an episode raises ``gymnasium.error.ResetNeeded``.
 """
 
 from __future__ import annotations
@@ -90,17 +90,17 @@ __all__ = [
 
 
 class AgentGymError(gymnasium.error.Error):
-    """Root of every error this library raises.
+    """Base class of all errors of this library.
 
     Attributes:
-        transient: Whether waiting and trying again may help.
+        transient: Whether a later retry may succeed.
     """
 
     transient: bool = False
 
     @property
     def kind(self) -> str:
-        """The class name, the stable word to log, count and compare."""
+        """The class name, a stable identifier for logs, counts and comparisons."""
         return type(self).__name__
 
 
@@ -113,15 +113,15 @@ class NoServer(SetupError):
 
 
 class WrongServer(SetupError):
-    """A server answers at the address, but it is not the environment that was asked for."""
+    """The server at the address provides another environment than the requested one."""
 
 
 class AccessDenied(SetupError):
-    """The server, or a gateway before it, wants credentials that it was not given (HTTP 401, 403 or 407)."""
+    """The server, or a gateway in front of it, requires other credentials (HTTP 401, 403 or 407)."""
 
 
 class MissingExtra(SetupError):
-    """An optional dependency is missing; the message says which extra to install."""
+    """An optional dependency is missing; the message contains the extra to install."""
 
     def __init__(self, what: str, *, extra: str, module: str) -> None:
         super().__init__(
@@ -131,7 +131,7 @@ class MissingExtra(SetupError):
         self._made_of = (what, extra, module)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        what, extra, module = self._made_of  # else a copy in another process would be made of the message
+        what, extra, module = self._made_of  # otherwise unpickling would pass only the message
         return partial(type(self), extra=extra, module=module), (what,)
 
 
@@ -140,7 +140,7 @@ class UnknownEnvironment(SetupError):
 
 
 class InUse(SetupError):
-    """Another thread is using the environment; each thread needs one of its own."""
+    """Another thread is using the environment; create one environment per thread."""
 
 
 class BadOption(SetupError, ValueError):
@@ -148,12 +148,12 @@ class BadOption(SetupError, ValueError):
 
 
 class ClientAnswer(NamedTuple):
-    """What AgentGym returns for a reply where this library sends nothing.
+    """AgentGym's answer to a reply for which this library sends no request.
 
     Attributes:
         text: The observation, or its beginning.
         repeats_page: Whether the last page follows the text.
-        keeps_score: Whether the reported score stays; otherwise it is 0.
+        keeps_score: Whether the reported score is kept; otherwise it is 0.
     """
 
     text: str
@@ -162,14 +162,14 @@ class ClientAnswer(NamedTuple):
 
 
 class ActionError(AgentGymError, ValueError):
-    """The agent's reply holds no action that can be sent.
+    """The agent's reply contains no valid action.
 
     Attributes:
-        answer: What AgentGym returns for the reply; with ``parser="agentgym"``, None for an error that only
-            this library raises.
-        example: A reply of the format that can be read, at the end of the message; empty for none.
-        mark: The kind of the mark whose text cannot be read, as in `ParseResult`; empty for none.
-        span: Where that text begins and ends in the reply.
+        answer: AgentGym's answer to the reply, with ``parser="agentgym"``; None for an error that only this
+            library raises.
+        example: A valid reply in the format, at the end of the message; empty for none.
+        mark: The kind of the mark around the invalid text, as in `ParseResult`; empty for none.
+        span: The start and end of that text in the reply.
     """
 
     answer: ClientAnswer | None = None
@@ -178,10 +178,11 @@ class ActionError(AgentGymError, ValueError):
     span: tuple[int, int] = (0, 0)
 
     def with_form(self, example: str) -> Self:
-        """Return the error with an example of the form to use at the end of its message.
+        """Return the error with an example of a valid reply at the end of its message.
 
         Args:
-            example: A reply that can be read. An error that has one, or AgentGym's answer, stays as it is.
+            example: A valid reply. An error that already has one, or AgentGym's answer, is returned
+                unchanged.
         """
         if self.example or self.answer is not None:
             return self
@@ -195,19 +196,19 @@ class ActionError(AgentGymError, ValueError):
 
 
 class NoAction(ActionError):
-    """Nothing in the reply is marked as the action."""
+    """No part of the reply is marked as the action."""
 
 
 class ManyActions(ActionError):
-    """The reply holds more than one action, so which one was meant would be a guess."""
+    """The reply contains more than one action, so it is ambiguous."""
 
 
 class UnknownAction(ActionError):
-    """An action was read, but the environment's grammar has none of that name.
+    """The environment's grammar has no action of that name.
 
     Attributes:
-        text: The action as the agent wrote it, when it was written as text and so could be forwarded;
-            None when the format carries a function name and arguments, which have no text.
+        text: The action as the agent wrote it, if the format writes actions as text, so that it can be
+            forwarded; None if the format has a function name and arguments, which have no text.
     """
 
     def __init__(self, message: str, *, text: str | None = None) -> None:
@@ -216,17 +217,17 @@ class UnknownAction(ActionError):
 
 
 class BadArguments(ActionError):
-    """The action exists, its arguments are missing, of the wrong type or out of range."""
+    """The action exists, but its arguments are missing, of the wrong type or out of range."""
 
 
 class Fault(AgentGymError):
-    """The environment failed, whatever the agent did: the episode must not be scored.
+    """The environment failed, independently of the agent: the episode must not be scored.
 
     Attributes:
-        was_sent: Whether the request may have reached the server, and so may have been carried out.
-        server_slow: Whether the server let a time limit pass, and nothing here is to blame: its circuit opens
-            after some of these.
-        counted: Whether it was counted, which whoever meets it first does.
+        was_sent: Whether the request may have reached the server, which may have executed it.
+        server_slow: Whether the server exceeded a time limit, and no local cause is known: several of these
+            in a row open its circuit.
+        counted: Whether it was counted; the first handler does so.
     """
 
     transient = True
@@ -235,7 +236,7 @@ class Fault(AgentGymError):
     counted: bool = False
 
     def as_dict(self) -> dict[str, str]:
-        """Return its kind and message, as ``info["fault"]`` and records hold them."""
+        """Return its kind and message, as in ``info["fault"]`` and in records."""
         return {"kind": self.kind, "message": str(self)}
 
 
@@ -243,8 +244,8 @@ class ServerUnreachable(Fault):
     """No connection could be made, so the request never reached the server.
 
     Attributes:
-        refused: Whether no server listens there: one that comes back has not what we hold on it. None where
-            that is not known, as behind a proxy, which may be what refused.
+        refused: Whether no server listens: a new server process will not have our environments. None if that
+            is unknown, as behind a proxy, which may have refused the connection.
     """
 
     was_sent = False
@@ -256,25 +257,25 @@ class ServerUnreachable(Fault):
 
 
 class ServerTimeout(Fault):
-    """The request was sent, but no whole reply came within the time allowed."""
+    """The request was sent, but the reply was not complete within the time allowed."""
 
     server_slow = True
 
 
 class ConnectionLost(Fault):
-    """The connection broke after the request may have been sent and before a whole reply came."""
+    """The connection broke after the request may have been sent and before the reply was complete."""
 
 
 class ServerError(Fault):
-    """The server answered with an HTTP status that the protocol has no place for."""
+    """The server answered with an HTTP status that the protocol does not include."""
 
 
 class BadReply(Fault):
-    """The reply is not what the protocol says: not JSON, too large, a field missing or of the wrong type."""
+    """The reply violates the protocol: not JSON, too large, a field missing or of the wrong type."""
 
 
 class EnvironmentFailed(Fault):
-    """The server said, in a well-formed reply, that the environment failed."""
+    """The server reported, in a well-formed reply, that the environment failed."""
 
 
 class LeaseLost(Fault):
@@ -282,38 +283,38 @@ class LeaseLost(Fault):
 
 
 class ServerFull(Fault):
-    """The server has no free environment to give."""
+    """The server has no free environment."""
 
 
 class AgentFault(AgentGymError):
-    """The agent failed to reply, and not for want of skill: the episode must not be scored."""
+    """The agent failed to reply for a technical reason: the episode must not be scored."""
 
     transient = True
 
     def as_dict(self) -> dict[str, str]:
-        """Return its kind and message, as records hold them."""
+        """Return its kind and message, as in records."""
         return {"kind": self.kind, "message": str(self)}
 
 
 class ModelUnreachable(AgentFault):
-    """No connection to the model's server could be made."""
+    """No connection to the model server could be made."""
 
 
 class ModelTimeout(AgentFault):
-    """The model's server did not reply within the time allowed."""
+    """The model server did not reply within the time allowed."""
 
 
 class ModelBusy(AgentFault):
-    """The model's server takes no more requests for now (HTTP 429 or 503), for longer than was waited."""
+    """The model server accepts no more requests for now (HTTP 429 or 503), and the wait was too long."""
 
 
 class ModelError(AgentFault):
-    """The model's server failed (HTTP 5xx), or the connection to it broke."""
+    """The model server failed (HTTP 5xx), or the connection to it broke."""
 
 
 class BadCompletion(AgentFault):
-    """What the model's server sent is no completion: not JSON, broken off, or without a message."""
+    """The model server's reply is not a completion: not JSON, incomplete, or without a message."""
 
 
 class AgentCrashed(AgentFault):
-    """The code of an agent raised an error that is none of this library's."""
+    """The code of an agent raised an exception that this library does not define."""

@@ -1,4 +1,4 @@
-"""Python literals, read from text and never run."""
+"""Python literals, parsed from text and never executed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 __all__ = ["expression", "plain_value", "statements"]
 
-_NAME = "<reply of a model>"  # what a warning about it names as its file
+_NAME = "<reply of a model>"  # the file name in warnings about it
 
 
 def expression(code: str, *, strip: bool = True) -> ast.expr | None:
-    """Return a piece of code as one expression, or None if it is not one.
+    """Parse code as one expression; return None if it is not one.
 
     Args:
         code: The code.
-        strip: Whether blanks and line ends around it are ignored.
+        strip: Whether white space around it is ignored.
     """
     _keep_quiet()
     try:
@@ -27,9 +27,9 @@ def expression(code: str, *, strip: bool = True) -> ast.expr | None:
 
 
 def statements(code: str) -> list[ast.stmt] | None:
-    """Return a line of code as statements, or one that has a body; None if it is neither.
+    """Parse a line of code as statements, or as one compound statement; return None if it is neither.
 
-    It is not parsed as a program: for an error in one, Python would look for a file of the code's name.
+    It is not parsed as a program: for a syntax error in one, Python would look for a file of the code's name.
     """
     _keep_quiet()
     try:
@@ -39,10 +39,10 @@ def statements(code: str) -> list[ast.stmt] | None:
 
 
 def plain_value(node: ast.expr) -> Any:
-    """Return the value that an expression writes out.
+    """Return the value of a literal expression.
 
     Raises:
-        ValueError: It is more than a literal.
+        ValueError: It is not a literal.
     """
     try:
         return ast.literal_eval(node)
@@ -51,10 +51,11 @@ def plain_value(node: ast.expr) -> Any:
 
 
 def _keep_quiet() -> None:
-    """Keep a model's odd backslashes from printing a warning on the user's terminal.
+    """Suppress warnings about a model's invalid escapes, which Python would print on the user's terminal.
 
-    A filter for one file name affects nobody else, while ``catch_warnings`` would affect other threads. It is
-    inserted only if it is not the first one already, because Python then forgets which warnings it has shown.
+    A filter for one file name affects no other code, while ``catch_warnings`` would affect other threads. It
+    is inserted only if it is not the first filter already, because an insertion resets the warnings already
+    shown.
     """
     pattern = re.escape(_NAME)
     if not warnings.filters or getattr(warnings.filters[0][3], "pattern", None) != pattern:

@@ -1,17 +1,17 @@
-"""Local servers: which there are, and processes that run them, started when first needed.
+"""Local servers: the available ones, and the processes that run them, which start on demand.
 
-A local server speaks AgentGym's protocol for people without an AgentGym checkout. Those of this project are
-in the package ``agentgym_servers``, which is named by import paths alone and need not be installed. Another
-package brings a server by an entry point of the group ``agentgym.servers``::
+A local server implements AgentGym's protocol for users without an AgentGym checkout. This project's own are
+in the package ``agentgym_servers``, which is referenced only by import paths and need not be installed.
+Another package provides a server by an entry point of the group ``agentgym.servers``::
 
     [project.entry-points."agentgym.servers"]
     mygame = "my_package:SERVER"
 
 with ``SERVER = ServerKind("MyGame", "my_package.server:create_app")``.
 
-One process for each environment is shared by all of this process. The servers stop when this process does,
-however it ends. A forked child neither stops nor uses its parent's, which would end under it together with
-the parent: it starts its own when it needs one.
+All environments of one kind in this process share one server process. The servers stop when this process ends
+for any reason. A forked child neither stops nor uses its parent's servers, which end with the parent: it
+starts its own on demand.
 """
 
 from __future__ import annotations
@@ -55,31 +55,31 @@ __all__ = [
 ]
 
 GROUP = "agentgym.servers"
-"""The entry-point group of servers that other packages bring."""
+"""The entry-point group for servers of other packages."""
 
 ALL = "all"
-"""The name by which all of them are served by one process."""
+"""The name that selects all servers, in one process."""
 
 PACKAGE = "agentgym_servers"
 """The package that runs servers."""
 
 START_SECONDS = 30.0
-"""How long a server may take until it says where it serves."""
+"""Seconds within which a server must announce its address."""
 
 STDERR_TAIL = 2000
-"""How much of what a server wrote before it failed goes into the error, in bytes."""
+"""Size of the part of a failed server's standard error in the error message, in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """What every server can be told.
+    """Options of every server.
 
     Attributes:
-        max_envs: How many environments it holds at a time.
-        max_body_bytes: How large a request body may be; a larger one is answered 413.
-        keep_seconds: For how many seconds it keeps an environment that nobody asks for.
-        seed: Of the world that it makes.
-        data: A folder with a world of the user's, which is played in place of a made one.
+        max_envs: Limit of environments at a time.
+        max_body_bytes: Size limit of a request body; the server answers a larger one with HTTP 413.
+        keep_seconds: Seconds for which it keeps an idle environment.
+        seed: Seed of its generated world.
+        data: A folder with a world of the user's, which replaces the generated one.
 
     Raises:
         BadOption: A number is out of range.
@@ -107,13 +107,14 @@ class ServerKind:
     """A local server that can be started.
 
     Attributes:
-        title: The environment's name as it is written.
-        create_app: Import path ``"module:function"`` of what makes its ASGI application of `ServerOptions`;
-            imported when it is first needed.
-        needs: The modules it requires beside those of every server.
-        takes: The options that change what it plays: ``seed``, of the world that it makes, and ``data``, a
-            folder with a world of the user's.
-        extra: The extra of this project that installs what it needs; empty for a server of another package.
+        title: The environment's name with its capitals.
+        create_app: Import path ``"module:function"`` of the function that returns its ASGI application for
+            `ServerOptions`; imported on first use.
+        needs: The modules it requires in addition to those of every server.
+        takes: The options that change its world: ``seed`` for a generated one, and ``data``, a folder with a
+            world of the user's.
+        extra: The extra of this project that installs its dependencies; empty for a server of another
+            package.
     """
 
     title: str
@@ -126,12 +127,12 @@ class ServerKind:
         """Return the ASGI application.
 
         Args:
-            options: ``max_envs``, ``max_body_bytes`` and ``keep_seconds`` of `ServerOptions`, and what it
-                `takes`; None stands for the default.
+            options: ``max_envs``, ``max_body_bytes`` and ``keep_seconds`` of `ServerOptions`, and the options
+                in `takes`; None selects the default.
 
         Raises:
-            MissingExtra: Something it needs is not installed.
-            BadOption: It takes no such option, or the option cannot have the value.
+            MissingExtra: A dependency is not installed.
+            BadOption: It has no such option, or the value is invalid.
         """
         missing = self.missing()
         if missing is not None:
@@ -143,7 +144,7 @@ class ServerKind:
         return _object_at(self.create_app)(ServerOptions(**options))
 
     def missing(self) -> SetupError | None:
-        """Return the error of starting it; None if all it needs is installed. Imports nothing."""
+        """Return the error for a missing dependency; None if all are installed. Imports nothing."""
         for module in (PACKAGE, "fastapi", "uvicorn", *self.needs):
             if importlib.util.find_spec(module) is None:
                 if not self.extra:
@@ -154,12 +155,12 @@ class ServerKind:
 
 @dataclass(frozen=True)
 class ServedWorld:
-    """The world of one of this project's servers, as its replies name it.
+    """The world of one of this project's servers, as identified in its replies.
 
     Attributes:
         title: The environment's name.
-        version: The version of all worlds: scores are compared only where it is the same.
-        seed: The seed that it was made from; None for one that is not made, or is the user's data.
+        version: The version of all worlds: scores are comparable only between equal versions.
+        seed: The seed of a generated world; None for a fixed world or the user's data.
         data: Whether it is the user's data.
     """
 
@@ -174,7 +175,7 @@ class ServedWorld:
 
     @classmethod
     def parse(cls, served_by: str | None) -> ServedWorld | None:
-        """Return the world of a header, or of ``info["served_by"]``; None if no server of ours wrote it."""
+        """Parse a header or ``info["served_by"]``; return None unless it is one of this project's servers."""
         found = _WORLD.fullmatch(served_by or "")
         if found is None:
             return None
@@ -188,7 +189,7 @@ _WORLD = re.compile(
 
 
 def servers() -> Mapping[str, str]:
-    """Return the import paths of all servers by their names in lower case: this project's, then others'."""
+    """Return the import paths of all servers by lower-case name; this project's have precedence."""
     own = {
         environment.name.lower(): environment.local_server
         for environment in catalogue.environments()
@@ -202,12 +203,12 @@ def server_kind(name: str) -> ServerKind:
     """Return a server.
 
     Args:
-        name: The name of an environment or of an entry point, in any case; or an import path
+        name: The name of an environment or of an entry point, ignoring case; or an import path
             ``"module:NAME"``.
 
     Raises:
-        UnknownEnvironment: There is no server of that name; the message lists those there are.
-        SetupError: Its package is not installed, or has no `ServerKind` there.
+        UnknownEnvironment: There is no server of that name; the message lists all.
+        SetupError: Its package is not installed, or the path is not that of a `ServerKind`.
     """
     path = name
     if ":" not in name:
@@ -237,7 +238,7 @@ def serve(name: str, **options: Any) -> None:
 
     Raises:
         SetupError: The package that runs servers is not installed.
-        AgentGymError: What ``agentgym_servers.serve`` raises.
+        AgentGymError: ``agentgym_servers.serve`` raised it.
     """
     if importlib.util.find_spec(PACKAGE) is None:
         raise SetupError(f"local servers need the package {PACKAGE}, which is not installed")
@@ -250,12 +251,12 @@ _known: weakref.WeakSet[LocalServer] = weakref.WeakSet()
 
 
 class LocalServer:
-    """A server in a process of its own.
+    """A server in a separate process.
 
     Args:
         name: As for `server_kind`; or ``all``.
-        port: The port to serve on; 0 takes any free one, another one at each start.
-        start_seconds: How long it may take until it says where it serves.
+        port: The port; 0 selects a free one at each start.
+        start_seconds: Seconds within which it must announce its address.
 
     Attributes:
         process: The server's process; None before the first start, and in a forked child.
@@ -271,7 +272,7 @@ class LocalServer:
 
     @property
     def url(self) -> str:
-        """Where it serves, such as ``http://127.0.0.1:43210``.
+        """Its base URL, such as ``http://127.0.0.1:43210``.
 
         Raises:
             NoServer: It was never started.
@@ -285,22 +286,22 @@ class LocalServer:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> str:
-        """Start it unless it runs, and wait until it accepts connections.
+        """Start it unless it is running, and wait until it accepts connections.
 
         Returns:
-            Where it serves.
+            Its base URL.
 
         Raises:
             UnknownEnvironment: There is no server of that name.
-            SetupError: Something the server needs is not installed.
-            NoServer: It did not start, or not in time; the message ends with what it wrote to standard error.
+            SetupError: A dependency of the server is not installed.
+            NoServer: It did not start in time; the message ends with its standard error.
         """
         if self.is_alive():
             return self.url
         missing = None if self._name.lower() == ALL else server_kind(self._name).missing()
         if missing is not None:
             raise missing
-        self.stop()  # of one that died, the pipe is still to be closed
+        self.stop()  # closes the pipe of a dead process
         self._url = None
         with _error_file() as errors:
             try:
@@ -310,22 +311,22 @@ class LocalServer:
                     raise self._failure(process, errors, ended=line is not None)
                 self._url = line.split()[-1]
             finally:
-                if self._url is None:  # whatever happened, Ctrl-C too
+                if self._url is None:  # after any failure, including Ctrl-C
                     self.stop()
         return self._url
 
     def stop(self) -> None:
-        """End it at once, as it has nothing to save; nothing where it does not run."""
+        """Kill it, since it has nothing to save; does nothing if it is not running."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             _close_input(self.process)
 
     def disown(self) -> None:
-        """Let go of it in a forked child: it is the parent's, and must end with the parent."""
+        """Detach it in a forked child: it belongs to the parent, and must end with the parent."""
         if self.process is not None:
             _close_input(self.process)
-            self.process.returncode = 0  # no child of this process: keeps `Popen` from waiting and warning
+            self.process.returncode = 0  # not a child of this process: keeps `Popen` from waiting and warning
         self.process = self._url = None
 
     def _spawn(self, errors: IO[bytes]) -> subprocess.Popen[str]:
@@ -334,19 +335,19 @@ class LocalServer:
         try:
             return subprocess.Popen(  # noqa: S603 - our own module, and a name that was looked up
                 command,
-                stdin=subprocess.PIPE,  # never written to; its end tells the server that this process ended
+                stdin=subprocess.PIPE,  # never written to; its end shows the server that this process ended
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
                 env=_environment(),
-                # Ctrl-C at the terminal is for this process, which may still have environments to close.
+                # Ctrl-C at the terminal is for this process, which may still have to close environments.
                 start_new_session=True,
             )
         except OSError as error:
             raise NoServer(f"the local server {self._name!r} cannot be started: {error}") from error
 
     def _announcement(self, process: subprocess.Popen[str]) -> str | None:
-        """Return the line that says where it serves; nothing where it ended without, None where time did."""
+        """Return the line with the address; empty if the server ended before, None after the time limit."""
         lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 
         def read() -> None:
@@ -354,7 +355,7 @@ class LocalServer:
                 with process.stdout as output:
                     lines.put(next((line for line in output if line.startswith("serving ")), ""))
 
-        # A thread, because not every system can wait for a pipe with a time limit.
+        # A thread, because not every system can wait for a pipe with a timeout.
         threading.Thread(target=read, name="announcement", daemon=True).start()
         try:
             return lines.get(timeout=self._start_seconds)
@@ -362,11 +363,11 @@ class LocalServer:
             return None
 
     def _failure(self, process: subprocess.Popen[str], errors: IO[bytes], *, ended: bool) -> NoServer:
-        """Return the error for a server that did not say where it serves."""
+        """Return the error for a server that did not announce its address."""
         what = f"did not say where it serves within {self._start_seconds:g} s"
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=1)  # its output ends a moment before it does
+                process.wait(timeout=1)  # its output ends a moment before the process does
             what = f"ended with status {process.returncode}"
         self.stop()
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - STDERR_TAIL))
@@ -375,7 +376,7 @@ class LocalServer:
 
 
 def _error_file() -> IO[bytes]:
-    """Return a file for what a server writes to standard error; nothing is kept where none can be made."""
+    """Return a file for a server's standard error, or the null device if no file can be created."""
     try:
         return tempfile.TemporaryFile()
     except OSError:
@@ -383,14 +384,14 @@ def _error_file() -> IO[bytes]:
 
 
 def _close_input(process: subprocess.Popen[str]) -> None:
-    if process.stdin is not None:  # its output is closed by the thread that reads it
+    if process.stdin is not None:  # the reading thread closes its output
         process.stdin.close()
 
 
 def _environment() -> dict[str, str]:
-    """Return the variables that a server is started with, so that it imports this very package."""
+    """Return environment variables with which a server imports this very package."""
     variables = dict(os.environ)
-    variables["PYTHONSAFEPATH"] = "1"  # not a namesake of one of its modules in the current folder
+    variables["PYTHONSAFEPATH"] = "1"  # prevents imports from the current folder
     root = str(Path(__file__).parents[1])
     if root not in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
@@ -398,18 +399,18 @@ def _environment() -> dict[str, str]:
 
 
 def local_server_url(name: str) -> str:
-    """Return where this process's server for an environment serves, starting it if it does not run.
+    """Return the URL of this process's server for an environment, and start it if it is not running.
 
-    One that died is replaced by one on another port, so that whoever still uses the old address is told that
-    there is nothing, and not served from environments that are no longer theirs.
+    A dead server is replaced on another port. So clients of the old address get connection errors, instead of
+    environments that do not belong to them.
 
     Args:
         name: As for `server_kind`.
 
     Raises:
         UnknownEnvironment: There is no server of that name.
-        SetupError: Something the server needs is not installed.
-        NoServer: It did not start; the message ends with what it wrote to standard error.
+        SetupError: A dependency of the server is not installed.
+        NoServer: It did not start; the message ends with its standard error.
     """
     key = name if ":" in name else servers().get(name.lower(), name)
     with _lock:
@@ -417,7 +418,7 @@ def local_server_url(name: str) -> str:
 
 
 def available(name: str) -> str | None:
-    """Return None if a local server can be started here, else why not.
+    """Return None if a local server can be started here, or otherwise the reason.
 
     Args:
         name: As for `server_kind`.

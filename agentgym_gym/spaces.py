@@ -1,8 +1,8 @@
 """Spaces of text.
 
-``gymnasium.spaces.Text`` needs a maximal length and a set of characters, and vector environments batch it
-through shared memory as fixed-width arrays. An observation of these environments is any text of any
-length, so the spaces here are plain :class:`gymnasium.Space` objects over ``str``.
+``gymnasium.spaces.Text`` needs a maximum length and a character set, and vector environments store it in
+shared memory as fixed-width arrays. Observations of these environments are texts of any length, so these
+spaces are plain :class:`gymnasium.Space` objects over ``str``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["ReplySpace", "TextSpace"]
 
 
 class ReplySpace(TextSpace):
-    """What ``env.step`` takes. Samples are well-formed replies of text with a random action.
+    """Arguments of ``env.step``. Samples are well-formed text replies with a random action.
 
-    Members are any text, the grammar's typed actions, and function calls, whatever their name and arguments.
+    Members are any text, the grammar's typed actions, and function calls with any name and arguments.
 
     Args:
-        action_format: How a reply wraps its action.
-        grammar: What the actions are.
+        action_format: The format of replies.
+        grammar: The actions.
         seed: Seed of the samples.
     """
 
@@ -40,16 +40,16 @@ class ReplySpace(TextSpace):
         self.grammar = grammar
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
-        """Return a well-formed reply holding a random action.
+        """Return a well-formed reply with a random action.
 
         Raises:
-            ValueError: A mask or a probability is given; text has neither.
+            ValueError: A mask or a probability is passed; text supports neither.
         """
         refuse_mask(mask, probability)
         return self.action_format.render(self.grammar.sample(self.np_random))
 
     def contains(self, x: Any) -> bool:
-        """Return whether ``env.step`` takes ``x``, whatever it then says of it."""
+        """Return whether ``env.step`` accepts ``x``, even if it is not a valid action."""
         return takes(x, self.grammar)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""The vector environment: many of one kind, awaited in one event loop that runs in a thread."""
+"""The vector environment: several environments of one kind, in one event loop that runs in a thread."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ __all__ = ["AgentGymVectorEnv"]
 
 T = TypeVar("T")
 
-_OTHER_DESCRIPTORS = 32  # for the event loop, files, and connections that close others
+_OTHER_DESCRIPTORS = 32  # for the event loop, files, and connections about to close
 
 
 class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"], "NDArray[Any]"]):
     """Many environments in one thread: ``gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=256)``.
 
-    Observations are a tuple of strings; actions are a sequence of what `AgentGymEnv.step` takes. All
-    environments step at once, and ``step`` returns when the slowest is done or has reached its time limit. A
-    fault ends the episode of one environment and leaves the others alone. An environment that could not be
-    reset says so in ``info["fault"]``, and its next step is truncated.
+    Observations are a tuple of strings; actions are a sequence of arguments of `AgentGymEnv.step`. All
+    environments step concurrently, and ``step`` returns when the slowest is done or has reached its time
+    limit. A fault ends the episode of one environment and does not affect the others. If the reset of an
+    environment fails, ``info["fault"]`` reports it, and the environment's next step is truncated.
 
-    With ``AutoresetMode.DISABLED``, the default, environments whose episode is over are reset by
-    ``reset(options={"reset_mask": mask})``. Until then their action must be None, which leaves an
-    environment as it is: no reply of a model is silently dropped.
+    With ``AutoresetMode.DISABLED``, the default, ``reset(options={"reset_mask": mask})`` resets environments
+    whose episode is over. Until then their action must be None, which leaves an environment unchanged, so
+    that no reply of a model is silently dropped.
 
     Args:
-        num_envs: How many, an integer from 1.
+        num_envs: Number of environments, an integer from 1.
         environment: Name in the catalogue, such as ``"TextCraft"``.
         autoreset_mode: An `AutoresetMode`, or its value.
-        **options: The options of `AgentGymEnv`. ``http_client`` makes an ``httpx.AsyncClient`` for each
+        **options: The options of `AgentGymEnv`. ``http_client`` returns an ``httpx.AsyncClient`` for each
             environment, and cannot be a live client.
 
     Raises:
         UnknownEnvironment: The catalogue has no such environment.
-        BadOption: An argument, or the variable for headers, has a value it cannot have.
-        SetupError: This process may not open a connection for each.
+        BadOption: An argument, or the variable for headers, has an invalid value.
+        SetupError: This process may not open a connection for each environment.
     """
 
     _spec: EnvSpec | None = None
@@ -97,18 +97,18 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         self.single_action_space = first.action_space
         self.observation_space = spaces.Tuple([env.observation_space for env in self.envs])
         self.action_space = spaces.Tuple([env.action_space for env in self.envs])
-        self._unset: dict[int, Fault] = {}  # those whose last reset failed
+        self._unset: dict[int, Fault] = {}  # environments whose last reset failed
         self._said = [""] * num_envs
         from agentgym_gym._event_loop import EventLoopThread  # noqa: PLC0415 - it imports asyncio
 
         self._loop = EventLoopThread()
-        # Dropped without close(), it leaves no thread; its environments release themselves.
+        # Without close(), the garbage collector stops the thread; the environments release themselves.
         self._finalizer = weakref.finalize(self, self._loop.stop, wait=False)
         self._finalizer.atexit = False  # at exit the environments are released first: see _base_env.py
 
     @property
     def spec(self) -> EnvSpec | None:
-        """The specification by which `gymnasium.make_vec` made these environments, without headers."""
+        """The specification from which `gymnasium.make_vec` created these environments, without headers."""
         return self._spec
 
     @spec.setter
@@ -117,7 +117,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
 
     @property
     def system_prompt(self) -> str:
-        """What an agent must be told before the first observation, as `AgentGymEnv.system_prompt`."""
+        """The text for an agent before the first observation, as `AgentGymEnv.system_prompt`."""
         return self.envs[0].system_prompt
 
     @property
@@ -132,7 +132,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
 
     @property
     def stats(self) -> Stats:
-        """What was counted of all environments together since they were made."""
+        """Total metrics of all environments since they were created."""
         total = Stats()
         for env in self.envs:
             total.add(env.stats)
@@ -144,20 +144,20 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         """Start a task in every environment, or in those of a mask.
 
         Args:
-            seed: As in `AgentGymEnv.reset`, one for each environment; or one number, to which the index of
-                each environment, from 0, is added.
-            options: ``task_id``, an integer or one for each environment; and ``reset_mask``, an array of bool
-                that is true for the environments to reset. Both may be left out.
+            seed: As in `AgentGymEnv.reset`, one per environment; or one number, to which the index of each
+                environment, from 0, is added.
+            options: ``task_id``, an integer or one per environment; and ``reset_mask``, an array of bool that
+                is true for the environments to reset. Both are optional.
 
         Returns:
-            The observations, where an environment that was not reset repeats its last one; and the infos, as
-            gymnasium has them.
+            The observations, with the last one of environments that were not reset; and the infos, in
+            gymnasium's format.
 
         Raises:
-            BadOption: The options hold something else, or there is not one value for each environment.
+            BadOption: The options have other keys or values, or not one value per environment.
             NoServer: No server is configured and none can be started.
-            WrongServer: Another environment answers at the address.
-            Fault: None could be reset; or one could not, and ``on_fault="raise"``.
+            WrongServer: The server at the address provides another environment.
+            Fault: All resets failed; or one failed, and ``on_fault="raise"``.
         """
         options = dict(options or {})
         mask = self._mask(options.pop("reset_mask", None))
@@ -176,21 +176,22 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
     def step(
         self, actions: Sequence[StepAction | None]
     ) -> tuple[tuple[str, ...], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Play one turn in every environment, but for those whose action is None.
+        """Execute one turn in every environment, except for those whose action is None.
 
         Args:
-            actions: One for each environment.
+            actions: One per environment.
 
         Returns:
-            Observations, rewards (float64), terminated and truncated (bool), and the infos as gymnasium has
-            them. An environment whose action was None repeats its last observation, with reward 0.
+            Observations, rewards (float64), terminated and truncated (bool), and the infos in gymnasium's
+            format. An environment whose action was None repeats its last observation, with reward 0.
 
         Raises:
-            gymnasium.error.ResetNeeded: An environment whose episode is over was given an action.
-            BadOption: There is not one action for each, or `AgentGymEnv.step` does not take one of them.
+            gymnasium.error.ResetNeeded: An environment whose episode is over received an action.
+            BadOption: There is not one action per environment, or `AgentGymEnv.step` does not accept one of
+                them.
             Fault: The environment failed and ``on_fault="raise"``.
         """
-        # A mapping or one ToolCall is a call of one environment.
+        # A mapping or a single ToolCall is a call for one environment.
         several = hasattr(actions, "__len__") and not isinstance(actions, (str, Mapping))
         if not several or len(actions) != self.num_envs:
             raise BadOption(f"step takes a sequence of {self.num_envs} actions, one for each environment")
@@ -224,12 +225,12 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         return tuple(str(env.render()) for env in self.envs)
 
     def close_extras(self, **_kwargs: Any) -> None:
-        """Release all remote environments and end the thread; called by ``close``.
+        """Release all remote environments and stop the thread; called by ``close``.
 
-        After Ctrl-C in the midst of it, it may be called again, for those that are still open.
+        If Ctrl-C interrupts it, call it again to close the remaining environments.
         """
         if not self._loop.runs_here:
-            return  # closed before, or a forked child, to which none of it belongs
+            return  # closed before, or in a forked child, which does not own the environments
         try:
             self._loop.run(self._close_all())
         except Exception:
@@ -260,10 +261,10 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
             raise
 
     def _begin(self, number: int, action: StepAction) -> Awaitable[StepResult]:
-        """Send the request of a turn, and return what can be awaited for it."""
+        """Send the request of a turn, and return an awaitable of its result."""
         if number in self._unset:
             return self._end_unset(number)
-        if not self.envs[number].playing:  # NEXT_STEP: the action is dropped, and this is the reset
+        if not self.envs[number].playing:  # NEXT_STEP: ignore the action and reset
             return self._reset_instead(number)
         stepping = self.envs[number].begin_step(action)
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
@@ -271,7 +272,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         return stepping
 
     async def _reset_one(self, number: int, seed: int | None, task: int | None) -> dict[str, Any]:
-        """Reset one; where it fails, note the fault."""
+        """Reset one environment; record a fault."""
         env = self.envs[number]
         self._unset.pop(number, None)
         try:
@@ -298,7 +299,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         return await self._next_episode(number, await stepping)
 
     async def _next_episode(self, number: int, turn: StepResult) -> StepResult:
-        """With SAME_STEP reset an environment whose episode is over."""
+        """With SAME_STEP, reset an environment whose episode is over."""
         if self.autoreset_mode != AutoresetMode.SAME_STEP or not (turn.terminated or turn.truncated):
             return turn
         info = await self._reset_one(number, None, None)
@@ -315,7 +316,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         return mask
 
     def _each(self, name: str, given: Any) -> Sequence[Any]:
-        """Return one value for each environment."""
+        """Return one value per environment."""
         if given is None or isinstance(given, (int, np.integer)):
             return [given] * self.num_envs
         values = list(given)
@@ -325,10 +326,10 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
 
 
 def _check_descriptors(num_envs: int) -> None:
-    """Check that each environment can have its connection.
+    """Check that this process can open a connection per environment.
 
     Raises:
-        SetupError: This process may not open so many descriptors.
+        SetupError: The limit of file descriptors is too low.
     """
     try:
         import resource  # noqa: PLC0415 - not every system has it
@@ -346,7 +347,7 @@ def _check_descriptors(num_envs: int) -> None:
 
 
 def _descriptors() -> int:
-    """Return how many descriptors this process has open, as far as the system tells."""
+    """Return the number of open descriptors of this process, or 0 if the system does not list them."""
     for folder in ("/proc/self/fd", "/dev/fd"):
         with contextlib.suppress(OSError):
             return sum(1 for _ in Path(folder).iterdir())
@@ -354,7 +355,7 @@ def _descriptors() -> int:
 
 
 async def _gather(work: Mapping[int, Awaitable[T]]) -> dict[int, T]:
-    """Await everything at once; when all of it is done, raise the first error."""
+    """Await all concurrently; when all are done, raise the first error."""
     import asyncio  # noqa: PLC0415 - see above
 
     done = await asyncio.gather(*work.values(), return_exceptions=True)
@@ -367,7 +368,7 @@ async def _gather(work: Mapping[int, Awaitable[T]]) -> dict[int, T]:
 
 
 def _columns(infos: dict[int, dict[str, Any]], size: int) -> dict[str, Any]:
-    """Join infos as gymnasium does: for each key an array, and under ``_key`` a mask of who has it."""
+    """Merge infos as gymnasium does: an array per key, and under ``_key`` the mask of its owners."""
     columns: dict[str, Any] = {}
     for key in dict.fromkeys(key for info in infos.values() for key in info):
         have = {number: info[key] for number, info in infos.items() if key in info}

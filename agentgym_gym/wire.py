@@ -1,4 +1,4 @@
-"""The abstract wire: the protocol of one kind of server, and what its answers mean."""
+"""The abstract wire: the protocol of one kind of server, and the interpretation of its replies."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongS
 __all__ = ["SERVER_HEADER", "Outcome", "Score", "Seen", "Start", "Wire", "greeting_of", "look"]
 
 SERVER_HEADER = "agentgym-server"
-"""The HTTP header by which this project's own servers say which they are. AgentGym's have none."""
+"""The HTTP header by which this project's own servers identify themselves. AgentGym's do not send it."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """The beginning of an episode, as the server told it.
+    """The beginning of an episode, as returned by the server.
 
     Attributes:
         observation: The first observation.
         goal: The task in a few words, if the server states one.
-        available_actions: What may be done now, if the server lists it.
-        details: What else :meth:`Wire.judge` needs from the beginning.
+        available_actions: The currently possible actions, if the server lists them.
+        details: Other data from the beginning that :meth:`Wire.judge` needs.
     """
 
     observation: str
@@ -36,14 +36,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The server's answer to one action.
+    """The server's reply to one action.
 
     Attributes:
-        observation: What the agent sees next.
-        reward: The reward exactly as the server gave it.
-        done: Whether the server called the episode finished.
-        available_actions: What may be done now, where the server lists it.
-        details: What else :meth:`Wire.judge` needs.
+        observation: The next observation of the agent.
+        reward: The reward exactly as returned by the server.
+        done: Whether the server reported the end of the episode.
+        available_actions: The currently possible actions, if the server lists them.
+        details: Other data that :meth:`Wire.judge` needs.
     """
 
     observation: str
@@ -55,13 +55,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Score:
-    """Where an episode stands after an outcome.
+    """The score of an episode after an outcome.
 
     Attributes:
         score: The episode's score so far; its final value is the episode's return.
         success: Whether the task is solved.
         done: Whether the episode is over.
-        agentgym_score: What AgentGym's own client would report if the episode ended here.
+        agentgym_score: The score that AgentGym's own client would report if the episode ended here.
     """
 
     score: float
@@ -72,13 +72,13 @@ class Score:
 
 @dataclass
 class Seen:
-    """What was last seen of a remote environment.
+    """The last known state of a task in a remote environment.
 
     Attributes:
-        task_id: The task that it plays.
-        start: How the episode began.
-        outcome: The last outcome; None where no action was played yet.
-        unanswered: An action that was sent since, and may have been played; empty where there is none.
+        task_id: The task.
+        start: The beginning of the episode.
+        outcome: The last outcome; None before the first action.
+        unanswered: An action that was sent since, and may have been executed; empty if there is none.
     """
 
     task_id: int
@@ -93,28 +93,28 @@ class Seen:
 
     @property
     def done(self) -> bool:
-        """Whether the server called the episode finished."""
+        """Whether the server reported the end of the episode."""
         return self.outcome is not None and self.outcome.done
 
 
 class Wire(ABC):
     """The protocol of one kind of server. Stateless: one instance serves every episode.
 
-    A wire with options, as ``gymnasium.make`` passes them on, is a frozen dataclass with a field for each.
+    A wire with options, which ``gymnasium.make`` accepts, is a frozen dataclass with a field for each.
 
     Class attributes:
-        greeting: What ``GET /`` answers on the right server.
-        plain_greeting: Whether the greeting is plain text, not JSON.
-        routes: Routes that tell the server from others with the same greeting, each with the fields of its
-            body. They are checked if the server has a description under ``/openapi.json``.
+        greeting: The right server's reply to ``GET /``.
+        plain_greeting: Whether the greeting is plain text instead of JSON.
+        routes: Routes that distinguish the server from others with the same greeting, each with the fields of
+            its body. They are checked if the server has a description under ``/openapi.json``.
         no_routes: Routes that other servers with the same greeting have, and the right one does not.
-        closes: Whether the server can free an environment.
-        capacity: How many environments one server can hold, for all of its clients; None for no limit.
-        reissues_ids: Whether a full server hands out ids that are in use, instead of refusing.
-        time_limits: Seconds by the name of a limit of `Limits`, where a healthy server needs more than the
-            usual default allows.
-        repeats_ids: Whether a server that was restarted gives out the same ids again. Where it does not, an
-            id that it knows is the one that was made.
+        closes: Whether the server can close an environment.
+        capacity: Limit of environments per server, for all of its clients; None for no limit.
+        reissues_ids: Whether a full server returns ids that are in use, instead of an error.
+        time_limits: Seconds by the name of a limit of `Limits`, if a healthy server needs more than the
+            general default.
+        repeats_ids: Whether a restarted server assigns the same ids again. If not, an id that it accepts is
+            still the same environment.
     """
 
     greeting: ClassVar[str]
@@ -128,10 +128,10 @@ class Wire(ABC):
     repeats_ids: ClassVar[bool] = True
 
     def identify(self) -> Flow[None]:
-        """Check that the right environment answers.
+        """Check that the server provides the right environment.
 
         Raises:
-            WrongServer: Something else answers there; the message says what.
+            WrongServer: It does not; the message contains its greeting or its routes.
         """
         reply = yield Call("identify", "GET", "/")
         if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -143,7 +143,7 @@ class Wire(ABC):
             return
         reply = yield Call("identify", "GET", "/openapi.json")
         if reply.status != HTTPStatus.OK:
-            return  # it says no more of itself than its greeting
+            return  # the greeting is the only identification
         found = _routes_in(reply)
         wrong = [
             *(f"{path} should be there" for path in self.routes if path not in found),
@@ -159,17 +159,17 @@ class Wire(ABC):
 
     @abstractmethod
     def create(self, task_id: int) -> Flow[int]:
-        """Make a remote environment and return its id (0 is an id like any other).
+        """Create a remote environment and return its id (0 is a valid id).
 
         Args:
-            task_id: The task it will be reset to first; some servers ask for it here.
+            task_id: The task of its first reset; some servers require it here.
         """
 
     def list_envs(self) -> Flow[tuple[int, ...] | None]:
-        """Return the ids of all environments on a server that can hold only so many.
+        """Return the ids of all environments on a server with a fixed capacity.
 
-        None if the server does not list them, or if it gives out the same ids again after a restart, so that
-        an id in the list may be anyone's. Called before ``create``, and only if ``capacity`` is set.
+        None if the server does not list them, or if it assigns the same ids again after a restart, so that a
+        listed id may belong to any client. Called before ``create``, and only if ``capacity`` is set.
         """
         yield from ()
         return None
@@ -179,63 +179,63 @@ class Wire(ABC):
         """Start a task in a remote environment."""
 
     def check(self, words: str) -> None:  # noqa: B027 - most servers have nothing to fear
-        """Check an action that the grammar does not know, before it is sent in the agent's words.
+        """Check an action that the grammar does not include, before it is sent as written.
 
         Raises:
-            BadArguments: They would do more on this server than play an action.
+            BadArguments: The text would do more on this server than execute an action.
         """
 
     def render(self, action: object) -> str:
-        """Return the text that the server reads for an action: by default, its words."""
+        """Return the text of an action for the server: by default, its string."""
         return str(action)
 
     def page(self, seen: Seen) -> str:
-        """Return what AgentGym's client shows again after a reply that it does not send."""
+        """Return the page that AgentGym's client repeats after a reply that it does not send."""
         return seen.observation
 
     @abstractmethod
     def step(self, env_id: int, action: str) -> Flow[Outcome]:
-        """Play one action, already in the words the server reads."""
+        """Execute one action, which is already in the server's syntax."""
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
-        """Look at a remote environment, and change nothing in it.
+        """Inspect a remote environment without changing it.
 
-        Asked where the server may have been restarted since, and have given the id to somebody else. By
-        default nothing is asked, and the environment is taken for the one that was seen.
+        Called if the server may have been restarted and may have given the id to another client. By default,
+        no request is sent, and the environment counts as the same.
 
         Args:
             env_id: Its id.
-            seen: What was last seen of it.
+            seen: Its last known state.
 
         Returns:
-            Whether it shows what was last seen; None where there is no such environment.
+            Whether its state is the last known one; None if there is no such environment.
         """
         yield from ()
         return True
 
     def close(self, env_id: int) -> Flow[None]:
-        """Free a remote environment. Called only where ``closes`` is true."""
+        """Close a remote environment. Called only if ``closes`` is true."""
         yield from ()
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
-        """Score an outcome: by default a task is worth 1 once the server has paid for it, else 0.
+        """Score an outcome: by default the score is 1 after a positive reward at the end, and 0 before.
 
         Args:
-            start: How the episode began.
+            start: The beginning of the episode.
             score: The score before this outcome.
-            action: The words that were sent.
-            outcome: What the server answered.
+            action: The text that was sent.
+            outcome: The server's reply.
         """
         success = outcome.done and outcome.reward > 0
         return Score(1.0 if success else score, success, outcome.done, outcome.reward)
 
 
 def greeting_of(reply: Reply, *, plain: bool = False) -> str:
-    """Return what a server says of itself at its root.
+    """Return the greeting of a server at its root.
 
     Args:
         reply: The reply to ``GET /``.
-        plain: Whether plain text is accepted; else it must be a JSON string.
+        plain: Whether plain text is accepted; otherwise it must be a JSON string.
 
     Returns:
         The greeting; if there is none, the status and the beginning of the body.
@@ -250,17 +250,17 @@ def greeting_of(reply: Reply, *, plain: bool = False) -> str:
 
 
 def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
-    """Ask what a remote environment shows, for :meth:`Wire.recognise`.
+    """Request the state of a remote environment, for :meth:`Wire.recognise`.
 
-    HTTP 500 is what half of the servers answer to an id that they do not know. As any server may fail once,
-    it is asked a second time then: to take an environment for gone leaves it open for ever.
+    Half of the servers answer HTTP 500 for an unknown id. As any server may fail once, the request is then
+    repeated: an environment that is wrongly considered gone stays open forever.
 
     Returns:
-        What it shows; or, where a server shows nothing once an episode is finished, whether the one that was
-        seen is; None where the server says that there is no such environment.
+        The state; if a server reports none after the end of an episode, whether the known episode is over;
+        None if the server reports that there is no such environment.
 
     Raises:
-        Fault: Something else is wrong.
+        Fault: The request failed for another reason.
     """
     reply = yield call
     if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -1,4 +1,4 @@
-"""HTTP/1.1: how a call reaches a server, in a thread or in an event loop. Private."""
+"""HTTP/1.1 transport: sends calls to a server, from a thread or from an event loop. Private."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["HttpClient"]
 HttpClient: TypeAlias = (
     "str | httpx.Client | httpx.AsyncClient | Callable[[], httpx.Client | httpx.AsyncClient]"
 )
-"""What ``http_client=`` takes: a client, a callable that makes one, or where that is found, as
+"""Values of ``http_client=``: a client, a callable that returns one, or the import path of such a callable,
 ``"module:function"``."""

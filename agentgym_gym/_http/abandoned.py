@@ -1,8 +1,9 @@
-"""Replies that come when nobody waits for them any more are read in another thread.
+"""Abandoned requests: a thread reads the replies that the caller no longer waits for.
 
-After a time limit or an interrupt the server may still be at work. Its reply to ``/create`` has the only
-mention of an id that must be closed, and its reply to a step tells that the environment is free again. So the
-connection of such a call, one with `Call.late`, is not closed at once: a thread reads on where the parser is.
+After a timeout or an interrupt the server may still be working on the request. Only its reply to ``/create``
+contains the id of the new environment, which must be closed, and its reply to a step shows that the
+environment is free again. So the connection of an abandoned call with `Call.late` stays open: a thread
+continues to read from where the parser stopped.
 """
 
 from __future__ import annotations
@@ -26,41 +27,41 @@ if TYPE_CHECKING:
 __all__ = ["LATE_SECONDS", "drain", "listen", "tell"]
 
 LATE_SECONDS = 300.0
-"""How long a late reply is waited for, in seconds."""
+"""Timeout for a late reply, in seconds."""
 
-_MOST = 64  # threads; what comes beyond is closed at once
-_CHUNK = 65_536  # bytes read at once
+_MOST = 64  # threads; further replies are not read, and their connections are closed
+_CHUNK = 65_536  # bytes per read
 
 _listening: dict[threading.Thread, Call] = {}
 
 
 def listen(connected: socket.socket, parser: ResponseParser, call: Call, number: int) -> bool:
-    """Read the rest of a reply in another thread, and hand it to the call's ``late``.
+    """Read the rest of a reply in another thread, and pass it to the call's ``late``.
 
     Args:
-        connected: The socket, which is closed in the end.
-        parser: What has read the beginning of the reply.
+        connected: The socket; the thread closes it when it is done.
+        parser: The parser that has read the reply so far.
         call: The call, which has ``late``.
         number: The number of the connection.
 
     Returns:
-        Whether that is done; else there are too many already, and the socket is still the caller's.
+        True if a thread was started. False if too many are running; the caller still owns the socket.
     """
     return _start(call, lambda: _read(connected, parser, number))
 
 
 def tell(reply: Reply) -> None:
-    """Hand a reply that was read in time, and of which the flow was not told, to its call's ``late``."""
+    """Pass a reply that arrived in time, but that the flow did not receive, to its call's ``late``."""
     if reply.call.late is not None:
         witness = connection_ids.keep(reply.call.server, reply.connection)  # the connection may be closed now
         _start(reply.call, lambda: _call_late(reply, witness))
 
 
 def drain(seconds: float) -> None:
-    """Wait for the replies to ``/create``, and for what is done with them.
+    """Wait for late replies to ``/create`` and for their handlers.
 
     Args:
-        seconds: How long at most.
+        seconds: The longest time to wait.
     """
     deadline = time.monotonic() + seconds
     for thread, call in list(_listening.items()):
@@ -82,7 +83,7 @@ def _start(call: Call, work: Callable[[], None]) -> bool:
     _listening[thread] = call
     try:
         thread.start()
-    except RuntimeError:  # there are too many, or the program ends
+    except RuntimeError:  # too many threads, or the interpreter is shutting down
         _listening.pop(thread, None)
         return False
     return True
@@ -106,7 +107,7 @@ def _read(connected: socket.socket, parser: ResponseParser, number: int) -> None
 
 
 def _call_late(reply: Reply, _witness: connection_ids.Witness | None) -> None:
-    """Hand over a reply, while it can be proved that the server which gave it lives."""
+    """Pass on a reply; the witness keeps proof until then that the server was not restarted."""
     if reply.call.late is not None:
         reply.call.late(reply)
 

@@ -1,6 +1,6 @@
-"""The asynchronous driver: moves the bytes of a flow over one kept-alive connection, in an event loop.
+"""The asynchronous driver: sends a flow's requests over one kept-alive connection, in an event loop.
 
-What may be repeated, and how long it may take, is as for the synchronous driver.
+The rules for retries and timeouts are those of the synchronous driver.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ T = TypeVar("T")
 
 
 class AsyncDriver:
-    """Runs flows, one at a time, in whichever event loop it is called in.
+    """Runs flows, one at a time, in the event loop of the caller.
 
     Args:
-        limits: The time allowed.
-        headers: Sent with every request; each takes the place of one of the engine's own of the same name.
-        http_client: Sends the requests in place of the engine; see `httpx_client`.
+        limits: Time limits per stage.
+        headers: Sent with every request; they replace default headers of the same name.
+        http_client: Sends the requests instead of the built-in client; see `httpx_client`.
 
     Attributes:
-        stats: What was counted.
+        stats: Metrics of the requests.
     """
 
     def __init__(
@@ -63,19 +63,19 @@ class AsyncDriver:
         self._future: FlowFuture[Any] | None = None
 
     def run(self, flow: WaitingFlow[T], until: float = math.inf) -> FlowFuture[T]:
-        """Carry out a flow's calls. What can be done without waiting is done before this returns.
+        """Run a flow. Operations that need no waiting are complete when this method returns.
 
         Args:
             flow: The flow.
-            until: When the time of the whole episode is up, on `time.monotonic`.
+            until: End of the time allowed for the whole episode, on `time.monotonic`.
 
         Returns:
-            What can be awaited for the flow's result; a `Fault` that the flow did not handle is raised there,
-            as is whatever the flow itself raises.
+            A future of the flow's result. Awaiting it raises a `Fault` that the flow did not handle, and any
+            exception of the flow itself.
 
         Raises:
-            InUse: Another flow is being carried out.
-            SetupError: There is no event loop of asyncio here.
+            InUse: Another flow is running.
+            SetupError: No asyncio event loop is running.
         """
         if self._future is not None and not self._future.done():
             raise InUse("this environment is in use by another task; make one for each task")
@@ -95,7 +95,7 @@ class AsyncDriver:
             raise
 
     def cancel(self) -> None:
-        """Stop what is being carried out, if anything is: nobody awaits it, as Ctrl-C came before."""
+        """Cancel the running flow, if any; for when Ctrl-C came before the caller could await it."""
         if self._future is not None:
             self._future.cancel()
 
@@ -105,10 +105,10 @@ class AsyncDriver:
             await self._client.aclose()
         if self._connections or self._retired:
             self.abandon()
-            await asyncio.sleep(0)  # asyncio closes sockets when it comes round
+            await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
 
     def abandon(self) -> None:
-        """Close the connections without waiting, from wherever."""
+        """Close the connections without waiting, from any thread."""
         if self._client is not None:
             self._client.abandon()
         for connections in (self._connections, self._retired):
@@ -116,10 +116,11 @@ class AsyncDriver:
                 connections.popitem()[1].abandon()
 
     def connection(self, call: Call) -> Connection | AwaitedClient | None:
-        """Return what a request can be sent on at once; None if a connection is to be opened for it.
+        """Return the connection for a request; None if a new one must be opened.
 
         Raises:
-            MaybeRestarted: None proves that the server was not restarted since the environment was heard.
+            MaybeRestarted: No connection proves that the server is still the process that last replied about
+                the environment.
         """
         if self._client is not None:
             return self._client
@@ -129,10 +130,10 @@ class AsyncDriver:
             if not connection.lives or call.server in self._retired:
                 connection.abandon()
             else:
-                self._retired[call.server] = connection  # it was given up
+                self._retired[call.server] = connection  # after an abandoned request
             connection = None
         elif self._retired and connection is not None and connection.number == call.connection:
-            self._retired.popitem()[1].abandon()  # the environment was heard since
+            self._retired.popitem()[1].abandon()  # a newer reply proves the same
         if connection is None and (call.connection is None or call.witness):
             return None
         if connection is None or not connection_ids.proves(connection, call):
@@ -143,8 +144,8 @@ class AsyncDriver:
         """Open a connection to the server of a call.
 
         Raises:
-            ServerUnreachable: Nobody was there, or nobody answered in time.
-            BadOption: The server's URL cannot be used.
+            ServerUnreachable: The connection failed or timed out.
+            BadOption: The server's URL is invalid.
         """
         connection = self._connections[asked.call.server] = await Connection.open(asked, self._headers)
         self.stats.connections += 1
@@ -152,31 +153,31 @@ class AsyncDriver:
 
 
 class FlowFuture(asyncio.Future[T]):
-    """A flow that is being carried out: the future of what it returns.
+    """A running flow: the future of its result.
 
-    It is moved on by callbacks, since a task and its coroutines would cost a step as much as all else that is
-    done for it.
+    Callbacks drive it. A task with its coroutines would cost each step as much as the rest of the work
+    together.
 
     Args:
-        driver: Who has the connections.
-        work: What is to be done.
+        driver: The driver, which owns the connections.
+        work: The operations to carry out.
     """
 
     def __init__(self, driver: AsyncDriver, work: IOFlow[T]) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self._driver = driver
         self._work = work
-        self._give_up: Callable[[], object] | None = None  # what is being waited for
+        self._give_up: Callable[[], object] | None = None  # cancels the operation under way
         self._in_thread = False
-        self._from_thread: list[object] = []  # what has ended there, and not been told to the flow
+        self._from_thread: list[object] = []  # results that the flow has not received yet
         self._cancelled_in_thread = False
 
     def advance(self, how: object) -> None:
-        """Go on as far as that goes without waiting.
+        """Run the flow until it has to wait.
 
         Args:
-            how: How what was waited for has ended: the answer, or the exception in place of one; None for a
-                pause, and at the beginning.
+            how: Result of the last operation: its return value, or the exception that it raised. None after a
+                pause and at the start.
         """
         if self.done():
             return
@@ -194,17 +195,17 @@ class FlowFuture(asyncio.Future[T]):
             else:
                 self.set_exception(error)
         except BaseException:
-            self.cancel()  # Ctrl-C, say
+            self.cancel()  # such as Ctrl-C
             if isinstance(how, Reply):
                 abandoned.tell(how)
             raise
 
     def _resume(self, how: object) -> Send | Pause | InThread:
-        """Have the flow go on until it asks for something."""
+        """Run the flow up to its next operation."""
         return self._work.throw(how) if isinstance(how, BaseException) else self._work.send(how)
 
     def _carry_out(self, asked: Send | Pause | InThread) -> None:
-        """Begin what the flow asks for."""
+        """Start an operation of the flow."""
         if isinstance(asked, InThread):
             self._run_in_thread(asked.function)
         elif self._cancelled_in_thread:
@@ -215,7 +216,7 @@ class FlowFuture(asyncio.Future[T]):
             self._send(asked)
 
     def _send(self, asked: Send) -> None:
-        """Send a request, over a new connection if need be."""
+        """Send a request, over a new connection if necessary."""
         try:
             connection = self._driver.connection(asked.call)
         except MaybeRestarted as error:
@@ -227,7 +228,7 @@ class FlowFuture(asyncio.Future[T]):
             self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
 
     def cancel(self, msg: Any = None) -> bool:
-        """Stop. The reply to a request that was sent may still come, and will not be read.
+        """Cancel the flow. The reply to a request under way may still arrive; the flow does not receive it.
 
         Work in a thread is waited for: the flow must learn which files it has changed, or which slot it has
         taken.
@@ -245,26 +246,27 @@ class FlowFuture(asyncio.Future[T]):
         return True
 
     def _run_in_thread(self, function: Callable[[], Any]) -> None:
-        """Call a function in another thread, and go on when it is done."""
+        """Call a function in another thread, and resume the flow when it returns."""
         self._give_up = None
         call_in_thread(lambda: self._call(function))
-        # Not before: an interrupt on the way there must not have `cancel` wait for work that nobody does.
+        # Set only after the call: if an interrupt came before, `cancel` would wait for work that never
+        # starts.
         self._in_thread = True
 
     def _call(self, function: Callable[[], Any]) -> None:
-        """Call a function, and have the event loop go on with what it returned or raised."""
+        """Call a function, and pass its result or exception to the event loop."""
         how = _outcome(function)
         self._from_thread.append(how)
         try:
             self.get_loop().call_soon_threadsafe(self._thread_done)
-        except RuntimeError:  # the event loop was closed meanwhile: nobody waits for the flow any more
+        except RuntimeError:  # the event loop is closed, so no caller awaits the flow
             with contextlib.suppress(Exception), contextlib.closing(self._work):
                 while isinstance(asked := self._resume(how), InThread):
                     how = _outcome(asked.function)
 
     def _thread_done(self) -> None:
-        if self._in_thread:  # else `cancel` was here first
-            self._in_thread = False  # first, or an interrupt here would have `cancel` wait for ever
+        if self._in_thread:  # otherwise `cancel` came first
+            self._in_thread = False  # first: after an interrupt here, `cancel` would wait forever
             self.advance(self._from_thread.pop())
 
     def _pause(self, asked: Pause) -> Callable[[], object]:
@@ -295,7 +297,7 @@ class FlowFuture(asyncio.Future[T]):
 
 
 def _outcome(function: Callable[[], Any]) -> object:
-    """Return what a function returns, or the exception that it raises."""
+    """Return a function's result, or the exception that it raised."""
     try:
         return function()
     except BaseException as error:  # noqa: BLE001 - it is for the flow

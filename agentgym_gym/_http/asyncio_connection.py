@@ -1,8 +1,8 @@
 """One kept-alive connection in an event loop, with one request under way at a time.
 
-asyncio moves the bytes and httptools reads them. A client library does more for each request than a rollout
-has time for: with 64 environments in rounds, on a server that takes 50 ms for a step, aiohttp alone reaches
-.8 of the ideal (``benchmarks/side_by_side.py``).
+asyncio transports the bytes and httptools parses them. A client library has too much overhead per request for
+rollouts: with 64 environments in lockstep, on a server that takes 50 ms per step, aiohttp by itself reaches
+.8 of the ideal throughput (``benchmarks/side_by_side.py``).
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _Address: TypeAlias = tuple[Any, ...]  # as `socket.getaddrinfo` returns it
 
 
 class Connection(asyncio.Protocol):
-    """A connection to one server; made by `open`.
+    """A connection to one server; created by `open`.
 
-    It is not used again once anything has gone wrong, the server has said more than it was asked, or will
-    close it itself: a late reply must not be taken for that of the next request.
+    It is not reused after an error, after bytes beyond the reply, or if the server will close it: a late
+    reply must not be taken for the reply to the next request.
 
     Args:
-        headers: Sent with every request, beside those of the engine.
+        headers: Sent with every request, in addition to the default headers.
 
     Attributes:
         number: See `connection_ids`.
-        status: The HTTP status of the last reply; 0 if its head did not come.
+        status: The HTTP status of the last reply; 0 if its head did not arrive.
     """
 
     number = 0
@@ -74,18 +74,18 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, asked: Send, headers: Headers) -> Connection:
-        """Connect to the server of a call: to the first of its addresses that answers (RFC 8305).
+        """Connect to the server of a call, at the first of its addresses that answers (RFC 8305).
 
         Raises:
-            ServerUnreachable: No connection could be made in time.
-            BadOption: The server's URL cannot be used.
+            ServerUnreachable: No connection was established in time.
+            BadOption: The server's URL is invalid.
         """
         call, seconds = asked.call, min(asked.left, asked.connect)
         origin = origin_of(call.server, headers)
         deadline = time.monotonic() + seconds
         looked_up = is_address(origin.host)
         try:
-            # By itself, as a slow look-up says nothing about the server.
+            # A separate timeout, because a slow look-up is no evidence about the server.
             addresses = await asyncio.wait_for(_look_up(origin.host, origin.port), seconds)
             looked_up = True
             connecting = _connect(addresses, lambda: cls(headers), origin.host if origin.tls else None)
@@ -105,10 +105,9 @@ class Connection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether another request can be sent on it: it is this process's and event loop's, open and silent.
+        """Whether another request can be sent: it belongs to this process and event loop, is open and idle.
 
-        The event loop may have had no time to read that the server closed it, so the socket itself is looked
-        at.
+        The event loop may not have noticed yet that the server closed it, so this checks the socket itself.
         """
         return (
             self._transport is not None
@@ -138,14 +137,13 @@ class Connection(asyncio.Protocol):
 
         Args:
             asked: The request.
-            answer: Called with the reply to it, or else with `ConnectionLost` where the connection broke or
-                what came was not HTTP, `ServerTimeout` where not all of it was there by the deadline, or
-                `BadReply` where it is too large, cannot be decoded or leads elsewhere. Not called where
-                `close` comes first.
+            answer: Called with the reply, or with a fault: `ConnectionLost` if the connection broke or the
+                reply was not HTTP, `ServerTimeout` if it was incomplete at the deadline, `BadReply` if it is
+                too large, cannot be decoded or is a redirect. Not called if `close` comes first.
 
         Raises:
-            BadOption: The request cannot be made.
-            ConnectionLost: The connection, just opened, is gone: a server that dies still takes some.
+            BadOption: The request is invalid.
+            ConnectionLost: The new connection is closed already: a dying server still accepts some.
         """
         request = request_of(asked.call, self._headers)
         if self._transport is None:
@@ -155,7 +153,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(request)
 
     def give_up(self) -> None:
-        """Read no more of it, and leave it open: as long as it lives, the server was not restarted."""
+        """Stop reading, but keep the connection open: while it lives, the server was not restarted."""
         if self._answer is not None:
             self._leave()
         self._answer = self._parser = None
@@ -164,7 +162,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def close(self) -> None:
-        """Close at once, without a word to the server; in its own event loop, or where that stands still."""
+        """Close immediately, without flushing; call it in its own event loop, or if that is not running."""
         if self._answer is not None:
             self._leave()
         transport, self._transport = self._transport, None
@@ -176,16 +174,16 @@ class Connection(asyncio.Protocol):
             transport.abort()
 
     def abandon(self) -> None:
-        """Close from whichever thread, process or event loop."""
+        """Close from any thread, process or event loop."""
         if not self._process.current:
             _inherited.append(self)
         elif self._loop.is_running() and self._loop is not _running_loop():
-            with contextlib.suppress(RuntimeError):  # it was closed meanwhile, and the connection with it
+            with contextlib.suppress(RuntimeError):  # the loop and the connection are closed by now
                 self._loop.call_soon_threadsafe(self.close)
         elif not self._loop.is_closed():
             self.close()
 
-    # What the event loop calls.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -193,9 +191,9 @@ class Connection(asyncio.Protocol):
         self._descriptor = transport.get_extra_info("socket").fileno()
 
     def data_received(self, data: bytes) -> None:
-        """Read what has come."""
+        """Parse received data."""
         if self._parser is None:
-            self.close()  # nobody asked for it
+            self.close()  # data without a request
             return
         try:
             self._parser.feed(data)
@@ -206,14 +204,14 @@ class Connection(asyncio.Protocol):
                 self._finish(self._parser)
 
     def eof_received(self) -> None:
-        """Take the end of the stream for that of a reply whose length was not told."""
+        """Complete a reply without a length at the end of the stream."""
         if self._parser is not None:
             self._parser.end()
             if self._parser.complete:
                 self._finish(self._parser)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell whoever waits."""
+        """Report the loss to the caller of the request under way."""
         self._transport = None
         why = "the server closed it" if error is None else reason(error)
         self._settle(ConnectionLost(f"{self._call} lost its connection: {why}"))
@@ -227,7 +225,7 @@ class Connection(asyncio.Protocol):
             self._settle(reply, last=parser.last)
 
     def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
-        """Tell whoever asked, once there is nothing left to be done here."""
+        """Pass the outcome to the caller, as the last action here."""
         self.status = 0 if self._parser is None else self._parser.status
         answer, self._answer, self._parser = self._answer, None, None
         if isinstance(how, ConnectionLost) or (isinstance(how, Reply) and how.closing):
@@ -238,10 +236,10 @@ class Connection(asyncio.Protocol):
             answer(how)
 
     def _leave(self) -> None:
-        """Have the rest of the reply read in another thread, if the call wants that.
+        """Read the rest of the reply in another thread, if the call has a handler for late replies.
 
-        That thread has a copy of the socket, so that this connection can be closed. There is none of what is
-        spoken under TLS.
+        That thread reads from a copy of the socket, so that this connection can be closed. Under TLS there is
+        no copy.
         """
         call, parser, transport = self._call, self._parser, self._transport
         if call is None or call.late is None or parser is None or transport is None:
@@ -250,15 +248,15 @@ class Connection(asyncio.Protocol):
             return
         with contextlib.suppress(
             OSError, TypeError, AttributeError
-        ):  # another event loop's may have no copies
+        ):  # transports of other event loops may not support copies
             copy: socket.socket = transport.get_extra_info("socket").dup()
             if not abandoned.listen(copy, parser, call, self.number):
                 copy.close()
 
     def _wake_at(self, deadline: float) -> None:
-        """See to it that the deadline is not missed: by one timer that is set again only when it rings.
+        """Watch the deadline, with one timer that is reset only when it fires.
 
-        A timer for each request would cost as much as the reading of its reply.
+        A timer per request would cost as much as parsing its reply.
         """
         self._deadline = deadline
         if self._alarm is not None and self._alarm_at <= deadline:
@@ -280,7 +278,7 @@ class Connection(asyncio.Protocol):
 
 
 async def _look_up(host: str, port: int) -> list[_Address]:
-    if is_address(host):  # which `getaddrinfo` would read files for, in this thread
+    if is_address(host):  # `getaddrinfo` would read files for it, in this thread
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
     return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -298,9 +296,9 @@ async def _connect(
 
 
 async def _race(addresses: list[_Address]) -> socket.socket:
-    """Connect to the first address that answers, each begun `ATTEMPT_DELAY` after the one before.
+    """Connect to the first address that answers, starting one attempt every `ATTEMPT_DELAY` seconds.
 
-    asyncio has such a race, which leaves the sockets of one that is cancelled unclosed.
+    asyncio has such a race, but leaks the sockets of a cancelled one.
     """
     waiting, errors = list(in_turns(addresses)), list[OSError]()
     running: set[asyncio.Task[socket.socket]] = set()
@@ -341,9 +339,9 @@ def _close_late(attempt: asyncio.Task[socket.socket]) -> None:
         attempt.result().close()
 
 
-_inherited: list[Connection] = []  # held for ever, or else the garbage collector would close them
+_inherited: list[Connection] = []  # kept forever, because the garbage collector would close them
 
-# The connections of each event loop. The loop holds its guard, and nothing here holds the loop.
+# The connections of each event loop. The loop keeps its guard alive, and nothing here keeps the loop alive.
 _of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakSet[Connection]] = (
     weakref.WeakKeyDictionary()
 )
@@ -351,7 +349,7 @@ _NEVER = 1e9  # seconds
 
 
 async def _connections_of_this_loop() -> weakref.WeakSet[Connection]:
-    """Return the connections that are closed with this event loop, as ``asyncio.run`` closes it."""
+    """Return the connections that are closed together with this event loop, as by ``asyncio.run``."""
     loop = asyncio.get_running_loop()
     if loop not in _of_loop:
         connections = _of_loop[loop] = weakref.WeakSet()
@@ -362,13 +360,13 @@ async def _connections_of_this_loop() -> weakref.WeakSet[Connection]:
 
 
 async def _guard(connections: weakref.WeakSet[Connection]) -> AsyncGenerator[None, None]:
-    """Wait, as an asynchronous generator does, for the event loop to finish all of them."""
+    """Close the connections when the event loop shuts down its asynchronous generators."""
     try:
         yield
     finally:
         for connection in list(connections):
             connection.close()
-        await asyncio.sleep(0)  # asyncio closes sockets when it comes round
+        await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

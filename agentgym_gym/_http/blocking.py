@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection"]
 
-_CHUNK = 65_536  # bytes read at once
+_CHUNK = 65_536  # bytes per read
 
 
 class Connection:
-    """A connection to one server, with one request under way at a time; made by `open`.
+    """A connection to one server, with one request under way at a time; created by `open`.
 
     Args:
         connected: The socket.
-        headers: Sent with every request, beside those of the engine.
+        headers: Sent with every request, in addition to the default headers.
 
     Attributes:
         number: See `connection_ids`.
@@ -39,7 +39,7 @@ class Connection:
 
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
         self._socket = connected
-        self._closing = threading.RLock()  # another thread may look whether it lives
+        self._closing = threading.RLock()  # another thread may check `lives`
         self._headers = headers
         self._process = ProcessId()
         self._received: list[bytes] = []  # of the reply under way
@@ -50,8 +50,8 @@ class Connection:
         """Connect to the server of a call.
 
         Raises:
-            ServerUnreachable: No connection could be made in time.
-            BadOption: The server's URL cannot be used.
+            ServerUnreachable: No connection was established in time.
+            BadOption: The server's URL is invalid.
         """
         call = asked.call
         origin = origin_of(call.server, headers)
@@ -75,7 +75,7 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether another request can be sent on it: it is this process's, still open, and silent."""
+        """Whether another request can be sent: it belongs to this process, is open and has no data."""
         return self._process.current and not is_readable(self._socket.fileno())
 
     @property
@@ -85,7 +85,7 @@ class Connection:
 
     @property
     def lives(self) -> bool:
-        """Whether both its ends are open; asked by whichever thread."""
+        """Whether both its ends are open; may be read from any thread."""
         with self._closing:
             number = self._socket.fileno()
             return number >= 0 and self._process.current and not is_hung_up(number)
@@ -94,13 +94,13 @@ class Connection:
         """Send a request and read the reply to it.
 
         Returns:
-            The reply, and whether another request may be sent on the connection.
+            The reply, and whether the connection can be reused.
 
         Raises:
-            ServerTimeout: Not all of the reply was there by the deadline.
-            ConnectionLost: The connection broke, or what came was not HTTP.
-            BadReply: The reply is too large, cannot be decoded or leads elsewhere.
-            BadOption: The request cannot be made.
+            ServerTimeout: The reply was incomplete at the deadline.
+            ConnectionLost: The connection broke, or the reply was not HTTP.
+            BadReply: The reply is too large, cannot be decoded or is a redirect.
+            BadOption: The request is invalid.
         """
         call, connected = asked.call, self._socket
         request = request_of(call, self._headers)
@@ -117,7 +117,7 @@ class Connection:
                 self._received.append(connected.recv(_CHUNK))
                 data = self._received[-1]
                 if call.late is None:
-                    self._received.clear()  # nobody else will read it
+                    self._received.clear()  # no other thread will read it
                 if data:
                     parser.feed(data)
                 else:
@@ -132,16 +132,16 @@ class Connection:
         return reply, not parser.last
 
     def leave(self, call: Call) -> None:
-        """Have the rest of a reply read in another thread, if the call wants that.
+        """Read the rest of a reply in another thread, if the call has a handler for late replies.
 
         A copy of the socket stays here, so that this connection can be kept or closed.
 
         Args:
-            call: The call that was asked, and is not waited for any more.
+            call: The abandoned call.
         """
         if call.late is None or not self._asking:
             return
-        parser = ResponseParser(call)  # anew, as an interrupt may have come in the midst of one
+        parser = ResponseParser(call)  # a new parser: an interrupt may have stopped the old one half-way
         with contextlib.suppress(Fault, OSError):
             for data in self._received:
                 parser.feed(data) if data else parser.end()
@@ -152,6 +152,6 @@ class Connection:
                 asked.close()
 
     def close(self) -> None:
-        """Close at once, without a word to the server; in a forked child, the child's part of it alone."""
+        """Close immediately, without a TLS shutdown; in a forked child, close only the child's copy."""
         with self._closing:
             self._socket.close()

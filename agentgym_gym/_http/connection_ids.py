@@ -1,7 +1,8 @@
-"""The numbers of connections: a connection that lives proves that its server was not restarted meanwhile.
+"""Connection numbers: a connection that is still open proves that the server was not restarted.
 
-Connections count up as this process opens them. An environment was last heard on one of them. While that one
-lives, or one with a lower number, the server behind it is still the process that knows the environment.
+This process numbers its connections in the order in which it opens them. The last reply about an environment
+came on one of them. While that one, or one with a lower number, is open, the server is still the process that
+has the environment.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MOST_KEPT = 64  # descriptors
 
 
 class Numbered(Protocol):
-    """A connection as this module sees it."""
+    """The interface of a connection that this module needs."""
 
     number: int
 
@@ -38,23 +39,23 @@ class Numbered(Protocol):
 
     @property
     def lives(self) -> bool:
-        """Whether both its ends are open, as far as can be told from here and without waiting."""
+        """Whether both its ends are open, as far as this process can see without waiting."""
 
 
 _numbers = itertools.count(1)
-# By their identity. Unlike a `WeakSet` it can be read while the garbage collector has others added.
+# Keyed by identity. Unlike a `WeakSet` it can be read while the garbage collector triggers additions.
 _open: dict[str, weakref.WeakValueDictionary[int, Numbered]] = {}
-# Reentrant, because the garbage collector may run while it is held, and close an environment.
+# Reentrant, because the garbage collector may run while the lock is held, and close an environment.
 _lock = threading.RLock()
 
 
 def next_number() -> int:
-    """Return the number of a connection that has just been opened, and not of one that is to be."""
+    """Return the next number; call it after a connection has been opened, not before."""
     return next(_numbers)
 
 
 def number(server: str, connection: Numbered) -> None:
-    """Give a connection that has just been opened its number, and remember it.
+    """Number and register a connection that has just been opened.
 
     Args:
         server: Base URL of the server.
@@ -66,29 +67,29 @@ def number(server: str, connection: Numbered) -> None:
 
 
 class Witness:
-    """A copy of a connection's socket, on which nothing is said: it tells whether the other end is open.
+    """A copy of a connection's socket that is never used to send: it shows whether the other end is open.
 
-    It outlives the connection, whose event loop may end or whose environment may be dropped.
+    It outlives the connection, whose event loop may end or whose environment may be garbage-collected.
 
     Args:
         number: The number of the connection.
-        descriptor: The descriptor of its socket, which is copied.
+        descriptor: The descriptor of its socket; the witness copies it.
 
     Attributes:
         descriptor: The descriptor of the copy.
 
     Raises:
-        OSError: There can be no copy.
+        OSError: The descriptor cannot be copied.
     """
 
     def __init__(self, number: int, descriptor: int) -> None:
         self.number = number
         self._process = _lifecycle.ProcessId()
-        # No socket object, which the garbage collector may end before this one, and then warns of.
+        # No socket object: the garbage collector may finalize it first, with a warning.
         self.descriptor = socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM).detach()
 
     def __del__(self, close: Callable[[int], None] = socket.close) -> None:
-        with contextlib.suppress(AttributeError):  # there was no copy
+        with contextlib.suppress(AttributeError):  # the copy failed
             close(self.descriptor)
 
     @property
@@ -101,7 +102,7 @@ _kept: weakref.WeakSet[Witness] = weakref.WeakSet()
 
 
 def copy_of(server: str, number: int, descriptor: int) -> Witness | None:
-    """Return a witness that is a copy of a connection; None where there can be none.
+    """Return a new witness of a connection; None if it cannot be copied.
 
     Args:
         server: Base URL of the server.
@@ -121,9 +122,9 @@ def copy_of(server: str, number: int, descriptor: int) -> Witness | None:
 
 
 def keep(server: str, highest: int) -> Witness | None:
-    """Return a witness of what was heard on a connection, as long as there is one to be had.
+    """Return a witness for a reply on a connection; None if no old enough connection is open.
 
-    It proves what the connections that live now prove, also when they are closed.
+    It preserves the proof that the open connections give after they are closed.
 
     Args:
         server: Base URL of the server.
@@ -139,23 +140,23 @@ def keep(server: str, highest: int) -> Witness | None:
 
 
 def proves(connection: Numbered, call: Call) -> bool:
-    """Return whether a call may be sent on a connection that can be used."""
+    """Return whether a call may be sent on a usable connection."""
     if call.connection is None or connection.number <= call.connection:
         return True
     return call.witness and any_lives(call.server, call.connection)
 
 
 def any_lives(server: str, highest: float = math.inf) -> bool:
-    """Return whether any connection to a server, of this number or a lower one, lives.
+    """Return whether any connection to a server, with this number or a lower one, is open.
 
-    A server has one process at a time. So while an old connection lives, a newer one leads to the same
-    process, unless something that spreads connections stands in between.
+    A server has one process at a time. So while an old connection is open, a newer one leads to the same
+    process, unless there is a load balancer in between.
     """
     return any(each.lives for each in _up_to(server, highest))
 
 
 def _up_to(server: str, highest: float) -> list[Numbered]:
-    """Return the connections to a server that were not opened after one."""
+    """Return the connections to a server with this number or a lower one."""
     with _lock:
         known = _open[server].valuerefs() if server in _open else []
     connections = [each() for each in known]
@@ -163,7 +164,7 @@ def _up_to(server: str, highest: float) -> list[Numbered]:
 
 
 def _forget() -> None:
-    """Start a forked child without connections: what it inherits belongs to its parent."""
+    """Remove all connections in a forked child: they belong to its parent."""
     global _lock  # noqa: PLW0603 - the parent may have held it while forking
     _lock = threading.RLock()
     _open.clear()

@@ -1,4 +1,4 @@
-"""HTTP/1.1 without I/O: the bytes of a request, and the reading of a reply, for both connections."""
+"""HTTP/1.1 without I/O: serializes requests and parses replies, for both kinds of connection."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ HEADERS: Mapping[str, str] = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
 }
-"""What every request says."""
+"""Default headers of every request."""
 
 Headers = tuple[tuple[str, str], ...]
 """Names and values of headers, in order."""
 
-_WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # how zlib is told of an encoding
+_WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # `wbits` of zlib per encoding
 _NOT_IN_A_HOST = frozenset(' "<>\\^`{|}')
-_PATH = "/%:@!$&'()*+,;=~"  # what stands in a path as it is (RFC 3986, section 3.3)
+_PATH = "/%:@!$&'()*+,;=~"  # characters that are not quoted in a path (RFC 3986, section 3.3)
 
 
 class Origin(NamedTuple):
-    """What the base URL of a server comes to.
+    """The parts of a server's base URL.
 
     Attributes:
-        host: Its name or address, as it is looked up.
+        host: Its name or address, ready for look-up.
         port: Its port.
-        tls: Whether it is spoken to under TLS.
-        path: What every path begins with.
-        headers: The lines of headers that every request to it has.
+        tls: Whether connections to it use TLS.
+        path: The prefix of every path.
+        headers: The header lines of every request.
     """
 
     host: str
@@ -65,14 +65,14 @@ class Origin(NamedTuple):
 
 @lru_cache(maxsize=256)
 def origin_of(server: str, headers: Headers = ()) -> Origin:
-    """Read a base URL; a user name and password in it go into a header.
+    """Parse a base URL; a user name and password in it become a header.
 
     Args:
         server: The base URL.
-        headers: The user's own headers; each takes the place of ours of the same name.
+        headers: The user's own headers; they replace default headers of the same name.
 
     Raises:
-        BadOption: It is not the URL of a server.
+        BadOption: It is not a valid server URL.
     """
     try:
         url = urlsplit(server)
@@ -95,7 +95,7 @@ def origin_of(server: str, headers: Headers = ()) -> Origin:
 
 
 def joined(lines: Mapping[str, str], headers: Headers) -> dict[str, str]:
-    """Return these headers, those of every request and the user's, of each name the last."""
+    """Merge these lines, the default headers and the user's headers; the last of each name wins."""
     by_name = {name.lower(): (name, value) for name, value in (*lines.items(), *HEADERS.items(), *headers)}
     return dict(by_name.values())
 
@@ -108,7 +108,7 @@ def request_of(call: Call, headers: Headers = ()) -> bytes:
         headers: The user's own headers.
 
     Raises:
-        BadOption: Its path is not one that can be asked for.
+        BadOption: Its path is not a valid request target.
     """
     origin, content = origin_of(call.server, headers), call.content
     target = call.target
@@ -120,21 +120,21 @@ def request_of(call: Call, headers: Headers = ()) -> bytes:
 
 
 def redirected(call: Call, target: str | None) -> BadReply:
-    """Return the fault of a server that sends us elsewhere."""
+    """Return the fault for a redirect."""
     return BadReply(f"{call} was redirected to {shown(target or 'nowhere')}; redirects are not followed")
 
 
 class ResponseParser:
-    """Reads the reply to one call, as it comes.
+    """Parses the reply to one call, incrementally.
 
     Args:
         call: The call.
 
     Attributes:
-        complete: Whether all of the reply is there.
+        complete: Whether the reply is complete.
         call: The call.
-        last: Whether the connection must not be used again: the server closes it, or said too much.
-        closing: Whether the server said that it closes the connection.
+        last: Whether the connection must not be reused: the server closes it, or has sent too much.
+        closing: Whether the server announced that it closes the connection.
     """
 
     def __init__(self, call: Call) -> None:
@@ -150,46 +150,46 @@ class ResponseParser:
 
     @property
     def status(self) -> int:
-        """The HTTP status; 0 before the whole head is there."""
+        """The HTTP status; 0 until the head is complete."""
         return self._status
 
     def feed(self, data: bytes) -> None:
-        """Read what has come.
+        """Parse received data.
 
         Raises:
             ConnectionLost: It is not HTTP.
-            BadReply: There is too much of it.
+            BadReply: The reply is too large.
         """
         self._size += len(data)
         limits.check_size(self.call, self._size)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
-            raise (error.__context__ or error) from None  # Ctrl-C within one of the methods below
+            raise (error.__context__ or error) from None  # Ctrl-C within one of the callbacks below
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self.last = True  # after a complete reply, it is the surplus that cannot be read
+            self.last = True  # after a complete reply, only the surplus is invalid
             if not self.complete:
                 raise ConnectionLost(f"{self.call} was answered in what is not HTTP: {error}") from error
 
     def end(self) -> None:
-        """Note that no more will come, which ends a reply that did not tell its length."""
+        """Note the end of the stream, which completes a reply without a length."""
         self.last = self.closing = True
         if self._status and not self._headers.keys() & {"content-length", "transfer-encoding"}:
             self.complete = True
 
     def reply(self, connection: int = 0) -> Reply:
-        """Return the reply, once it is complete. May be called again, as after Ctrl-C.
+        """Return the reply, once it is complete. May be called again, for example after Ctrl-C.
 
         Args:
-            connection: The number of the connection that it came on.
+            connection: The number of its connection.
 
         Raises:
-            BadReply: It leads elsewhere, or is encoded in a way that cannot be read.
+            BadReply: It is a redirect, or has an unsupported encoding.
         """
-        self.__dict__.pop("_parser", None)  # the two hold each other, and there may be thousands a second
+        self.__dict__.pop("_parser", None)  # a reference cycle, and there may be thousands a second
         if HTTPStatus.MULTIPLE_CHOICES <= self._status < HTTPStatus.BAD_REQUEST:
             raise redirected(self.call, self._headers.get("location"))
-        # After an error of its own a server of this kind closes the connection without a word.
+        # After an internal error, servers of this kind close the connection without announcing it.
         self.last = self.last or self._status >= HTTPStatus.INTERNAL_SERVER_ERROR
         content = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if "content-encoding" in self._headers and content:
@@ -197,7 +197,7 @@ class ResponseParser:
         return Reply(self.call, self._status, content, self._headers, connection, self.closing)
 
     def _decoded(self, content: bytes) -> bytes:
-        """Undo the encodings that nobody asked for, the last first."""
+        """Undo content encodings that the request did not accept, the last first."""
         for part in reversed(self._headers["content-encoding"].split(",")):
             encoding = part.strip().lower()
             if encoding not in {"identity", ""}:
@@ -208,7 +208,7 @@ class ResponseParser:
         wrong = f"{self.call} answered in an encoding that cannot be read"
         if encoding not in _WBITS:
             raise BadReply(f"{wrong}: {encoding!r}")
-        # Some servers send "deflate" without the header of zlib, whose first byte tells the method, 8.
+        # Some servers send "deflate" without the zlib header, whose first byte contains the method, 8.
         bare = encoding == "deflate" and content[0] & 0x0F != zlib.DEFLATED
         decoder = zlib.decompressobj(-15 if bare else _WBITS[encoding])
         try:
@@ -220,31 +220,31 @@ class ResponseParser:
             raise BadReply(f"{wrong}: it ends too early")
         return decoded
 
-    # What the parser calls.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
-        """Note that something comes after the reply."""
+        """Note data after the reply."""
         self.last = self.last or self.complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; of several of one name, all values."""
+        """Store a header; values of the same name are joined."""
         if self.complete:
             return
         key, said = name.decode("latin-1").lower(), value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]}, {said}" if key in self._headers else said
 
     def on_headers_complete(self) -> None:
-        """Keep the status."""
+        """Store the status."""
         if not self.complete:
             self._status = self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body."""
+        """Store a part of the body."""
         if not self.complete:
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """Note the end, but for that of an interim reply."""
+        """Note the end of the reply; an interim reply is discarded."""
         if self._status < HTTPStatus.OK and not self.complete:
             self._status = 0
             self._headers.clear()
@@ -255,7 +255,7 @@ class ResponseParser:
 
 
 def _ascii(host: str) -> str:
-    """Return a host as it is looked up and named in requests: a name of other letters in IDNA 2008."""
+    """Return a host in the form for look-up and requests: names beyond ASCII are encoded by IDNA 2008."""
     if host.isascii():
         if not host or not host.isprintable() or not _NOT_IN_A_HOST.isdisjoint(host):
             raise ValueError(f"{host!r} is not the name of a host")

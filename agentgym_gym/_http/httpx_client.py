@@ -1,10 +1,10 @@
-"""A client of httpx, or of its successor httpx2, that a user hands in, in place of the engine.
+"""Adapters for a user's own client of httpx, or of its successor httpx2, in place of the built-in client.
 
-For what a gateway wants and the engine does not do: proxies, client certificates, cookies, HTTP/2, unix
-sockets, custom authentication, and `httpx.MockTransport`. Limits, retries and faults are those of the engine,
-with three differences: a synchronous client meets its deadline at each chunk of a body, no refused connection
-says that the server is gone, for it may be a proxy that refused, and connections are known by what the client
-tells of them in httpx's extension ``trace``.
+They support gateways that need proxies, client certificates, cookies, HTTP/2, unix sockets or custom
+authentication, and `httpx.MockTransport`. Limits, retries and faults are those of the built-in client, with
+three differences. A synchronous client checks its deadline at each chunk of a body. A refused connection is
+no proof that the server is gone, because a proxy may have refused it. Connections are identified by the
+events of httpx's extension ``trace``.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ __all__ = ["AwaitedClient", "BlockingClient", "client_source"]
 
 
 def client_source(given: HttpClient) -> HttpClient:
-    """Return what ``http_client=`` names, its import path resolved.
+    """Return the value of ``http_client=``, with an import path resolved.
 
     Raises:
-        BadOption: The path leads nowhere, or it is neither a client nor callable.
+        BadOption: The import failed, or the object is neither a client nor callable.
     """
     if isinstance(given, str):
         try:
@@ -64,22 +64,22 @@ def client_source(given: HttpClient) -> HttpClient:
     return source
 
 
-# The number of the connection that each client opened last. One that tells of none, as a transport in this
-# process does, has none that could be lost.
+# The number of the newest connection of each client. A client without trace events, such as one with an
+# in-process transport, has no connection that could be lost.
 _newest: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 _CONNECTS = (".connect_tcp", ".connect_unix_socket")
 
 
 class _Trace:
-    """What is told of the connections of one request.
+    """Traces the connections of one request.
 
     Args:
         client: The client that sends it.
-        call: What is sent.
+        call: The call of the request.
 
     Raises:
-        MaybeRestarted: Some connection of the client was opened since the environment was heard.
+        MaybeRestarted: The client has opened a connection since the last reply about the environment.
     """
 
     def __init__(self, client: Any, call: Call) -> None:
@@ -89,7 +89,7 @@ class _Trace:
             raise MaybeRestarted
 
     def __call__(self, event: str, _info: Any) -> None:
-        """Take note of an event; where a connection would be opened that must not be, stop the request."""
+        """Handle an event; stop the request before it opens a connection that it must not open."""
         what, _, when = event.rpartition(".")
         if what.endswith(_CONNECTS):
             if when == "started" and self._bound:
@@ -98,17 +98,17 @@ class _Trace:
                 _newest[self._client] = connection_ids.next_number()
 
     async def awaited(self, event: str, info: Any) -> None:
-        """The same, for a client that is awaited."""
+        """Handle an event of an asynchronous client."""
         self(event, info)
 
     @property
     def number(self) -> int:
-        """The number of the connection that was used, or a higher one."""
+        """The number of the request's connection, or a higher one."""
         return _newest.get(self._client, 0)
 
 
 class _Client:
-    """What the two ways to wait have in common: whose the client is, and how requests and failures look."""
+    """Base of both adapters: creates the client, builds requests and converts replies."""
 
     kind: str
 
@@ -123,10 +123,10 @@ class _Client:
         return callable(self._source)
 
     def _get(self) -> Any:
-        """Return the client, made when it is first needed.
+        """Return the client, and create it on first use.
 
         Raises:
-            BadOption: No client of the right kind is to be had.
+            BadOption: The client has the wrong type, or belongs to another process.
         """
         if not self._process.current:
             if not self._ours:
@@ -153,7 +153,7 @@ class _Client:
             extensions={"timeout": timeout, "trace": trace},
         )
         if any(name.lower() == "authorization" for name in self._headers):
-            request.url = request.url.copy_with(username=None, password=None)  # the header comes first
+            request.url = request.url.copy_with(username=None, password=None)  # the header has precedence
         return request
 
     def _reply(self, call: Call, response: Any, content: bytes, trace: _Trace) -> Reply:
@@ -165,10 +165,10 @@ class _Client:
 
 
 class BlockingClient(_Client):
-    """Sends requests by an ``httpx.Client``.
+    """Sends requests with an ``httpx.Client``.
 
     Args:
-        given: The client, or what makes it.
+        given: The client, or a callable that returns one.
         headers: Sent with every request.
 
     Raises:
@@ -181,15 +181,15 @@ class BlockingClient(_Client):
         """Send a request and read the reply to it.
 
         Raises:
-            Fault: As the engine raises them.
-            BadOption: The request cannot be made, or the client cannot be used.
+            Fault: The same faults as the built-in client.
+            BadOption: The request is invalid, or the client is unusable.
         """
         try:
             return self._ask(asked)
         except (Fault, BadOption, MaybeRestarted):
             raise
         except BaseException:
-            self.close()  # Ctrl-C, say: what is left of the reply must not be taken for that of the next call
+            self.close()  # such as Ctrl-C: the next call must not read the rest of this reply
             raise
 
     def _ask(self, asked: Send) -> Reply:
@@ -207,21 +207,21 @@ class BlockingClient(_Client):
             return self._reply(call, response, bytes(body), trace)
 
     def close(self) -> None:
-        """Close the client, if it was made here; the next request makes another."""
+        """Close the client, if this object created it; the next request creates another."""
         client, self._client = self._client, None
         if client is not None and self._ours and self._process.current:
             client.close()
 
 
 class AwaitedClient(_Client):
-    """Sends requests by an ``httpx.AsyncClient``, in one event loop at a time.
+    """Sends requests with an ``httpx.AsyncClient``, in one event loop at a time.
 
     Args:
-        given: The client, or what makes it.
+        given: The client, or a callable that returns one.
         headers: Sent with every request.
 
     Attributes:
-        status: The HTTP status of the last reply; 0 if its head did not come.
+        status: The HTTP status of the last reply; 0 if its head did not arrive.
 
     Raises:
         BadOption: See `client_source`.
@@ -240,14 +240,14 @@ class AwaitedClient(_Client):
 
         Args:
             asked: The request.
-            answer: Called with the reply to it, or with the `Fault` or `BadOption` that it failed by. Not
-                called where `close` comes first.
+            answer: Called with the reply, or with the `Fault` or `BadOption` of a failure. Not called if
+                `close` comes first.
         """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop = loop
             if self._ours:
-                self._client = None  # its connections went with the event loop that they were made in
+                self._client = None  # its connections belong to the previous event loop
         self.status = 0
         self._asking = loop.create_task(self._ask(asked, answer))
 
@@ -276,22 +276,22 @@ class AwaitedClient(_Client):
             return self._reply(call, response, bytes(body), trace)
 
     def give_up(self) -> None:
-        """Stop the request under way."""
+        """Cancel the request under way."""
         self.close()
 
     def close(self) -> None:
-        """Stop the request under way."""
+        """Cancel the request under way."""
         if self._asking is not None:
             self._asking.cancel()
 
     def abandon(self) -> None:
-        """Close the client, if it was made here, from whichever thread, without waiting."""
+        """Close the client, if this object created it, from any thread and without waiting."""
         client, self._client, loop = self._client, None, self._loop
         if client is not None and self._ours and loop is not None and loop.is_running():
             asyncio.run_coroutine_threadsafe(client.aclose(), loop)
 
     async def aclose(self) -> None:
-        """Close the client, if it was made here and in this event loop; the next request makes another."""
+        """Close the client, if this object created it in this event loop; the next request makes another."""
         self.close()
         if self._asking is not None and self._loop is asyncio.get_running_loop():
             await asyncio.wait({self._asking})
@@ -301,7 +301,7 @@ class AwaitedClient(_Client):
 
 
 def _library(client: object) -> ModuleType | None:
-    """Return the library that a client is of: httpx, or its successor httpx2; None where it is of neither."""
+    """Return the library of a client, httpx or its successor httpx2; None if it is neither."""
     for each in type(client).__mro__:
         name = each.__module__.partition(".")[0]
         if name in {"httpx", "httpx2"} and each.__name__ in {"Client", "AsyncClient"}:
@@ -310,7 +310,7 @@ def _library(client: object) -> ModuleType | None:
 
 
 def _keep(body: bytearray, chunk: bytes, asked: Send) -> None:
-    """Keep a part of a body, unless the body is too long by now or too late."""
+    """Append a chunk to a body, and check its size and the deadline."""
     body += chunk
     check_size(asked.call, len(body))
     if time.monotonic() > asked.deadline:
@@ -319,12 +319,12 @@ def _keep(body: bytearray, chunk: bytes, asked: Send) -> None:
 
 @contextmanager
 def _faults(client: Any, call: Call) -> Iterator[None]:
-    """Raise what a client raises as the fault that it is."""
+    """Convert the exceptions of a client to faults."""
     library: Any = _library(client)
     try:
         yield
     except (library.ConnectTimeout, library.PoolTimeout) as error:
-        slow = isinstance(error, library.ConnectTimeout)  # and not the client, whose pool is full
+        slow = isinstance(error, library.ConnectTimeout)  # a full pool is the client's fault
         raise ServerUnreachable(f"{call} could not connect: {reason(error)}", server_slow=slow) from error
     except (library.ConnectError, library.ProxyError) as error:
         raise ServerUnreachable(f"{call} could not connect: {reason(error)}", refused=None) from error

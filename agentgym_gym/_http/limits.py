@@ -1,4 +1,4 @@
-"""The time allowed for a call, the largest reply, and what is counted of calls."""
+"""Time limits of calls, the size limit of replies, and metrics of requests."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_TIMEOUT", "MAX_REPLY_BYTES", "Limits", "Stats", "check_size"]
 
 DEFAULT_TIMEOUT = 300.0
-"""Seconds allowed for a reply, the figure of AgentGym's own client."""
+"""Seconds allowed for a reply, the default of AgentGym's own client."""
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
-"""Largest reply read, in bytes."""
+"""Size limit of a reply, in bytes."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """Seconds allowed at each stage, all finite.
 
-    A stage's limit is for the reply to its last byte, connecting and trying again included.
+    The limit of a stage covers connecting, retries and the whole reply.
 
     Attributes:
-        connect: For a connection.
-        create: For a remote environment to be made, and for asking a server what it is.
-        reset: For a task to start.
-        step: For an action to be played.
-        close: For giving an environment back; it is not worth a long wait.
-        episode: From the reset of a task to the reply to its last step, the agent's own time included.
+        connect: To open a connection.
+        create: To create a remote environment, and to identify a server.
+        reset: To start a task.
+        step: To execute an action.
+        close: To close a remote environment; it is not worth a long wait.
+        episode: From the reset of a task to the reply to its last step, including the agent's own time.
     """
 
     connect: float = 10.0
@@ -50,16 +50,17 @@ class Limits:
 
     @classmethod
     def of(cls, timeout: float | Mapping[str, float], own: Mapping[str, float] | None = None) -> Limits:
-        """Read the option ``timeout``.
+        """Return the limits for the option ``timeout``.
 
         Args:
-            timeout: Seconds for ``create``, ``reset`` and ``step`` alike, and the most for ``connect`` and
-                ``close``; or seconds by the name of the limit, where the others keep their defaults.
-            own: Defaults of the environment in place of the usual ones. A number of seconds cuts none of
-                those for ``connect`` and ``close``.
+            timeout: Seconds for each of ``create``, ``reset`` and ``step``, and an upper bound for
+                ``connect`` and ``close``; or a mapping of limits to seconds, in which missing limits keep
+                their defaults.
+            own: Defaults of the environment, instead of the general ones. If ``timeout`` is a number, it does
+                not reduce those for ``connect`` and ``close``.
 
         Raises:
-            BadOption: A limit is not a positive number of seconds, or there is none of that name.
+            BadOption: A limit is not a positive number of seconds, or its name is unknown.
         """
         own = own or {}
         if not isinstance(timeout, Mapping):
@@ -80,7 +81,7 @@ class Limits:
         return cls(**{**own, **given})
 
     def seconds(self, stage: Stage) -> float:
-        """Return what is allowed for a call."""
+        """Return the limit for a stage."""
         limits: dict[Stage, float] = {
             "identify": self.create,
             "create": self.create,
@@ -94,20 +95,20 @@ class Limits:
 
 @dataclass
 class Stats:
-    """What was counted, since an environment was made.
+    """Metrics of the requests of an environment, since it was created.
 
     Attributes:
-        requests: Requests sent, or tried to be.
-        retries: Requests that were tries again.
+        requests: Requests sent, including failed attempts to send one.
+        retries: Requests that repeated a failed one.
         connections: Connections opened.
-        reconnects: Connections opened after an environment's first: the one before failed, was closed by the
-            server while idle, or belonged to another server or event loop.
-        looks: Requests that looked whether a remote environment is still the one that was last seen, as the
-            connection on which it was last heard was gone.
-        faults: What failed for good, by the kind of fault, even if another server or a new remote environment
-            could be had instead.
-        queued: Seconds spent waiting for a place on a server, before anything was sent.
-        seconds: Seconds spent waiting for servers, and between tries.
+        reconnects: Connections opened after an environment's first: the previous one failed, was closed by
+            the server while idle, or belonged to another server or event loop.
+        looks: Requests that checked whether a remote environment is unchanged, after the connection of its
+            last reply was lost.
+        faults: Calls that failed for good, by kind of fault, even if another server or a new remote
+            environment replaced the failed one.
+        queued: Seconds spent waiting for a slot on a server, before a request was sent.
+        seconds: Seconds spent waiting for servers, and between retries.
     """
 
     requests: int = 0
@@ -121,32 +122,32 @@ class Stats:
 
     @classmethod
     def of(cls, counted: Mapping[str, Any]) -> Stats:
-        """Undo `as_dict`; what is not known is passed over."""
+        """Restore the result of `as_dict`; unknown keys are ignored."""
         known = {each.name: counted[each.name] for each in fields(cls) if each.name in counted}
         return cls(**{**known, "faults": Counter(known.get("faults", {}))})
 
     def add(self, other: Stats) -> None:
-        """Count what another has counted, too."""
+        """Add the metrics of another object."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def since(self, earlier: Stats) -> Stats:
-        """Return what was counted after an earlier `copy` was made."""
+        """Return the difference from an earlier `copy`."""
         return Stats(
             **{each.name: getattr(self, each.name) - getattr(earlier, each.name) for each in fields(self)}
         )
 
     def copy(self) -> Stats:
-        """Return the counts as they are now."""
+        """Return a snapshot."""
         return replace(self, faults=Counter(self.faults))
 
     def fault(self, fault: Fault, *, server: str, stage: Stage) -> None:
-        """Count a fault and log it, unless that was done where it was met first.
+        """Count a fault and log it, unless that was done before.
 
         Args:
             fault: The fault.
             server: Base URL of the server.
-            stage: What was being done.
+            stage: The stage of the failed call.
         """
         if fault.counted:
             return
@@ -162,15 +163,15 @@ class Stats:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain numbers, as for JSON."""
+        """Return the metrics as plain numbers, for JSON."""
         return {**asdict(self), "faults": dict(self.faults)}
 
 
 def check_size(call: Call, size: int) -> None:
-    """Check the bytes of a reply so far.
+    """Check the size of a reply so far.
 
     Raises:
-        BadReply: They are more than `MAX_REPLY_BYTES`.
+        BadReply: It exceeds `MAX_REPLY_BYTES`.
     """
     if size > MAX_REPLY_BYTES:
         raise BadReply(f"{call} answered more than {MAX_REPLY_BYTES} bytes")

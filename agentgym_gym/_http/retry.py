@@ -1,7 +1,7 @@
-"""How a flow's calls are carried out, without I/O: time limits, trying again, the waits in between.
+"""Runs the calls of a flow, without I/O: time limits, retries and the backoff between them.
 
-What a driver has left to do is to send one request and read one reply, and to wait; the synchronous and the
-asynchronous one do it each in its way, and behave alike because all else is here.
+A driver only sends one request, reads one reply, and waits. The synchronous and the asynchronous driver do so
+in their own ways, and behave alike because everything else is here.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ T = TypeVar("T")
 _RETRIES = 2
 _BACKOFF = 0.1  # seconds before the first retry, doubled for each further one
 _JITTER = (0.5, 1.5)
-_LONGEST = 1e6  # seconds; what asks for more is not waited for, whatever the limits
+_LONGEST = 1e6  # seconds; the longest wait for a server, regardless of the limits
 
-# Nothing was done: too many requests, or no room for another.
+# The server did not process the request: too many requests, or no capacity.
 _NOT_PROCESSED = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 _DENIED: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "the server, or a gateway before it,",
@@ -58,12 +58,12 @@ _DENIED: dict[int, str] = {
 
 @dataclass(frozen=True)
 class Send:
-    """Asks the driver to send a call and return the reply, or to throw the fault.
+    """An operation for the driver: send a call and return the reply, or throw the fault.
 
     Attributes:
         call: The call.
-        deadline: By when the whole reply must be there, on `time.monotonic`.
-        connect: Seconds allowed for a connection within that.
+        deadline: The time by which the reply must be complete, on `time.monotonic`.
+        connect: The part of that time allowed for opening a connection, in seconds.
     """
 
     call: Call
@@ -72,17 +72,17 @@ class Send:
 
     @property
     def left(self) -> float:
-        """Seconds to the deadline; a millisecond at the least."""
+        """Seconds to the deadline, at least a millisecond."""
         return max(0.001, self.deadline - time.monotonic())
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Asks the driver to wait.
+    """An operation for the driver: wait.
 
     Attributes:
-        seconds: How long.
-        until: What ends the wait when it is done, if anything does.
+        seconds: The longest time to wait.
+        until: A future that ends the wait early, if any.
     """
 
     seconds: float
@@ -90,25 +90,25 @@ class Pause:
 
 
 IOFlow: TypeAlias = Generator[Send | Pause | InThread, Any, T]
-"""What a driver carries out: it is sent the reply to a `Send`, None after a `Pause`, and what the function of
-an `InThread` returns."""
+"""The operations for a driver. It sends back the reply to a `Send`, None after a `Pause`, and the result of
+the function of an `InThread`."""
 
 
 def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: float = math.inf) -> IOFlow[T]:
-    """Deliver all calls of a flow.
+    """Run a flow, and deliver all its calls with retries.
 
     Args:
         flow: The flow.
-        limits: The time allowed.
-        stats: Where it is counted.
-        until: When the time of the whole episode is up, on `time.monotonic`.
+        limits: Time limits per stage.
+        stats: Metrics to update.
+        until: End of the time allowed for the whole episode, on `time.monotonic`.
 
     Returns:
-        What the flow returns.
+        The result of the flow.
 
     Raises:
         Fault: A call failed and the flow did not handle it.
-        AgentGymError: Whatever the flow itself raises.
+        AgentGymError: The flow itself raised it.
     """
     try:
         asked = next(flow)
@@ -142,7 +142,7 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
 
 
 def _wait(asked: Wait, limits: Limits, stats: Stats, until: float) -> IOFlow[None]:
-    """Wait for a place on a server."""
+    """Wait for a slot on a server."""
     deadline = min(asked.began + limits.create, until)
     began = time.monotonic()
     left = min(deadline - began, asked.seconds)
@@ -156,7 +156,7 @@ def _wait(asked: Wait, limits: Limits, stats: Stats, until: float) -> IOFlow[Non
 
 
 def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[Reply]:
-    """Get a reply, trying again where that can do no harm, all within one time limit."""
+    """Send a call and return the reply, with safe retries, all within one time limit."""
     began = time.monotonic()
     if began >= until:
         raise _episode_over(call, limits)
@@ -174,7 +174,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                 error.after = failed
                 raise
             except Fault as fault:
-                # Else it had less time than the limit of its stage.
+                # Otherwise the call had less time than the limit of its stage.
                 fault.server_slow = fault.server_slow and deadline < until
                 if attempt >= _RETRIES or not may_repeat(call, fault):
                     raise
@@ -204,14 +204,14 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
 
 
 def _episode_over(call: Call, limits: Limits) -> ServerTimeout:
-    """Return the fault of an episode whose time is up before a call was sent."""
+    """Return the fault for a call that was not sent because the episode's time is over."""
     fault = ServerTimeout(f"{call} was not sent: the episode has had its {limits.episode:g} seconds")
     fault.was_sent = fault.server_slow = False
     return fault
 
 
 def _reconnected(call: Call, stats: Stats, before: int) -> None:
-    """Count the connections that were opened by a request, but for an environment's first."""
+    """Count the connections that a request opened, without the first of an environment."""
     opened = stats.connections - max(before, 1)
     stats.reconnects += opened
     told = {"stage": call.stage, "server": redact(call.server)}
@@ -219,17 +219,17 @@ def _reconnected(call: Call, stats: Stats, before: int) -> None:
 
 
 def _was_refused(reply: Reply) -> bool:
-    """Return whether a reply says that nothing was done; of a request to close, that it may not have been."""
+    """Return whether the server refused a request; for a close request, whether it may have failed."""
     failed = reply.call.stage == "close" and reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return failed or reply.status in _NOT_PROCESSED
 
 
 def _check_access(reply: Reply) -> None:
-    """Raise where a server, or a gateway before it, wants credentials that it was not given.
+    """Raise if a server, or a gateway in front of it, requires other credentials.
 
     Raises:
-        AccessDenied: Before there is a remote environment: nothing can be played as things are.
-        ServerError: Later, as when a token has expired.
+        AccessDenied: There is no remote environment yet: nothing works without credentials.
+        ServerError: There is one, so the credentials may have expired.
     """
     who = _DENIED.get(reply.status)
     if who is None:
@@ -243,7 +243,7 @@ def _check_access(reply: Reply) -> None:
 
 
 def retry_after(reply: Reply) -> float | None:
-    """Return the seconds for which a reply asks to wait (RFC 9110, section 10.2.3); None where it does not.
+    """Return how many seconds a reply requests the client to wait (RFC 9110, section 10.2.3), or None.
 
     Args:
         reply: The reply; its ``Retry-After`` is a number of seconds or a date.
@@ -255,12 +255,12 @@ def retry_after(reply: Reply) -> float | None:
 
 
 def may_repeat(call: Call, fault: Fault) -> bool:
-    """Return whether a call that failed can be sent again without harm.
+    """Return whether a failed call can be retried without side effects.
 
-    It can when it did not reach the server. But where nobody was there, or that is not known, whoever answers
-    next may not have what we hold, so that only a call that begins anew can. When the call may have reached
-    the server, only one that has no effect the second time can, and a time-out is not worth another: it has
-    used up the time allowed.
+    A call that was not sent can be retried. But if the server was down, or possibly down, its successor may
+    not have our environments, so that only calls that need none can be retried. A call that may have reached
+    the server can be retried only if it is idempotent. A timeout is not retried, because it has used up the
+    time allowed.
     """
     if isinstance(fault, ServerUnreachable) and fault.refused is not False:
         return call.stage in {"identify", "create"}

@@ -1,4 +1,4 @@
-"""What both connections need of sockets: the race of addresses, TLS, and what a failure to connect means."""
+"""Socket functions of both kinds of connection: racing connection attempts, TLS and connection errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 ATTEMPT_DELAY = 0.25
-"""Seconds after which the next address of a name is tried beside the ones before (RFC 8305, section 5)."""
+"""Seconds between attempts to connect to the addresses of a name (RFC 8305, section 5)."""
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
 _NO_DESCRIPTOR = frozenset({str(errno.EMFILE), str(errno.ENFILE)})
@@ -46,11 +46,11 @@ _CODE = re.compile(r"\[Errno (\d+)\]")
 
 @lru_cache(maxsize=1)
 def tls_context() -> ssl.SSLContext:
-    """Return the one TLS context that all connections share.
+    """Return the TLS context of all connections.
 
-    It trusts what the system trusts, so that a company's certificate authority is installed in one place.
-    ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name another store, as OpenSSL reads them. Where the system has no
-    store, that of certifi is used.
+    It trusts the certificates of the system, so that a company installs its certificate authority in one
+    place. ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` select another store, as in OpenSSL. The store of certifi is
+    used on a system without one.
     """
     import ssl  # noqa: PLC0415 - plain HTTP needs none of it
 
@@ -64,25 +64,25 @@ def tls_context() -> ssl.SSLContext:
 
 
 def nobody_listens(error: OSError) -> bool:
-    """Return whether a failure to connect says that no server listens there: each address refused.
+    """Return whether a connection error proves that no server listens: each address refused.
 
-    A name that cannot be looked up, a network that cannot be reached, a certificate that is not trusted or a
-    lack of descriptors says nothing about the server.
+    A failed look-up, an unreachable network, an untrusted certificate or a lack of descriptors proves nothing
+    about the server.
     """
     return _codes(error) == {str(errno.ECONNREFUSED)}
 
 
 def _codes(error: OSError) -> set[str]:
-    # asyncio puts the failures of several addresses into the words of one error, without a number.
+    # asyncio joins the errors of several addresses in the message of one error, without a number.
     return {str(error.errno)} if error.errno is not None else set(_CODE.findall(str(error)))
 
 
 def unreachable(call: Call, error: OSError) -> ServerUnreachable:
-    """Return the fault of a failure to connect, with its real reason.
+    """Return the fault for a connection error, with the reason.
 
     Args:
-        call: What was to be sent.
-        error: How it failed.
+        call: The call that was not sent.
+        error: The connection error.
     """
     advice = ""
     if _codes(error) & _NO_DESCRIPTOR:
@@ -95,7 +95,7 @@ def unreachable(call: Call, error: OSError) -> ServerUnreachable:
 
 
 def is_address(host: str) -> bool:
-    """Return whether a host is an address, and no name that must be looked up."""
+    """Return whether a host is an IP address, and needs no look-up."""
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError, UnicodeError):
             socket.inet_pton(family, host)
@@ -104,7 +104,7 @@ def is_address(host: str) -> bool:
 
 
 def is_readable(number: int) -> bool:
-    """Return whether something can be read of a socket now, be it that its other end was closed.
+    """Return whether a socket has data or is at the end of the stream.
 
     Args:
         number: The socket's file descriptor.
@@ -117,9 +117,9 @@ def is_readable(number: int) -> bool:
 
 
 def is_hung_up(number: int) -> bool:
-    """Return whether the other end of a socket was closed, whatever there is left to read.
+    """Return whether the other end of a socket was closed, even if unread data is left.
 
-    Where the system cannot tell, whatever can be read counts as the end.
+    On systems without support for this check, unread data also counts as closed.
 
     Args:
         number: The socket's file descriptor.
@@ -134,24 +134,24 @@ def is_hung_up(number: int) -> bool:
 def connect(host: str, port: int, deadline: float) -> socket.socket:
     """Connect to the first address of a name that answers.
 
-    The addresses are tried `ATTEMPT_DELAY` seconds apart, those of IPv6 and IPv4 in turns, and none waits for
-    another to fail (RFC 8305).
+    Attempts start `ATTEMPT_DELAY` seconds apart, alternate between IPv6 and IPv4, and run in parallel
+    (RFC 8305).
 
     Args:
         host: A name or an address.
         port: The port.
-        deadline: By when, on `time.monotonic`. The system's look-up of the name has limits of its own.
+        deadline: The latest time, on `time.monotonic`. The system's look-up of the name has its own timeout.
 
     Returns:
         A connected socket in blocking mode.
 
     Raises:
         TimeoutError: No address answered by the deadline.
-        OSError: The name has no address, or none can be reached; it is a `ConnectionRefusedError` only where
-            each of them refused.
+        OSError: The name has no address, or none is reachable; it is a `ConnectionRefusedError` only if every
+            address refused.
     """
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    if time.monotonic() >= deadline:  # which says nothing about the server
+    if time.monotonic() >= deadline:  # no evidence about the server
         raise socket.gaierror(socket.EAI_AGAIN, f"to look up the name {host} took all the time allowed")
     race = _Race(in_turns(addresses), deadline)
     try:
@@ -164,7 +164,7 @@ def connect(host: str, port: int, deadline: float) -> socket.socket:
 
 
 class _Race:
-    """Attempts to connect, the next begun when all before it have failed or `ATTEMPT_DELAY` is over."""
+    """Connection attempts; the next starts after `ATTEMPT_DELAY`, or when all earlier ones have failed."""
 
     def __init__(self, addresses: Iterable[tuple[Any, ...]], deadline: float) -> None:
         self._waiting = list(addresses)
@@ -173,7 +173,7 @@ class _Race:
         self._running = selectors.DefaultSelector()
 
     def run(self) -> socket.socket:
-        """Return the first socket that is connected."""
+        """Return the first connected socket."""
         while self._waiting or self._running.get_map():
             if self._waiting:
                 self._begin(*self._waiting.pop(0))
@@ -187,7 +187,7 @@ class _Race:
         raise the_error(self._errors)
 
     def close(self) -> None:
-        """Close the sockets that were too late."""
+        """Close the sockets of the other attempts."""
         for key in list((self._running.get_map() or {}).values()):
             key.fileobj.close()  # type: ignore[union-attr] # a socket
         self._running.close()
@@ -195,7 +195,7 @@ class _Race:
     def _begin(self, family: int, kind: int, protocol: int, _name: str, address: Any) -> None:
         try:
             attempt = socket.socket(family, kind, protocol)
-        except OSError as error:  # such as a family that this machine does not have
+        except OSError as error:  # such as an address family that this machine does not support
             self._errors.append(error)
             return
         self._running.register(attempt, selectors.EVENT_WRITE)
@@ -210,7 +210,7 @@ class _Race:
         self._errors.append(OSError(code, os.strerror(code)))
 
     def _ended(self) -> list[socket.socket]:
-        """Wait until an attempt has ended or the next may begin; return the sockets that have ended."""
+        """Wait until an attempt ends or the next is due, and return the sockets of ended attempts."""
         if not self._running.get_map():
             return []
         seconds = max(0.0, self._deadline - time.monotonic())
@@ -223,15 +223,15 @@ class _Race:
 
 
 def the_error(errors: list[OSError]) -> OSError:
-    """Return the error of a name of which no address answered.
+    """Return the error to report if no address of a name can be reached.
 
-    A refusal is told only where each address refused: else a server may be there.
+    It is a refusal only if every address refused: otherwise a server may exist.
     """
     return min(errors, key=lambda error: isinstance(error, ConnectionRefusedError))
 
 
 def in_turns(addresses: list[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-    """Return addresses with the families in turns, the first family first."""
+    """Interleave addresses by family, starting with the family of the first."""
     first = [each for each in addresses if each[0] == addresses[0][0]]
     others = [each for each in addresses if each[0] != addresses[0][0]]
     return (each for each in chain.from_iterable(zip_longest(first, others)) if each is not None)

@@ -1,7 +1,7 @@
-"""The synchronous driver: carries out the calls of a flow in the thread that asks.
+"""The synchronous driver: sends a flow's requests from the caller's thread.
 
-One driver serves one environment, on one kept-alive connection to each of its servers. Environments share no
-pool of connections: to look for a free one takes longer the more there are.
+One driver serves one environment, with one kept-alive connection to each of its servers. Environments share
+no connection pool: finding a free connection in a pool takes longer the more there are.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class SyncDriver:
     """Runs flows, one at a time.
 
     Args:
-        limits: The time allowed.
-        headers: Sent with every request; each takes the place of one of the engine's own of the same name.
-        http_client: Sends the requests in place of the engine; see `httpx_client`.
+        limits: Time limits per stage.
+        headers: Sent with every request; they replace default headers of the same name.
+        http_client: Sends the requests instead of the built-in client; see `httpx_client`.
 
     Attributes:
-        stats: What was counted.
+        stats: Metrics of the requests.
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class SyncDriver:
             self._client = BlockingClient(http_client, self._headers)
 
     def run(self, flow: WaitingFlow[T], until: float = math.inf) -> T:
-        """Carry out a flow's calls and return its result.
+        """Run a flow and return its result.
 
         Args:
             flow: The flow.
-            until: When the time of the whole episode is up, on `time.monotonic`.
+            until: End of the time allowed for the whole episode, on `time.monotonic`.
 
         Raises:
             Fault: A call failed and the flow did not handle it.
-            AgentGymError: Whatever the flow itself raises.
+            AgentGymError: The flow itself raised it.
         """
         work = with_retries(flow, self.limits, self.stats, until)
         asked: Any = None
@@ -80,7 +80,7 @@ class SyncDriver:
                     asked = work.send(None)
                     continue
                 try:
-                    # This thread does what is to be done in a thread: it has nothing else to do meanwhile.
+                    # Functions for another thread run here: this thread would only wait for them.
                     answer = asked.function() if isinstance(asked, InThread) else self._exchange(asked)
                 except Exception as error:  # noqa: BLE001 - it is for the flow
                     asked = work.throw(error)
@@ -91,7 +91,7 @@ class SyncDriver:
             return result
         except BaseException as error:
             if not isinstance(error, Exception) and _answers(answer, asked):
-                abandoned.tell(answer)  # Ctrl-C, before the flow had made use of it
+                abandoned.tell(answer)  # Ctrl-C came before the flow could use the reply
             raise
         finally:
             work.close()
@@ -107,9 +107,8 @@ class SyncDriver:
     def _exchange(self, asked: Send) -> Reply:
         """Send a request and read the reply to it.
 
-        The connection is out of reach meanwhile. Wherever Ctrl-C comes, nobody else reads on it what was
-        meant for this call. One that is not used again and still open is retired: as long as it lives, the
-        server was not restarted.
+        Meanwhile the connection is in no table, so that after Ctrl-C no other call reads this call's reply.
+        An open connection that cannot be reused is retired: while it lives, the server was not restarted.
         """
         if self._client is not None:
             return self._client.ask(asked)
@@ -120,7 +119,7 @@ class SyncDriver:
             connection.close()
             raise
         except BaseException as error:
-            if isinstance(error, ServerTimeout) or not isinstance(error, Exception):  # Ctrl-C, say
+            if isinstance(error, ServerTimeout) or not isinstance(error, Exception):  # such as Ctrl-C
                 connection.leave(asked.call)
             self._retire(asked.call.server, connection)
             raise
@@ -137,10 +136,11 @@ class SyncDriver:
             connection.close()
 
     def _take_connection(self, asked: Send) -> Connection:
-        """Return a connection for a request, taken out of those that are kept.
+        """Return a connection for a request, and remove it from the table.
 
         Raises:
-            MaybeRestarted: None proves that the server was not restarted since the environment was heard.
+            MaybeRestarted: No connection proves that the server is still the process that last replied about
+                the environment.
         """
         call = asked.call
         connection = self._connections.pop(call.server, None)
@@ -156,12 +156,12 @@ class SyncDriver:
             self._connections[call.server] = connection
             raise MaybeRestarted
         if self._retired and connection.number == call.connection:
-            self._retired.popitem()[1].close()  # the environment was heard since
+            self._retired.popitem()[1].close()  # a newer reply proves the same
         return connection
 
 
 def _answers(answer: object, asked: object) -> bool:
-    """Return whether this is the reply to what was asked last."""
+    """Return whether this is the reply to the last operation."""
     return isinstance(answer, Reply) and isinstance(asked, Send) and answer.call is asked.call
 
 

@@ -1,1 +1,1 @@
-"""Leases: which remote environments this process holds, on which server, and how many. Private."""
+"""Leases: the remote environments that this process uses, by server. Private."""

@@ -1,8 +1,8 @@
-"""How a lease is acquired: which server is asked, who waits for a place, and what is asked of the server.
+"""Acquires leases: selects a server, waits for a slot, and creates or reuses a remote environment.
 
-The least loaded server that did not just fail is asked first. If it fails, the next one is asked. Where this
-process holds as many environments on each server as it may, it waits: first come, first served, on whichever
-server a place is free first. A lease whose episode is over goes to whoever waits.
+The least loaded server without a recent failure comes first. If it fails, the next one is tried. If this
+process has reached its limit on each server, the caller waits: first come, first served, for the first free
+slot on any server. A lease whose episode is over passes to a waiting caller.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ def acquire(
     fresh: bool = False,
     holder: Holder | None = None,
 ) -> WaitingFlow[Lease]:
-    """Acquire a lease on the least loaded server that does its part and has room.
+    """Acquire a lease on the least loaded healthy server with a free slot.
 
     Args:
-        environment: The environment that is played.
+        environment: The environment.
         servers: Base URLs of the servers.
-        task_id: The task that will be played first.
-        stats: Where faults are counted, also those of servers that are passed over.
-        most: How many environments this process may hold on each server; None for no limit.
-        fresh: Whether only a new environment will do.
-        holder: Who the lease is for, where it is noted.
+        task_id: The first task of the lease.
+        stats: Metrics to update, including faults of servers that were skipped.
+        most: Limit of environments per server for this process; None for no limit.
+        fresh: Whether the remote environment must be new.
+        holder: The holder of the lease, which records it.
 
     Raises:
-        WrongServer: Another environment answers at an address.
-        ServerFull: No server had room in time.
-        Fault: No server did its part; the fault is that of the last one.
+        WrongServer: The server at an address serves another environment.
+        ServerFull: No server had a free slot in time.
+        Fault: All servers failed; this is the fault of the last one.
         SetupError: The lock files of a server with a fixed capacity cannot be used.
     """
     holder = holder or Holder()
@@ -88,20 +88,20 @@ def acquire_on(
     reserved: bool = False,
     holder: Holder | None = None,
 ) -> WaitingFlow[Lease]:
-    """Acquire a lease on one server: on a free environment of this process, else on a new one.
+    """Acquire a lease on one server: on a free environment of this process, or otherwise on a new one.
 
     Args:
         pool: The pool of the server.
-        task_id: The task that will be played first.
-        fresh: Whether only a new environment will do.
-        reserved: Whether a place was reserved for it.
-        holder: Who the lease is for, where it is noted.
+        task_id: The first task of the lease.
+        fresh: Whether the remote environment must be new.
+        reserved: Whether the caller has reserved a place in the pool.
+        holder: The holder of the lease, which records it.
 
     Raises:
-        WrongServer: Another environment answers at the address.
-        ServerFull: The server has no environment left.
-        ServerUnreachable: It could not be reached, or its circuit is open.
-        Fault: The server did not do its part.
+        WrongServer: The server at the address serves another environment.
+        ServerFull: The server has no free environment.
+        ServerUnreachable: The server cannot be reached, or its circuit is open.
+        Fault: The server failed.
         SetupError: The lock files of a server with a fixed capacity cannot be used.
     """
     if not reserved:
@@ -117,7 +117,7 @@ def acquire_on(
             yield from pool.note_fault(fault)
             raise
     finally:
-        pool.unreserve()  # a lease counts by itself
+        pool.unreserve()  # the lease now counts instead
 
 
 def _identify(pool: LeasePool) -> Flow[None]:
@@ -133,12 +133,12 @@ def _identify(pool: LeasePool) -> Flow[None]:
             f"the variable {environment.variable}; `agentgym doctor URL` tells what answers at a URL."
         ) from None
     if memory.served_by is not None:
-        pool.slots = None  # this project's own servers refuse what they cannot hold, and give no id twice
+        pool.slots = None  # this project's own servers enforce their capacity, and never reuse an id
     pool.identified = True
 
 
 def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) -> WaitingFlow[Lease]:
-    """Take a slot where the server has slots, and an environment for it."""
+    """Take a slot, if the server has slots, and an environment for it."""
     if pool.slots is None:
         return (yield from _take_env(pool, None, task_id, holder, fresh=fresh))
     pool.end_quarantine()
@@ -150,7 +150,7 @@ def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) ->
     except Exception:
         yield InThread(slot.release)
         raise
-    except BaseException:  # an interrupt, after which a flow may yield nothing
+    except BaseException:  # after an interrupt a flow must not yield
         pool.slots.release_soon(slot)
         raise
 
@@ -158,7 +158,7 @@ def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) ->
 def _take_env(
     pool: LeasePool, slot: Slot | None, task_id: int, holder: Holder, *, fresh: bool
 ) -> WaitingFlow[Lease]:
-    """Return a lease on a free environment, on the one last played in the slot, or on a new one."""
+    """Return a lease on a free environment, on the last one of the slot, or on a new one."""
     wire = pool.environment.wire
     reused = None if fresh else pool.reuse(slot, holder)
     if reused is not None:
@@ -210,7 +210,7 @@ def _check_room(pool: LeasePool, there: int) -> None:
 
 
 def _place(pools: Sequence[LeasePool], most: int | None, holder: Holder) -> WaitingFlow[LeasePool | Lease]:
-    """Return a pool in which a place is reserved, or an idle lease taken over; wait until there is one."""
+    """Reserve a place in a pool and return the pool, or return an idle lease; wait if there is neither."""
     ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
     for pool in ranked:
         if pool.reserve(most):
@@ -232,11 +232,11 @@ def _wait_for_place(
     try:
         for pool in pools:
             pool.waiting[turn] = None
-            pool.offer()  # what was released before this flow began to wait
+            pool.offer()  # places that were released before this flow started to wait
         while not turn.place.done():
             yield Wait(turn.place, min(pool.quarantine_left for pool in pools), began)
             for pool in pools:
-                pool.offer()  # what has left quarantine
+                pool.offer()  # places whose quarantine is over
         if turn.place.cancelled():
             raise ServerFull(_no_place(pools, most))
         return turn.place.result()
@@ -250,7 +250,7 @@ def _wait_for_place(
 
 
 def _return_place(place: LeasePool | Lease) -> None:
-    """Return a place that is not used."""
+    """Return an unused place."""
     if isinstance(place, Lease):
         place.pool.park(place)
     else:

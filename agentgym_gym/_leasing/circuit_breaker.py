@@ -1,9 +1,9 @@
-"""A circuit breaker: a server that does not answer is not asked for a while.
+"""A circuit breaker: a server that repeatedly times out gets no requests for a while.
 
-A refused connection costs nothing, and the server that answers next may be healthy. Where this machine has no
-descriptor left, cannot look up a name or does not trust a certificate, nothing is known of the server. One
-that accepts connections and never answers costs one time limit for every episode, which adds up to hours in
-a long run.
+Only timeouts count. A refused connection costs nothing, and the next server process at that address may be
+healthy. A lack of descriptors, a failed look-up or an untrusted certificate is no evidence about the server.
+A server that accepts connections and never answers costs one timeout per episode, which adds up to hours in a
+long run.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FAILURES", "MAX_OPEN_SECONDS", "OPEN_SECONDS", "CircuitBreaker"]
 
 MAX_FAILURES = 3
-"""The circuit opens after this many time limits in a row."""
+"""Number of consecutive timeouts that open the circuit."""
 
 OPEN_SECONDS = 10.0
-"""How long the circuit is open at first, in seconds. It doubles each time the server fails again."""
+"""Seconds for which the circuit is open at first. The time doubles with each further failure."""
 
 MAX_OPEN_SECONDS = 120.0
-"""How long the circuit is open at most, in seconds."""
+"""The longest time for which the circuit is open, in seconds."""
 
 
 class CircuitBreaker:
-    """The health of one server, as all threads of this process found it.
+    """The health of one server, as observed by all threads of this process.
 
     Args:
         server: Its base URL, for messages.
 
     Attributes:
-        clock: Returns the time in seconds; `time.monotonic`, or that of a test.
+        clock: Returns the time in seconds; `time.monotonic`, or the clock of a test.
     """
 
     def __init__(self, server: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,12 +54,12 @@ class CircuitBreaker:
 
     @property
     def deprioritized(self) -> bool:
-        """Whether the server failed a short while ago, so that others are asked first."""
+        """Whether the server failed recently, so that others are preferred."""
         now = self.clock()
         return now < self._deprioritized_until or (self._failures > 0 and now < self._until)
 
     def check(self) -> None:
-        """Raise while the circuit is open. After that one caller at a time is let through, to try the server.
+        """Raise while the circuit is open; after that, let one caller at a time through as a probe.
 
         Raises:
             ServerUnreachable: The circuit is open.
@@ -76,10 +76,10 @@ class CircuitBreaker:
             self._open()
 
     def note(self, fault: Fault | None) -> None:
-        """Note how a call ended.
+        """Record the outcome of a call.
 
         Args:
-            fault: How it failed; None if the server answered.
+            fault: The fault; None if the server answered.
         """
         with self._lock:
             missed, seconds = self._failures, self._seconds
@@ -92,7 +92,7 @@ class CircuitBreaker:
                 elif self._failures == MAX_FAILURES:
                     self._open()
             failures = self._failures
-        # Outside of the lock, because a log handler may take long.
+        # Outside the lock, because a log handler may be slow.
         if missed < MAX_FAILURES <= failures:
             log(
                 logging.WARNING,
@@ -105,9 +105,9 @@ class CircuitBreaker:
             log(logging.INFO, "circuit closed", server=redact(self._server), failures=missed)
 
     def deprioritize(self) -> None:
-        """Have other servers asked first for a while, because an episode could not begin on this one.
+        """Prefer other servers for a while, because an episode could not start on this one.
 
-        A server that fails at once is the least loaded one, and would be everybody's first choice.
+        A server that fails at once is always the least loaded, and every caller would select it.
         """
         self._deprioritized_until = self.clock() + OPEN_SECONDS
 

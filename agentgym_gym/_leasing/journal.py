@@ -1,12 +1,13 @@
-"""Held ids are persisted, so that they can be closed when a process has died.
+"""Saves the ids of leased environments to disk, so that they can be closed after a process has died.
 
-A process that is killed closes nothing, and most servers do not list what they hold. So each process has a
-folder, with one folder in it for each server that can close environments, and in that an empty file for each
-environment that the process holds, named by its id. A lock file tells whether the process still runs: the
-operating system releases the lock however the process ends. ``agentgym leases`` reads these records.
+A killed process closes nothing, and most servers cannot list their environments. So each process has a
+folder, with a subfolder for each server that can close environments. A subfolder contains an empty file for
+each environment that the process has leased, named by its id. A lock file shows whether the process still
+runs: the operating system releases the lock when the process ends for any reason. ``agentgym leases`` reads
+these records.
 
-The records are only a help: where they cannot be written, which is logged once, episodes are played without
-them. What could not be written is tried again with the next change.
+The records are a best-effort feature: if they cannot be written, which is logged once, episodes continue
+without them. The next change retries failed writes.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _ABOUT, _LOCK = "about.json", "lock"
 
 
 class Journal:
-    """The record of what this process holds on one server.
+    """The record of this process's leases on one server.
 
-    Changes are noted at once and reach the disk by `flush`: the other methods touch no file.
+    Changes are made in memory, and `flush` writes them to disk: the other methods touch no file.
 
     Args:
         environment: Name of the environment.
@@ -50,29 +51,29 @@ class Journal:
 
     def __init__(self, environment: str, server: str) -> None:
         self._name = f"{folder_name(server)}-{quote(environment, safe='')}"
-        self._held: dict[int, float] = {}  # by id, when each was made, in seconds since 1970
-        self._changed: set[int] = set()  # what is to be written, or removed
+        self._held: dict[int, float] = {}  # creation time by id, in seconds since 1970
+        self._changed: set[int] = set()  # ids whose files must be written or removed
         self._written_in: Path | None = None
-        # Reentrant, because the garbage collector may run while it is held, and release a lease.
+        # Reentrant, because the garbage collector may run while the lock is held, and release a lease.
         self._lock = threading.RLock()
 
     def add(self, env_id: int) -> None:
-        """Note an environment that was made."""
+        """Record a new environment."""
         self._held[env_id] = time.time()
         self._changed.add(env_id)
 
     def discard(self, env_id: int) -> None:
-        """Note that an environment was closed."""
+        """Record that an environment was closed."""
         self._held.pop(env_id, None)
         self._changed.add(env_id)
 
     def clear(self) -> None:
-        """Note that all are lost: the server went away, and may have given their ids to others since."""
+        """Discard all environments: the server went down, and other clients may have their ids now."""
         for env_id in list(self._held):
             self.discard(env_id)
 
     def flush(self) -> None:
-        """Write the changes to disk. What cannot be written is left for the next time."""
+        """Write the changes to disk. Failed writes are kept for the next call."""
         try:
             with self._lock:
                 self._write()
@@ -106,7 +107,7 @@ _warned: set[Path | None] = set()
 
 
 def _warn(error: Exception) -> None:
-    """Log that the records cannot be written, once for each folder."""
+    """Log that the records cannot be written, once per folder."""
     try:
         folder: Path | None = state_folder.base_folder()
     except OSError:
@@ -117,13 +118,13 @@ def _warn(error: Exception) -> None:
 
 
 class _Process:
-    """The folder of this process, and the lock that tells others that the process runs.
+    """The folder of this process, and the lock that shows others that the process runs.
 
     Attributes:
         folder: Its path.
 
     Raises:
-        OSError: It cannot be made: there is no room, or no right to write.
+        OSError: It cannot be created: the disk is full, or the permissions do not allow it.
     """
 
     def __init__(self) -> None:
@@ -144,11 +145,11 @@ class _Process:
 
     @property
     def there(self) -> bool:
-        """Whether nobody has removed the folder, as programs do that tidy up temporary files."""
+        """Whether the folder still exists; programs that clean up temporary files may remove it."""
         return (self.folder / _LOCK).exists() and (self.folder / _ABOUT).exists()
 
     def leave(self) -> None:
-        """Remove the folder at the end of the program, except for what is still open."""
+        """Remove the folder at exit, except for records of open environments."""
         _tidy(self.folder)
         with contextlib.suppress(OSError):
             self._lock.release()
@@ -156,15 +157,15 @@ class _Process:
 
 @dataclass(frozen=True)
 class Record:
-    """What one process holds, or left open, on one server.
+    """The environments that one process has leased, or left open, on one server.
 
     Attributes:
         folder: The folder of the record.
         environment: Name of the environment.
-        pid: The id of the process; None where its file cannot be read.
-        began: When the process took its first environment on any server, in seconds since 1970.
+        pid: The id of the process; None if its file cannot be read.
+        began: When the process took its first lease on any server, in seconds since 1970.
         alive: Whether the process still runs.
-        ids: When each environment was made, in seconds since 1970, by id; the oldest first.
+        ids: Creation time of each environment, in seconds since 1970, by id; oldest first.
     """
 
     folder: Path
@@ -176,7 +177,7 @@ class Record:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[bool]:
-        """Lock the record, so that no one else clears it meanwhile; yields whether it could be locked."""
+        """Lock the record, so that no other process clears it; yield whether that succeeded."""
         with _locked(self.folder.parent) as ours:
             yield ours
             if ours:
@@ -188,14 +189,14 @@ class Record:
 
 
 def records(server: str) -> list[Record]:
-    """Return what the processes of this user and machine recorded of a server, the oldest first.
+    """Return the records of this user's processes on this machine for a server, oldest first.
 
     Args:
         server: Its base URL.
     """
     found = []
     for folder in (state_folder.base_folder() / "held").glob(f"*/{folder_name(server)}-*"):
-        # A record that is just being made or removed is incomplete, and is left out.
+        # A record that is being created or removed right now is incomplete, and is skipped.
         with contextlib.suppress(OSError):
             about = _about(folder.parent)
             with _locked(folder.parent) as free:
@@ -209,7 +210,7 @@ def records(server: str) -> list[Record]:
 
 
 def _about(process: Path) -> tuple[int, float] | None:
-    """Return the id of a process and when it began; None where its file is not there or broken."""
+    """Return the id of a process and its start time; None if its file is missing or broken."""
     try:
         about = json.loads((process / _ABOUT).read_text("ascii"))
         return int(about["pid"]), float(about["began"])
@@ -219,16 +220,16 @@ def _about(process: Path) -> tuple[int, float] | None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a process's folder, if no one else does; yields whether it is held."""
+    """Try to lock a process's folder; yield whether that succeeded."""
     from filelock import FileLock  # noqa: PLC0415 - see above
 
     if not (folder / _LOCK).exists():
-        yield False  # nobody can tell whether the process runs
+        yield False  # it is unknown whether the process runs
         return
     lock = FileLock(folder / _LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
-    except (OSError, NotImplementedError):  # it runs, or nobody can tell
+    except (OSError, NotImplementedError):  # it runs, or that is unknown
         yield False
         return
     try:
@@ -238,7 +239,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def _ids(folder: Path) -> dict[int, float]:
-    """Return the recorded environments: when each was made, by id."""
+    """Return the creation times of the recorded environments, by id."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         found = {int(e.name): e.stat().st_mtime for e in entries if e.name.isdecimal()}
         return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
@@ -246,7 +247,7 @@ def _ids(folder: Path) -> dict[int, float]:
 
 
 def _tidy(process: Path) -> None:
-    """Remove the folders of a process in which no environment is recorded, and its own if none is left."""
+    """Remove the empty records of a process, and its folder if no record is left."""
     with contextlib.suppress(OSError):
         servers = [folder for folder in process.iterdir() if folder.is_dir()]
         still_open = [folder for folder in servers if _ids(folder)]
@@ -255,16 +256,16 @@ def _tidy(process: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-# One, unless the folder is changed, as tests do. Without a lock: were Ctrl-C to come just before it is
-# released, all other threads would wait for ever.
+# One entry, unless `FOLDER` changes, as in tests. No lock: if Ctrl-C came just before its release, all other
+# threads would wait forever.
 _processes: dict[Path, _Process] = {}
 
 
 def _this_process() -> _Process:
-    """Return the folder of this process, made when it is first needed, or when it was removed.
+    """Return the folder of this process; create it on first use, or if it was removed.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: It cannot be created.
     """
     base = state_folder.base_folder()
     process = _processes.get(base)
@@ -272,16 +273,16 @@ def _this_process() -> _Process:
         if process is not None and _processes.get(base) is process:
             del _processes[base]
             process.leave()
-            shutil.rmtree(process.folder, ignore_errors=True)  # what somebody has left of it
+            shutil.rmtree(process.folder, ignore_errors=True)  # in case a part of it is left
         made = _Process()
         process = _processes.setdefault(base, made)
         if process is not made:
-            made.leave()  # another thread was faster
+            made.leave()  # another thread was first
     return process
 
 
 def _leave_all() -> None:
-    with contextlib.suppress(KeyError):  # another thread has taken the last
+    with contextlib.suppress(KeyError):  # another thread took the last entry
         while _processes:
             _processes.popitem()[1].leave()
 

@@ -1,4 +1,4 @@
-"""What is done with the replies to calls that nobody waits for any more; see `_http.abandoned`."""
+"""Handlers for the replies to abandoned requests; see `_http.abandoned`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 __all__ = ["late_create", "late_reply"]
 
-# A gateway's own replies, which do not say that the server is done.
+# A gateway's own replies: the server may still be at work.
 _NOT_OF_THE_SERVER = frozenset(
     {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
 )
 
 
 def late_create(pool: LeasePool, task_id: int, holder: Holder) -> Callable[[Reply], None]:
-    """Return what is done with the reply to a ``/create``.
+    """Return the handler for a late reply to ``/create``.
 
-    Its environment is closed in the thread that has read the reply, or by its holder later.
+    It closes the new environment in the thread that has read the reply, or leaves that to the holder.
 
     Args:
         pool: The pool of the server.
-        task_id: The task it was made for.
-        holder: Who it was made for.
+        task_id: The task of the request.
+        holder: The holder that made the request.
     """
     epoch = pool.epoch
 
@@ -42,7 +42,7 @@ def late_create(pool: LeasePool, task_id: int, holder: Holder) -> Callable[[Repl
                 return
             there = pool.lease_on(env_id)
             if there is not None and there.memory.connection > reply.connection:
-                return  # the id is of a server that was started since
+                return  # the id belongs to a server process that was started since
             memory = Memory()
             memory.note(reply, pool.gateway)
             lease = pool.add_new(env_id, None, memory=memory)
@@ -60,10 +60,10 @@ def late_create(pool: LeasePool, task_id: int, holder: Holder) -> Callable[[Repl
 
 
 def late_reply(lease: Lease) -> Callable[[Reply], None]:
-    """Return what is done with a reply of a remote environment: no request runs there then.
+    """Return the handler for a late reply about a remote environment: no request runs there any more.
 
     Args:
-        lease: The lease on the environment that was asked.
+        lease: The lease on the environment.
     """
 
     def late(reply: Reply) -> None:
@@ -74,7 +74,7 @@ def late_reply(lease: Lease) -> Callable[[Reply], None]:
 
 
 def _id_in(reply: Reply, create: Flow[int]) -> int | None:
-    """Return the id in a reply to ``/create``; None where it takes more than that one."""
+    """Return the id in a reply to ``/create``; None if creation needs further requests."""
     try:
         next(create)
         create.send(reply)

@@ -1,4 +1,4 @@
-"""The right to use one remote environment, and who has it."""
+"""Leases, the rights to use remote environments, and their holders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Holder", "Lease", "Pool"]
 
 
 class Pool(Protocol):
-    """A `LeasePool`, as those who have a lease of it see it."""
+    """The interface of `LeasePool` that leases and their users need."""
 
     environment: Environment
     server: str
@@ -33,42 +33,42 @@ class Pool(Protocol):
     epoch: int
 
     def park(self, lease: Lease) -> None:
-        """Note that the episode in a lease is over."""
+        """Mark a lease as idle: its episode is over."""
 
     def resume(self, lease: Lease) -> bool:
-        """Note that another episode begins in a lease; return whether its holder still has it."""
+        """Mark a lease as in use for another episode; return whether its holder still has it."""
 
     def release(self, lease: Lease, stats: Stats | None = None) -> WaitingFlow[bool]:
         """Release a remote environment."""
 
     def forget(self, lease: Lease) -> WaitingFlow[None]:
-        """Note that an environment is not the one that a lease was on."""
+        """Give up a lease whose id belongs to another environment."""
 
     def note_answered(self, lease: Lease) -> None:
-        """Note that no request runs any more in an environment."""
+        """Record that no request runs in an environment any more."""
 
     def note_reply(self) -> None:
-        """Note that the server answered a call."""
+        """Record that the server answered a call."""
 
     def note_fault(self, fault: Fault) -> WaitingFlow[None]:
-        """Note how a call failed."""
+        """Record the fault of a failed call."""
 
 
 class Lease:
     """The right to use one remote environment.
 
     Attributes:
-        pool: The pool it came from.
+        pool: The pool that it belongs to.
         env_id: The id on the server.
-        fresh: Whether the environment was made for this lease and has not been played.
+        fresh: Whether the environment was created for this lease and has not been used.
         maybe_busy: Whether a request may still be running in the remote environment.
-        answered: Whether the server has answered that request since, when nobody waited for it any more.
-        unusable: Whether the remote environment could not be reset, and is not reused.
-        idle: Whether the episode in it is over, so that the lease may go to someone who waits for one.
+        answered: Whether the server has answered that request since, after it was abandoned.
+        unusable: Whether a reset of the remote environment failed, so that it is not reused.
+        idle: Whether its episode is over, so that the lease may pass to a waiting caller.
         slot: Its slot, on a server with a fixed capacity.
         released: Whether it was released, and must not be used any more.
-        unclosed: Whether it was released, and nobody knows whether the server closed its environment.
-        memory: What is known of the remote environment.
+        unclosed: Whether it was released, but the server may not have closed its environment.
+        memory: The last known state of the remote environment.
     """
 
     def __init__(
@@ -103,37 +103,37 @@ class Lease:
 
     @property
     def current(self) -> bool:
-        """Whether the remote environment may still exist: the server did not go away since."""
+        """Whether the remote environment may still exist: the server has not gone down since."""
         return self.ours and not self._revoked and self._epoch == self.pool.epoch
 
     @property
     def ours(self) -> bool:
-        """Whether this process took the lease; a forked child inherits the object, but not the right."""
+        """Whether this process took the lease; a forked child inherits the object, but not the lease."""
         return self._process.current
 
     @property
     def wire(self) -> Wire:
-        """The wire of the server."""
+        """The protocol of the server."""
         return self.pool.environment.wire
 
     @property
     def gateway(self) -> Gateway:
-        """What is known of a gateway before the server."""
+        """The state of a gateway in front of the server."""
         return self.pool.gateway
 
     def revoke(self) -> None:
-        """Note that the id belongs to another lease now, or may be somebody else's."""
+        """Invalidate this lease: its id belongs to another lease now, or may belong to another client."""
         self._revoked = True
 
     def forget(self) -> WaitingFlow[None]:
-        """Note that the id is somebody else's: not ours to close, also not when this process has died."""
+        """Invalidate this lease and remove its record: the id belongs to another client."""
         yield from self.pool.forget(self)
 
     def check(self) -> None:
         """Raise unless the remote environment may be used.
 
         Raises:
-            LeaseLost: It belongs to another process, or the server gave its id to someone else.
+            LeaseLost: The lease belongs to another process, or the server gave its id to another client.
         """
         if not self.ours:
             raise LeaseLost("this environment was made in another process; make one in each process")
@@ -145,13 +145,13 @@ class Lease:
 
 
 class Holder:
-    """Who leases are made for: an episode, which releases them.
+    """The holder of leases: an episode, which releases them.
 
-    A lease is noted here before anything else can happen to it, so that none is lost to an interrupt.
+    A new lease is recorded here before any other operation, so that an interrupt cannot lose it.
 
     Attributes:
-        leases: Those that were not released, or whose environment may still be open.
-        run: Runs a flow in the calling thread, which is not the holder's; None where it cannot.
+        leases: Leases that were not released, or whose environment may still be open.
+        run: Runs a flow in the calling thread, which is not the holder's; None if it cannot.
     """
 
     def __init__(self, run: Callable[[WaitingFlow[bool]], object] | None = None) -> None:
@@ -160,14 +160,14 @@ class Holder:
 
     @property
     def server(self) -> str:
-        """Base URL of the server of one of the leases; empty where there are none."""
+        """Base URL of the server of one of the leases; empty if there are none."""
         return next((lease.server for lease in list(self.leases)), "")
 
     def owes(self, *, again: bool) -> list[Lease]:
-        """Return the leases that are to be released, those first that were not yet.
+        """Return the leases to release, starting with those that were not released before.
 
         Args:
-            again: Whether to try again to close what may still be open.
+            again: Whether to include leases whose environment may still be open.
         """
         for lease in list(self.leases):
             if lease.released and not (lease.unclosed and lease.current):

@@ -1,7 +1,7 @@
-"""Leases: which remote environments this process may use.
+"""Lease pools: the remote environments that this process may use.
 
-Servers give out ids and never free them, give out ids that are in use, or restart and begin again at 0. A
-:class:`LeasePool` knows which ids all threads of this process hold, so that no two episodes share one.
+Some servers never free ids, some return ids that are in use, and after a restart ids start at 0 again. A
+:class:`LeasePool` tracks the ids of all threads of this process, so that no two episodes share one.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class LeasePool:
     """All leases of this process on one server.
 
     Args:
-        environment: The environment it serves.
+        environment: The environment that the server provides.
         server: Its base URL.
 
     Attributes:
         breaker: The circuit breaker of the server.
-        slots: The slots of the server; None where its capacity is not fixed.
-        journal: The record of what is held; None where the server closes nothing.
-        identified: Whether it is known that the server serves the environment.
-        epoch: How often the server went away.
-        gateway: What is known of a gateway before the server.
-        waiting: Who waits for a place, first come first served.
-        clock: Returns the time in seconds; `time.monotonic`, or that of a test.
+        slots: The slots of the server; None if its capacity is not fixed.
+        journal: The record of the leases; None if the server cannot close environments.
+        identified: Whether a check has confirmed that the server provides the environment.
+        epoch: How often the server went down.
+        gateway: The state of a gateway in front of the server.
+        waiting: Callers that wait for a place, first come, first served.
+        clock: Returns the time in seconds; `time.monotonic`, or the clock of a test.
     """
 
     def __init__(
@@ -66,39 +66,38 @@ class LeasePool:
         self._held: dict[int, Lease] = {}
         self._unclosed: weakref.WeakValueDictionary[int, Lease] = weakref.WeakValueDictionary()
         self._free: list[int] = []
-        self._memories: dict[int, Memory] = {}  # of the environments that nobody holds
+        self._memories: dict[int, Memory] = {}  # of the environments without a lease
         self._quarantine = Quarantine()
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
         self.journal = Journal(environment.name, server) if environment.wire.closes else None
         self._pending = 0
         self.identified = False
-        # Reentrant, because the garbage collector may run while it is held, and release a lease.
+        # Reentrant, because the garbage collector may run while the lock is held, and release a lease.
         self._lock = threading.RLock()
 
     @property
     def load(self) -> int:
-        """How many leases are held, being acquired, or being released."""
+        """Number of leases, including those being acquired or released."""
         with self._lock:
             return len(self._held) + self._pending
 
     @property
     def quarantined(self) -> int:
-        """How many ids are in quarantine."""
+        """Number of ids in quarantine."""
         return len(self._quarantine)
 
     @property
     def quarantine_left(self) -> float:
-        """Seconds until the next id leaves quarantine; infinite where none is in it."""
+        """Seconds until the next id leaves quarantine; infinite if there is none."""
         with self._lock:
             return self._quarantine.left(self.clock())
 
     def reserve(self, most: int | None = None) -> bool:
-        """Reserve a place for a lease that is going to be acquired; it counts as held from now on.
+        """Reserve a place for a lease that will be acquired; it counts as held from now on.
 
         Args:
-            most: How many environments this process may hold, those in quarantine included; None for no
-                limit.
+            most: Limit of environments for this process, including those in quarantine; None for no limit.
 
         Returns:
             Whether there was a place.
@@ -111,13 +110,13 @@ class LeasePool:
             return True
 
     def unreserve(self) -> None:
-        """Give up a reserved place."""
+        """Cancel a reservation."""
         with self._lock:
             self._pending -= 1
             self.offer()
 
     def offer(self) -> None:
-        """Hand out the free places to those who wait for one."""
+        """Assign free places to waiting callers."""
         with self._lock:
             refused = 0
             for turn in list(self.waiting):
@@ -129,26 +128,26 @@ class LeasePool:
                     continue
                 try:
                     turn.place.set_result(place)
-                except InvalidStateError:  # another server was faster, or the waiter gave up
+                except InvalidStateError:  # another server was first, or the waiter gave up
                     if isinstance(place, Lease):
                         place.idle = True
                     else:
                         self._pending -= 1
 
     def park(self, lease: Lease) -> None:
-        """Note that the episode in a lease is over: a waiter may take the lease until the next one begins."""
+        """Mark a lease as idle: its episode is over, and a waiter may take it until the next one starts."""
         with self._lock:
             lease.idle = True
             self.offer()
 
     def resume(self, lease: Lease) -> bool:
-        """Note that another episode begins in a lease; return whether its holder still has it."""
+        """Mark a lease as in use for another episode; return whether its holder still has it."""
         with self._lock:
             lease.idle = False
             return lease.current
 
     def take_over(self, holder: Holder) -> Lease | None:
-        """Take an idle lease from its holder, who needs none before the next reset, for another one."""
+        """Move an idle lease, which its holder does not need before the next reset, to another holder."""
         with self._lock:
             lease = next((each for each in self._held.values() if each.idle and each.current), None)
             if lease is None:
@@ -160,7 +159,7 @@ class LeasePool:
             return heir
 
     def end_quarantine(self) -> None:
-        """Free the ids that were in quarantine long enough."""
+        """Free the ids whose quarantine is over."""
         with self._lock:
             for lease in self._quarantine.take_ended(self.clock()):
                 self._keep(lease)
@@ -175,13 +174,13 @@ class LeasePool:
     def add_new(
         self, env_id: int, slot: Slot | None, holder: Holder | None = None, memory: Memory | None = None
     ) -> Lease:
-        """Return a lease on an id that the server has just given out.
+        """Return a lease on an id that the server has just assigned.
 
         Args:
             env_id: The id.
             slot: Its slot, if it has one.
-            holder: Who the lease is for, where it is noted.
-            memory: What is known of the environment.
+            holder: The holder of the lease, which records it.
+            memory: The last known state of the environment.
 
         Raises:
             ServerFull: The id is in use.
@@ -191,11 +190,11 @@ class LeasePool:
             if before is not None:
                 if self.environment.wire.reissues_ids and before.current:
                     raise self.id_in_use(env_id)
-                before.revoke()  # such ids begin again only when the server does
+                before.revoke()  # such ids repeat only after a restart
                 self._tell("lease lost", env_id)
             unclosed = self._unclosed.pop(env_id, None)
             if unclosed is not None:
-                unclosed.revoke()  # likewise
+                unclosed.revoke()  # for the same reason
             if env_id in self._free:
                 self._free.remove(env_id)
             self._memories[env_id] = memory or Memory()
@@ -205,18 +204,18 @@ class LeasePool:
             return self.add_lease(env_id, holder or Holder(), fresh=True, slot=slot)
 
     def lease_on(self, env_id: int) -> Lease | None:
-        """Return the lease of this process on an id; one that is to be closed again, too."""
+        """Return the lease of this process on an id, including one whose environment may still be open."""
         return self._held.get(env_id) or self._unclosed.get(env_id)
 
     def id_in_use(self, env_id: int) -> ServerFull:
-        """Return the fault of a server that gave out an id which is in use."""
+        """Return the fault for a server that assigned an id which is in use."""
         return ServerFull(
             f"{redact(self.server)} gave out id {env_id}, which is in use: it is full. Close some "
             "environments, or use more servers"
         )
 
     def add_lease(self, env_id: int, holder: Holder, *, fresh: bool, slot: Slot | None) -> Lease:
-        """Return a lease on an id that no lease of this process is on."""
+        """Return a new lease on an id without a lease."""
         memory = self._memories.pop(env_id, None)
         lease = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot, memory=memory)
         holder.leases.append(lease)
@@ -225,17 +224,17 @@ class LeasePool:
         return lease
 
     def release(self, lease: Lease, stats: Stats | None = None) -> WaitingFlow[bool]:
-        """Release a remote environment: close it where the server can, else keep its id for reuse.
+        """Release a remote environment: close it if the server can, or otherwise keep its id for reuse.
 
-        Never raises a fault: nobody is left who could handle it. If it is interrupted before the server has
-        answered, the lease is held as before; to be called again, as where `Lease.unclosed` is true.
+        It never raises a fault, since no caller could handle it. If it is interrupted before the server has
+        answered, the lease is unchanged. Call it again if `Lease.unclosed` is true.
 
         Args:
             lease: The lease; must not be used afterwards.
-            stats: Where a fault is counted.
+            stats: Metrics to update.
 
         Returns:
-            Whether the server did its part, if it had one.
+            False if the server failed to close the environment.
         """
         if lease.released and not lease.unclosed:
             return True
@@ -246,7 +245,7 @@ class LeasePool:
         if current and self.environment.wire.closes:
             closed = yield from self._close(lease, stats)
         elif current and lease.maybe_busy and not lease.answered:
-            with self._lock:  # and the slot with it
+            with self._lock:  # including its slot
                 self._let_go(lease)
                 self._quarantine.add(lease, self.clock())
                 self.offer()
@@ -254,12 +253,12 @@ class LeasePool:
         with self._lock:
             self._let_go(lease)
             self._pending += 1  # until its slot is free
-            if current and not self.environment.wire.closes:  # else the id may be someone else's by now
+            if current and not self.environment.wire.closes:  # otherwise another client may have the id
                 self._keep(lease)
         try:
             if slot is not None:
                 yield InThread(slot.release)
-        except BaseException:  # an interrupt: nothing may be yielded any more
+        except BaseException:  # after an interrupt a flow must not yield
             self._release_soon(slot)
             raise
         finally:
@@ -297,7 +296,7 @@ class LeasePool:
         return True
 
     def note_answered(self, lease: Lease) -> None:
-        """Note that no request runs any more in an environment: the server has answered the one given up."""
+        """Record that the server has answered the abandoned request of an environment."""
         with self._lock:
             lease.answered = True
             if self._quarantine.take(lease):
@@ -306,10 +305,10 @@ class LeasePool:
             self.offer()
 
     def forget(self, lease: Lease) -> WaitingFlow[None]:
-        """Note that an environment is not the one that a lease was on."""
+        """Give up a lease whose id belongs to another environment."""
         with self._lock:
             lease.revoke()
-            # Another lease may be on the id by now.
+            # Another lease may have the id by now.
             journal = self.journal if self._held.get(lease.env_id, lease) is lease else None
             if journal is not None:
                 journal.discard(lease.env_id)
@@ -318,13 +317,13 @@ class LeasePool:
             yield InThread(journal.flush)
 
     def note_reply(self) -> None:
-        """Note that the server answered a call."""
+        """Record that the server answered a call."""
         self.breaker.note(None)
 
     def note_fault(self, fault: Fault) -> WaitingFlow[None]:
-        """Note how a call failed: where no server was, what is held may be gone, or another's.
+        """Record the fault of a failed call; if the server was down, its environments may be lost.
 
-        Where a connection to it lives, the refusal is one of before, and each environment will be looked at.
+        If a connection to the server is open, the refusal is outdated, and each environment will be checked.
         """
         self.breaker.note(fault)
         if not (isinstance(fault, ServerUnreachable) and fault.refused) or connection_ids.any_lives(
@@ -338,7 +337,7 @@ class LeasePool:
             self._free.clear()
             self._unclosed.clear()
             self._memories.clear()
-            self._held.clear()  # nobody can play in them any more, and they take up no room
+            self._held.clear()  # they are unusable, and must not count
             for lease in self._quarantine.take_all():
                 self._release_soon(lease.slot)
             if self.journal is not None:
@@ -350,7 +349,7 @@ class LeasePool:
             yield InThread(self.journal.flush)
 
     def _keep(self, lease: Lease) -> None:
-        """Keep an environment that cannot be closed for reuse, by its slot if the slot tells its id."""
+        """Keep an environment that cannot be closed for reuse, in its slot if the slot has its id."""
         in_slot = lease.slot is not None and lease.slot.env_id == lease.env_id
         self._memories[lease.env_id] = lease.memory
         if lease.unusable and lease.slot is not None:
@@ -368,13 +367,13 @@ class LeasePool:
 
 
 class Waiter(NamedTuple):
-    """Someone who waits for a place in one pool or another.
+    """A caller that waits for a place in one of several pools.
 
     Attributes:
-        most: How many environments the pool may hold, this one included.
-        place: Resolved with the pool that has reserved a place, or with a lease that was handed on; cancelled
-            when no place is wanted any more.
-        holder: Who it is for.
+        most: Limit of environments for the pool, including this one.
+        place: Resolved with the pool that has reserved a place, or with a lease; cancelled when the caller
+            stops waiting.
+        holder: The holder of the future lease.
     """
 
     most: int
@@ -387,16 +386,16 @@ _pools_lock = threading.Lock()
 
 
 def pool_of(environment: Environment, server: str) -> LeasePool:
-    """Return this process's one pool for a server."""
+    """Return this process's only pool for a server."""
     with _pools_lock:
-        key = (id(environment), server)  # the pool keeps the environment alive, so the id stays its own
+        key = (id(environment), server)  # the pool keeps the environment alive, so the id stays unique
         if key not in _pools:
             _pools[key] = LeasePool(environment, server)
         return _pools[key]
 
 
 def _forget_pools() -> None:
-    """Start a forked child without leases: what it inherits belongs to its parent."""
+    """Remove all pools in a forked child: the leases belong to its parent."""
     global _pools_lock  # noqa: PLW0603 - the parent may have held it while forking
     _pools_lock = threading.Lock()
     _pools.clear()

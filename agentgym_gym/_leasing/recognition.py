@@ -1,9 +1,9 @@
-"""Whether a remote environment is still ours: what is asked before a call may go to it.
+"""Recognition: checks that a remote environment is still ours before a call goes to it.
 
-A server that was restarted gives out the same ids again. Then a call by an id that we hold would reach the
-environment of somebody else. A connection that was open when the environment was last heard, and is open
-now, proves that the server was not restarted in between. Where there is none, the environment is looked at,
-over the connection on which the call is sent then. If it does not show what was last seen, the lease is lost.
+A restarted server assigns the same ids again, so a call with an old id would reach the environment of another
+client. A connection that was open at the environment's last reply, and is still open, proves that the server
+was not restarted in between. Without such a connection, the environment is inspected first, over the
+connection of the call. If it does not match its last known state, the lease is lost.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ T = TypeVar("T")
 _RETRIES = 2
 _MOST_LOOKS = 3
 
-# What a gateway answers while the server behind it is away.
+# Replies of a gateway while the server behind it is down.
 _AWAY = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 
 
 @dataclass
 class Gateway:
-    """What is known of a gateway before a server, whose connections prove only that the gateway lives.
+    """The state of a gateway in front of a server; connections prove only that the gateway was not restarted.
 
     Attributes:
-        away: How often it said that the server behind it is away.
+        away: How often it reported that the server behind it is down.
     """
 
     away: int = 0
@@ -50,18 +50,18 @@ class Gateway:
 
 @dataclass
 class Memory:
-    """What is known of a remote environment, whoever has the lease on it.
+    """The last known state of a remote environment, for any lease on it.
 
     Attributes:
-        connection: The number of the connection on which it was last heard.
-        closing: Whether the server said that it closes that connection.
-        away: How often a gateway had said by then that the server behind it is away.
-        seen: What was last seen of it; None where no task was started in it.
-        uncertain: Whether a request was sent since, and not answered as it should be.
-        unseen: Whether the last look failed, so that nothing else was asked.
-        witness: What proves then that the server was not restarted, when the connections are closed.
-        served_by: Which of this project's own servers it was last heard from, in the server's words; None
-            for any other.
+        connection: The number of the connection of its last reply.
+        closing: Whether the server announced that it closes that connection.
+        away: The value of `Gateway.away` at that time.
+        seen: The state of the task at its last reply; None if no task was started.
+        uncertain: Whether a request was sent since, and not answered properly.
+        unseen: Whether the last check failed, so that nothing else was sent.
+        witness: Proves that the server was not restarted, even if the connections are closed.
+        served_by: The identification of this project's own server that sent the last reply; None for other
+            servers.
     """
 
     connection: int = 0
@@ -74,17 +74,17 @@ class Memory:
     served_by: str | None = None
 
     def note(self, reply: Reply, gateway: Gateway) -> None:
-        """Note a reply."""
+        """Record a reply."""
         self.connection, self.closing, self.away = reply.connection, reply.closing, gateway.away
         self.served_by = reply.headers.get(SERVER_HEADER)
 
     def listen(self, flow: Flow[T], gateway: Gateway) -> Flow[T]:
-        """Run a flow, and note the replies."""
+        """Run a flow, and record the replies."""
         return relay(flow, lambda call: call, lambda reply: self.note(reply, gateway))
 
 
 class Recognisable(Protocol):
-    """A lease, as this module sees it."""
+    """The interface of a lease that this module needs."""
 
     env_id: int
     memory: Memory
@@ -95,40 +95,42 @@ class Recognisable(Protocol):
 
     @property
     def wire(self) -> Wire:
-        """The wire of the server."""
+        """The protocol of the server."""
 
     @property
     def gateway(self) -> Gateway:
-        """What is known of a gateway before the server."""
+        """The state of a gateway in front of the server."""
 
     def revoke(self) -> None:
-        """Give up the environment, which stays on record."""
+        """Give up the environment, but keep its record."""
 
     def forget(self) -> WaitingFlow[None]:
-        """Give up the environment, and take it off the record."""
+        """Give up the environment, and remove its record."""
 
 
 def ask_own(
     lease: Recognisable, begin: Callable[[], Flow[T]], stats: Stats | None, *, within: Stage | None = None
 ) -> WaitingFlow[T]:
-    """Run a flow on the remote environment of a lease, if it surely is the one that the lease is on.
+    """Run a flow on the remote environment of a lease, after checking that it is the right one.
 
     Args:
         lease: The lease.
-        begin: Returns the flow, of relative calls. It is run from its beginning once it may be sent.
-        stats: Where looks are counted.
-        within: The stage whose time limit a look has; None for that of a look.
+        begin: Returns the flow, of relative calls. It may be called again after a check.
+        stats: Metrics to update with checks.
+        within: The stage whose time limit applies to a check; None for the default of a check.
 
     Returns:
-        What the flow returns.
+        The result of the flow.
 
     Raises:
-        LeaseLost: The environment is another's, or gone, or nobody can tell. The flow was not run.
-        Fault: The flow, or the look, failed.
+        LeaseLost: The environment belongs to another client, is gone, or cannot be identified. The flow was
+            not run.
+        Fault: The flow or the check failed.
     """
     memory, gateway = lease.memory, lease.gateway
     proof: int | None = memory.connection if lease.wire.repeats_ids else None
-    # No look can tell anything then, so that it is enough if another connection proves that the server lives.
+    # A check would prove nothing then, so any connection that proves that the server was not restarted will
+    # do.
     witness = memory.uncertain or memory.seen is None
     tries = 0
     while True:
@@ -142,7 +144,7 @@ def ask_own(
         if tries > _MOST_LOOKS:
             return (yield from _lose(lease, uncertain=True))
         if memory.seen is None:
-            # A new one. What said that it closes the connection was there when it did.
+            # A new environment. An announced close of its connection does not indicate a restart.
             known: bool | None = memory.closing and not memory.uncertain
             proof = None
         else:
@@ -150,7 +152,7 @@ def ask_own(
             memory.unseen = True
             known = yield from _look(lease, memory.seen, stats, replies, within)
             memory.unseen = False
-            # Where nothing can be looked at, or the server closes each connection, this is all there is.
+            # Without anything to check, or if the server closes each connection, there is no better proof.
             proof, witness = (None if not replies or memory.closing else memory.connection), False
         if not known:
             uncertain = known is False and (memory.uncertain or memory.seen is None)
@@ -160,7 +162,7 @@ def ask_own(
 def _look(
     lease: Recognisable, seen: Seen, stats: Stats | None, replies: list[Reply], within: Stage | None
 ) -> Flow[bool | None]:
-    """Look at the environment of a lease; return what `Wire.recognise` returns, and keep the replies."""
+    """Check the environment of a lease; return the result of `Wire.recognise`, and collect the replies."""
     flow = lease.wire.recognise(
         lease.env_id, seen if lease.memory.uncertain else replace(seen, unanswered="")
     )
@@ -178,9 +180,9 @@ def _look(
 
 
 def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:
-    """Run a flow whose first call goes over a connection of a certain number, or of a lower one.
+    """Run a flow, with its first call on a connection with at most a certain number.
 
-    The first reply is the next proof: what the flow asks beyond it is asked of whatever has answered.
+    The first reply is the next proof: the later calls of the flow may use any connection.
     """
     memory, heard, was_uncertain = lease.memory, False, lease.memory.uncertain
     try:
@@ -210,11 +212,11 @@ def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: boo
 
 
 def _lose(lease: Recognisable, *, uncertain: bool) -> WaitingFlow[NoReturn]:
-    """Give up a lease: its environment is not used and not closed any more.
+    """Give up a lease: its environment is neither used nor closed any more.
 
     Args:
         lease: The lease.
-        uncertain: Whether the environment may still be ours. Then it stays on record, so that
+        uncertain: Whether the environment may still be ours. If so, its record is kept, so that
             ``agentgym leases`` can close it.
 
     Raises:

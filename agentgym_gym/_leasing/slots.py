@@ -1,12 +1,11 @@
-"""Slots: the places on a server with a fixed capacity, shared by the processes of this machine.
+"""Slots: the capacity of a server with a fixed limit, shared by the processes of this machine.
 
-A slot is a lock file in the folder for temporary files; there is one for each environment that a server can
-hold. The operating system releases the lock when its process ends, however it ends. A file beside it holds
-the id of the environment that was last played in the slot, so that the next process reuses that environment.
-Both are written when a slot is taken, so that a folder that cannot be written is noticed before an
-environment is made.
+A slot is a lock file in the folder for temporary files, one for each environment that the server can run. The
+operating system releases the lock when its process ends for any reason. A file beside it contains the id of
+the slot's last environment, so that the next process reuses that environment. Both are written when a slot is
+taken, so that a folder without write access is noticed before an environment is created.
 
-Processes of other users and on other machines are not seen.
+Processes of other users and on other machines are not taken into account.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Slot", "SlotState", "Slots", "slot_states"]
 
-_WIDTH = 40  # of an id in its file, so that a later one needs no more room on the disk
+_WIDTH = 40  # of an id in its file, so that a later id needs no more disk space
 
 
 class Slot:
-    """A place on a server that this process holds until it releases it.
+    """A slot on a server that this process holds until it releases it.
 
-    One that is dropped without `release` is free again, too: the garbage collector closes its lock file.
+    A slot that is garbage-collected without `release` is free again, too, because its lock file is closed.
 
     Attributes:
-        env_id: The environment last played in it, by any process; None if there was none.
+        env_id: The last environment in it, of any process; None if there was none.
     """
 
     def __init__(self, lock: FileLock, note: Path) -> None:
@@ -50,14 +49,14 @@ class Slot:
 
     @property
     def held(self) -> bool:
-        """Whether it was not released yet."""
+        """Whether it has not been released yet."""
         return self._lock.is_locked
 
     def save(self) -> None:
         """Write :attr:`env_id` to disk, for the process that takes the slot next.
 
-        Where it cannot be written, which is logged, the id is forgotten here, too: this process then keeps
-        the environment for its own later episodes.
+        If that fails, which is logged, the id is removed here, too: this process then keeps the environment
+        for its own later episodes.
         """
         if self.env_id != self._saved:
             try:
@@ -68,7 +67,7 @@ class Slot:
             self._saved = self.env_id
 
     def release(self) -> None:
-        """Save, and let others take the slot. May be called again."""
+        """Save the id, and free the slot. May be called again."""
         if self.held:
             try:
                 self.save()
@@ -77,34 +76,34 @@ class Slot:
 
 
 class Slots:
-    """All places on one server.
+    """All slots on one server.
 
     Args:
         server: Its base URL.
-        capacity: How many there are.
+        capacity: Number of slots.
     """
 
     def __init__(self, server: str, capacity: int) -> None:
         self.capacity = capacity
         self._name = state_folder.folder_name(server)
-        # By number, so that nobody tries the locks of this process again and again. Weak: see `Slot`.
+        # By number, to skip the locks that this process holds. Weak: see `Slot`.
         self._slots: weakref.WeakValueDictionary[int, Slot] = weakref.WeakValueDictionary()
         self._leaving: deque[Slot] = deque()
-        # Reentrant, because the garbage collector may run while it is held, and release a lease.
+        # Reentrant, because the garbage collector may run while the lock is held, and release a lease.
         self._lock = threading.RLock()
 
     def take(self) -> Slot | None:
-        """Return a free slot, or None where all are taken. Touches files.
+        """Return a free slot, or None if all are taken. Touches files.
 
         Raises:
-            SetupError: The files cannot be written; the message says where, why and what to do.
+            SetupError: The files cannot be written; the message has the folder, the reason and a remedy.
         """
         self._release_leaving()
         folder: Path | None = None
         try:
             folder = state_folder.base_folder() / self._name
             return self._take(folder)
-        except (OSError, NotImplementedError) as error:  # the latter where the file system has no locks
+        except (OSError, NotImplementedError) as error:  # the latter if the file system has no locks
             raise _cannot_share(folder, error) from error
 
     def _take(self, folder: Path) -> Slot | None:
@@ -131,7 +130,7 @@ class Slots:
         return None
 
     def release_soon(self, slot: Slot) -> None:
-        """Release a slot in another thread, and in any case before `take` looks for one.
+        """Release a slot in another thread, at the latest before `take` looks for one.
 
         This is for code that may run in an event loop and cannot yield to the driver.
         """
@@ -146,10 +145,10 @@ class Slots:
 
 
 class SlotState(NamedTuple):
-    """The state of a slot, as any process sees it.
+    """The state of a slot, as visible to any process.
 
     Attributes:
-        env_id: The environment last played in it; None if there was none.
+        env_id: The last environment in it; None if there was none.
         taken: Whether a process holds it.
     """
 
@@ -158,7 +157,7 @@ class SlotState(NamedTuple):
 
 
 def slot_states(server: str) -> list[SlotState]:
-    """Return the slots of a server that processes of this user and machine ever took. Touches files.
+    """Return all slots of a server that this user's processes on this machine ever took. Touches files.
 
     Args:
         server: Its base URL.
@@ -171,8 +170,8 @@ def slot_states(server: str) -> list[SlotState]:
     for number in sorted(numbers):
         note = folder / f"{number}.id"
         lock = FileLock(note.with_suffix(".lock"), timeout=0, thread_local=False)
-        taken = True  # also where the lock cannot be tried
-        with contextlib.suppress(OSError, NotImplementedError):  # a time-out of filelock's is an OSError
+        taken = True  # also if the lock cannot be tried
+        with contextlib.suppress(OSError, NotImplementedError):  # filelock's timeout is an OSError
             lock.acquire()
             taken = False
             lock.release()
@@ -181,7 +180,7 @@ def slot_states(server: str) -> list[SlotState]:
 
 
 def _read_id(note: Path) -> int | None:
-    """Return the id in a file; None if there is none, or none that can be read."""
+    """Return the id in a file; None if it is missing or invalid."""
     try:
         text = note.read_bytes()[:_WIDTH].decode("ascii").strip()
     except (OSError, ValueError):
@@ -190,14 +189,14 @@ def _read_id(note: Path) -> int | None:
 
 
 def _write_id(note: Path, env_id: int | None) -> None:
-    """Write an id over the one in a file, in as much room."""
+    """Overwrite the id in a file, padded to a fixed width."""
     text = "" if env_id is None else str(env_id)
     with note.open("r+b" if note.exists() else "wb", buffering=0) as file:
         file.write(text.ljust(_WIDTH).encode("ascii"))
 
 
 def _cannot_share(folder: Path | None, error: Exception) -> SetupError:
-    """Return the error of a folder that cannot be written."""
+    """Return the error for a folder without write access."""
     where = "any folder for temporary files" if folder is None else f"the folder {folder}"
     full = {errno.EMFILE, errno.ENFILE}
     if isinstance(error, OSError) and error.errno in full:

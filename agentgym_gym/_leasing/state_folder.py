@@ -1,4 +1,4 @@
-"""The folder in which the processes of a user on this machine keep slots and journals."""
+"""The folder with the slots and journals of a user's processes on this machine."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ def _digest(server: str) -> str:
 
 
 def _user() -> str:
-    """Return a name for the user that is safe in a file name."""
+    """Return a hash of the user name that is safe in a file name."""
     try:
         return _digest(getpass.getuser())
-    except (KeyError, OSError):  # there is no such user in a bare container
+    except (KeyError, OSError):  # a bare container may have no such user
         return "nobody"
 
 
 FOLDER: Path | None = None
-"""Where the files are, if not in a folder of the user below that for temporary files."""
+"""The folder to use instead of the user's own one in the folder for temporary files."""
 
 
 def base_folder() -> Path:
-    """Return the folder below which all files are. May touch files: Python tries where it can write.
+    """Return the root folder of all files. May touch files: Python tests which folders are writable.
 
     Raises:
-        OSError: There is no folder for temporary files that can be written.
+        OSError: There is no writable folder for temporary files.
     """
     return FOLDER or Path(tempfile.gettempdir()) / f"agentgym-gym-{_user()}"
 
 
 def folder_name(server: str) -> str:
-    """Return the name of a server's folder: the same one for all names of the local host. Touches no file.
+    """Return the name of a server's folder, the same for all names of the local host. Touches no file.
 
     Args:
         server: Its base URL.
