@@ -52,7 +52,7 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
 
 
 def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
-    """Return the verl settings of a paper, except those that the template itself sets."""
+    """Return the verl settings of a paper; `lay_over` adds only those that the template lacks."""
     left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
     if recipe.preset != "full":
         left_out.add("trainer.total_training_steps")
