@@ -79,7 +79,7 @@ def of_columns(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def what_failed(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the error message for a step in which all episodes faulted; empty if one did not.
+    """Return the error message for a step in which all episodes faulted; empty for any other step.
 
     It lists environments, servers, the kinds of fault with their counts and one message each, and the remedy.
     """
@@ -206,7 +206,7 @@ def _unknown(column: Sequence[Any]) -> set[int]:
 
 
 def _as_of(metric: str, size: int) -> str | None:
-    """Return the name of a metric when its group is one of `size` episodes, or None if it does not apply."""
+    """Return the name of a metric over `size` episodes, or None if verl does not compute it for that size."""
     kind, _, rest = metric.partition("@")
     number, slash, last = rest.partition("/")
     if kind in {"mean", "std"}:

@@ -254,7 +254,7 @@ def _wrapped(original: Callable[..., Any], signature: inspect.Signature, wanted:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds modules with the other finders, and wraps their functions after they have been executed."""
+    """Finds modules with the other finders, and wraps the functions of each module after its import."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -65,7 +65,7 @@ def fit(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
 def _templates(
     view: View, tokenizer: Any, starts: list[FirstPrompt], conversations: dict[bool, TokenizedChat]
 ) -> Iterator[Finding]:
-    """Check whether the chat template supports conversations, and add them to `conversations`."""
+    """Check whether the chat template supports conversations; add those it supports to `conversations`."""
     options = view.get("data.apply_chat_template_kwargs") or {}
     for system in sorted({_has_system(start) for start in starts}):
         try:
