@@ -1,4 +1,4 @@
-"""What the benchmarks share: a slow server in a process of its own, turns, bars, how a result is printed."""
+"""Common parts of the benchmarks: a slow server in its own process, interleaving, bars, and output."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ T = TypeVar("T")
 
 
 def usually(number: T, *, quick: T) -> T:
-    """Return a number, or a smaller one for ``--quick``, which shows that a benchmark runs and no more."""
+    """Return a number, or a smaller one for ``--quick``, which is only a smoke test."""
     return quick if "--quick" in sys.argv else number
 
 
 MEASUREMENTS = usually(5, quick=1)
-"""How often a row is measured in one run, where it is measured more than once."""
+"""How often a row is measured in one run, if it is measured more than once."""
 
 
 def in_turns(ways: Mapping[str, Callable[[], T]], times: int) -> dict[str, list[T]]:
-    """Call all ways one after the other, so many times; return what each returned, the first time first.
+    """Call all ways one after another, `times` times; return the results of each, in order.
 
-    Whatever else the machine does meanwhile slows all of them alike.
+    Other load on the machine then slows all of them equally.
     """
     returned: dict[str, list[T]] = {name: [] for name in ways}
     for _ in range(times):
@@ -53,17 +53,17 @@ def in_turns(ways: Mapping[str, Callable[[], T]], times: int) -> dict[str, list[
 
 
 def free_port() -> int:
-    """Return a port that is free now, for a server that must be back at its own."""
+    """Return a port that is free now, for a server that must restart at the same port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
 
 
 def allow_open_files(number: int) -> None:
-    """Let this process, and those that it starts, have so many open files, of which a connection is one.
+    """Raise the limit of open files, connections included, for this process and its children.
 
     Raises:
-        RuntimeError: The system does not let this process have so many.
+        RuntimeError: The system does not allow that many.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < number:
@@ -77,7 +77,7 @@ def allow_open_files(number: int) -> None:
 
 @contextmanager
 def slow_server(median: float, *more: float) -> Iterator[str]:
-    """Run the server of ``_server.py`` with these arguments; yields its URL."""
+    """Run the server of ``_server.py`` with these arguments; yield its URL."""
     command = [sys.executable, str(Path(__file__).with_name("_server.py")), *map(str, (median, *more))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         if server.stdout is None or server.stdin is None:
@@ -85,7 +85,7 @@ def slow_server(median: float, *more: float) -> Iterator[str]:
         try:
             yield f"http://127.0.0.1:{int(server.stdout.readline())}"
         finally:
-            server.stdin.close()  # it ends with its input
+            server.stdin.close()  # the server exits when its input ends
 
 
 def ratios(ones: Sequence[float], others: Sequence[float]) -> list[float]:
@@ -94,13 +94,13 @@ def ratios(ones: Sequence[float], others: Sequence[float]) -> list[float]:
 
 
 def at_most(measured: Sequence[float], bar: float) -> dict[str, object]:
-    """Return what is printed of a ratio that is to be small: the median measured, and the range."""
+    """Return the output for a ratio with an upper bar: the median and the range."""
     ratio = statistics.median(measured)
     return {**_rounded(ratio, measured), "at_most": bar, "met": ratio <= bar}
 
 
 def at_least(measured: Sequence[float], bar: float) -> dict[str, object]:
-    """Return what is printed of a ratio that is to be large: the median measured, and the range."""
+    """Return the output for a ratio with a lower bar: the median and the range."""
     ratio = statistics.median(measured)
     return {**_rounded(ratio, measured), "at_least": bar, "met": ratio >= bar}
 
@@ -116,7 +116,7 @@ def report(**result: object) -> None:
 
 
 def seconds(act: Callable[[], object]) -> float:
-    """Return how long something takes."""
+    """Return the duration of a call."""
     began = time.perf_counter()
     act()
     return time.perf_counter() - began

@@ -12,14 +12,14 @@ TEXT = "x" * 1000
 
 
 class Echo(gymnasium.Env[str, str]):
-    """Returns a text at once, and never ends."""
+    """Returns a text immediately, and never ends."""
 
     observation_space = action_space = gymnasium.spaces.Text(1000)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin."""
+        """Start an episode."""
         super().reset(seed=seed)
         return TEXT, {}
 

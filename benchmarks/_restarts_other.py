@@ -1,8 +1,8 @@
-"""The other user of ``restarts.py``, in a process of its own, who plays by this library, too.
+"""The other client of ``restarts.py``, in its own process, which uses this library too.
 
-Told the name of an environment, it makes some and begins a task in each. Told ``go on``, it plays them to the
-end of a script, and compares every result with that of the same task and the same actions on a server
-that nobody had killed.
+When it receives the name of an environment, it makes some and starts a task in each. When it receives
+``go on``, it plays them to the end of a script, and compares every result with that of the same task and the
+same actions on a server that was never killed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ENVIRONMENTS", "HeldIds", "shown", "start"]
 
-ENVIRONMENTS = 3  # that it makes: more than the client holds
-TASKS = {"TextCraft": 300, "Maze": 12}  # the first of them; the client plays others
+ENVIRONMENTS = 3  # more than the other client has
+TASKS = {"TextCraft": 300, "Maze": 12}  # the first task numbers; the other client plays others
 BEGINNINGS = {"TextCraft": ["get 1 bone", "get 2 string"], "Maze": ["move left"]}
-# A step of somebody else would show in the inventory; or by the fifty-first step, which fails the game.
+# A step of another client would show in the inventory, or in the fifty-first step, which fails the game.
 ENDS = {
     "TextCraft": ["inventory", "get 1 feather", "inventory"],
     "Maze": ["move right", "move left"] * 25,
@@ -33,10 +33,10 @@ ENDS = {
 
 
 class HeldIds(logging.Handler):
-    """The ids of the remote environments that this process holds, by what the library logs.
+    """Collects the ids of this process's remote environments from the library's log.
 
     Attributes:
-        ids: The ids, in the order in which they were taken.
+        ids: The ids, in the order of their creation.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class HeldIds(logging.Handler):
         logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note what is taken, and what is not held any more."""
+        """Add created ids, and remove released ones."""
         facts = vars(record).get("agentgym", {})
         if facts.get("event") == "lease made":
             self.ids.append(facts["env_id"])
@@ -62,10 +62,10 @@ class Player:
     Args:
         name: The environment.
         server: Base URL of the server.
-        number: Which of the tasks.
+        number: Index of the task.
 
     Attributes:
-        heard: What each reset and step returned.
+        heard: The results of the reset and of each step.
     """
 
     def __init__(self, name: str, server: str, number: int) -> None:
@@ -85,7 +85,7 @@ class Player:
 
 
 def start(servers: Mapping[str, str]) -> Connection:
-    """Start the process; return the connection on which it is told what to do, once it can be.
+    """Start the process; return the connection for its commands, once it is ready.
 
     Args:
         servers: The URLs of new servers, by the names of the environments.
@@ -99,7 +99,7 @@ def start(servers: Mapping[str, str]) -> Connection:
 
 
 def shown(name: str, url: str, env_id: int) -> Any:
-    """Return the observation that a server shows of an environment."""
+    """Return the observation of an environment on the server."""
     prefix, query = "/maze" if name == "Maze" else "", urllib.parse.urlencode({"id": env_id})
     with urllib.request.urlopen(f"{url}{prefix}/observation?{query}", timeout=30) as reply:  # noqa: S310 - our own
         return json.load(reply)
@@ -115,7 +115,7 @@ def _serve(told: Connection, servers: dict[str, str]) -> None:
         except EOFError:
             return
         players = [Player(name, servers[name], number) for number in range(ENVIRONMENTS)]
-        # By id, what each shows: the text of the last observation.
+        # The last observation of each environment, by id.
         told.send({env_id: player.heard[-1][0] for env_id, player in zip(held.ids, players, strict=True)})
         told.recv()  # go on
         harms = []
@@ -134,7 +134,7 @@ def _serve(told: Connection, servers: dict[str, str]) -> None:
 
 
 def _undisturbed(name: str, server: str) -> list[list[Any]]:
-    """Return what is heard in each task where there is nobody else."""
+    """Return the results of each task on an undisturbed server."""
     heard = []
     for number in range(ENVIRONMENTS):
         player = Player(name, server, number)

@@ -1,10 +1,11 @@
-"""A server of TextCraft's wire whose steps take their time. It does little else, not to be what is slow.
+"""A server of TextCraft's wire with slow steps. It does little else, so that it is not the bottleneck.
 
-It is also a model's server of OpenAI's chat protocol, whose completions take as long as a step.
+It is also a model server of OpenAI's chat protocol, whose completions take as long as a step.
 
-Arguments: the median seconds of a step, and, where steps are not all alike, the sigma of their lognormal
-distribution with the fewest and the most steps of an episode. Draws are made from the task's id and the
-number of the step alone, so they are the same whoever plays. It prints its port, and ends with its input.
+Arguments: the median seconds of a step; for steps of varying length, also the sigma of their lognormal
+distribution, and the minimum and maximum number of steps in an episode. Random numbers depend only on the
+task's id and the number of the step, so they are the same for every client. It prints its port, and exits
+when its input ends.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ _COMPLETION = {
 
 
 def _answer(path: bytes, content: bytes) -> tuple[float, object]:
-    """Return after how many seconds what is answered."""
+    """Return the delay of a response, and the response."""
     if path == b"/":
         return 0.0, "This is environment TextCraft."
     if path == b"/create":
         return 0.0, {"id": next(_ids)}
-    if path.startswith(b"/observation"):  # asked over a connection that is new to the environment
+    if path.startswith(b"/observation"):  # requested over a new connection
         return 0.0, _SHOWN
     asked: dict[str, Any] = json.loads(content)
     said = {"id": asked["id"], "observation": _SHOWN, "reward": 0, "done": False}
@@ -103,8 +104,8 @@ async def _main() -> None:
 class _Selector(selectors.DefaultSelector):
     """The system's selector for any number of connections, epoll on Linux, with exact waits.
 
-    epoll's own waits are rounded up to milliseconds. So its descriptor is waited for by `select.select`,
-    which rounds nothing, and serves one descriptor as well as it ever did.
+    epoll itself rounds waits up to milliseconds. So this waits for epoll's descriptor with `select.select`,
+    which rounds nothing and handles a single descriptor well.
     """
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:

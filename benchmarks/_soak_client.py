@@ -1,7 +1,7 @@
-"""The soak's client, in a process of its own: many workers in one event loop, each with an environment.
+"""The soak's client, in its own process: many workers in one event loop, each with an environment.
 
-Prints a line of JSON each time that another twentieth of the episodes is over, and one at its end. What
-became of each episode goes to a file, so that the memory of this process is that of the library.
+It prints a line of JSON after each twentieth of the episodes, and one at its end. The outcome of each episode
+goes to a file, so that the memory of this process is that of the library.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     import gymnasium
 
 LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0}
-REST = 1.0  # seconds that a worker waits when nobody is there, as a rollout would
-ANEW = 16  # every so many-th worker makes an environment for each episode
+REST = 1.0  # seconds that a worker waits while the server is down, as a rollout would
+ANEW = 16  # every 16th worker makes an environment for each episode
 SAMPLES = 20
 
 
 class Tries(logging.Handler):
-    """Counts by the log why something was tried again, which the library's own counters do not say.
+    """Counts retries by their reason in the log; the library's own counters do not have it.
 
     Attributes:
-        retried: What was tried again, by the kind of fault.
-        unreached: Tries that found nobody there.
-        late: Requests to close an environment whose id came when nobody waited for it any more. They are sent
-            by a thread, and are in the counters of no environment.
+        retried: Retries, by the kind of fault.
+        unreached: Tries that could not connect.
+        late: Requests to close an environment whose id arrived after its caller had given up. A thread sends
+            them, and no environment's counters include them.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Tries(logging.Handler):
         self.unreached = self.late = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count, if it says that something failed."""
+        """Count the record if it reports a failure."""
         facts = vars(record).get("agentgym", {})
         late = record.threadName == "agentgym-late"
         self.late += late and facts.get("event") in {"retry", "lease released"}
@@ -62,13 +62,13 @@ class Tries(logging.Handler):
 
 
 class Client:
-    """The workers, and what they see.
+    """The workers, and their counts.
 
     Args:
         server: URL of the proxy.
-        episodes: How many in all.
+        episodes: Total number of episodes.
         seed: The seed of the soak.
-        outcomes: Where it is written what became of each.
+        outcomes: The file for the outcomes.
     """
 
     def __init__(self, server: str, episodes: int, seed: int, outcomes: TextIO) -> None:
@@ -79,11 +79,11 @@ class Client:
         self._outcomes = outcomes
         self._over = 0
         self._kept: list[AsyncAgentGymEnv] = []
-        self.stats = Stats()  # of environments that were closed
+        self.stats = Stats()  # of closed environments
         self.seen: dict[str, Counter[str]] = {
             name: Counter() for name in ("step", "reset", "got_over", "close")
         }
-        self.uncounted = 0  # calls after which the counters did not say what was seen
+        self.uncounted = 0  # calls after which the counters differ from the observed faults
 
     async def work(self, worker: int) -> None:
         """Play episodes until there are none left."""
@@ -105,7 +105,7 @@ class Client:
             self._kept.append(env)
 
     async def play(self, env: AsyncAgentGymEnv, number: int) -> dict[str, Any]:
-        """Play an episode; return what became of it."""
+        """Play an episode; return its outcome."""
         player = Player(cast("gymnasium.Env[str, Any]", env), self._seed, number)
         before = env.stats.copy()
         try:
@@ -125,9 +125,9 @@ class Client:
         return player.outcome()
 
     def check(self, what: str, env: AsyncAgentGymEnv, before: Stats, fault: str | None) -> None:
-        """Hold what the counters say of a reset or a step against what was seen of it.
+        """Compare the counters of a reset or a step with the fault that it raised.
 
-        A fault that was seen is counted once. What else is counted was got over, which a step never does.
+        That fault is counted once. All other counts are of recovered faults, which a step never has.
         """
         counted = env.stats.since(before).faults
         if fault is not None:
@@ -138,13 +138,13 @@ class Client:
         self.seen["got_over"] += counted
 
     async def close(self, env: AsyncAgentGymEnv) -> None:
-        """Close an environment. That it cannot be given back is counted, and nobody is told."""
+        """Close an environment; a failed release is only counted."""
         before = env.stats.copy()
         await env.close()
         failed = env.stats.since(before).faults
         self.seen["close"] += failed
         if failed:
-            self._kept.append(env)  # and closed once more, as it would be at exit
+            self._kept.append(env)  # to be closed again, as at exit
         else:
             self.stats.add(env.stats)
 
@@ -166,7 +166,7 @@ def say(**what: Any) -> None:
 
 
 async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes: TextIO) -> None:
-    """Play all episodes, close all environments when told to, and print what was counted."""
+    """Play all episodes, close all environments on command, and print the counts."""
     tries = Tries()
     logger = logging.getLogger("agentgym_gym")
     logger.setLevel(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""What the soak plays: an episode that follows from its number alone, and what is kept of it."""
+"""An episode of the soak, which depends only on its number, and its outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NONSENSE = (
     "Action: get 3 dragon eggs",
     "Action: craft 1 stick using 7 stick",
     "Action: dance",  # unknown, and sent in the agent's words
-    "Thought: what now?",  # the rest cannot be read, and is not sent
+    "Thought: what now?",  # the rest cannot be parsed, and is not sent
     "",
     "Action: inventory\nAction: inventory",
     "Action: get a few logs",
@@ -35,10 +35,10 @@ _MOST_REPLIES = {"oracle": 50, "careless": 50, "lost": 50, "fickle": 2}
 
 
 class Player:
-    """Plays one episode; its replies follow from the seed, the number and what it is told.
+    """Plays one episode; its replies depend on the seed, the number and the observations.
 
-    By its number it follows the oracle, does so with one reply in four from elsewhere, knows no way at all,
-    or gives up after two replies.
+    The number selects one of four players: the oracle, the oracle with one random reply in four, one without
+    any plan, and one that gives up after two replies.
 
     Args:
         env: The environment.
@@ -48,11 +48,11 @@ class Player:
 
     def __init__(self, env: gymnasium.Env[str, Any], seed: int, number: int) -> None:
         self._env = env
-        self._draw = random.Random(f"{seed}:{number}")  # noqa: S311 - no secret
+        self._draw = random.Random(f"{seed}:{number}")  # noqa: S311 - not a secret
         (self._style,) = self._draw.choices(list(_STYLES), list(_STYLES.values()))
         self._oracle = load_oracle(find("TextCraft"))
         self._digest = hashlib.sha256()
-        self._planned = False  # whether the oracle is to be told what its last action has done
+        self._planned = False  # whether the oracle needs the result of its last action
         self._said = 0
         self._last: dict[str, Any] = {}
         self.number = number
@@ -61,7 +61,7 @@ class Player:
         self.fault: dict[str, str] | None = None
 
     def begin(self, observation: str, info: dict[str, Any]) -> None:
-        """Take note of the reset."""
+        """Record the reset."""
         self._oracle.reset(self._env, observation, info)
         self._observation, self._info = observation, info
         self._note(observation, info)
@@ -87,7 +87,7 @@ class Player:
         truncated: bool,
         info: dict[str, Any],
     ) -> None:
-        """Take note of a turn."""
+        """Record a turn."""
         self.over = terminated or truncated
         self.fault = info.get("fault")
         if self._planned:
@@ -101,7 +101,7 @@ class Player:
         }
 
     def outcome(self) -> dict[str, Any]:
-        """Return what must be the same when it is played again: all replies, observations and infos, too."""
+        """Return all that must be the same in a replay, including replies, observations and infos."""
         return {"episode": self.number, **self._last, "digest": self._digest.hexdigest()[:32]}
 
     def _note(self, *what: Any) -> None:

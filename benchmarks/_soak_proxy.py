@@ -1,6 +1,6 @@
-"""The soak's proxy, in a process of its own: ``FaultyProxy``, told by lines on its standard input.
+"""The soak's proxy, in its own process: ``FaultyProxy`` with commands on standard input.
 
-``quiet`` ends the faults, ``report`` has it print what it counted, and the end of the input ends it.
+``quiet`` ends the faults, ``report`` prints the counts, and the end of the input ends the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHARE = 0.05
 
 def main(server: str, seed: int) -> None:
     """Serve until standard input ends."""
-    draw = random.Random(seed)  # noqa: S311 - no secret
+    draw = random.Random(seed)  # noqa: S311 - not a secret
     with FaultyProxy(server, share=SHARE, kinds=KINDS, seed=seed, delay=IN_TIME) as proxy:
         print(json.dumps(proxy.url), flush=True)
         with selectors.DefaultSelector() as selector:

@@ -1,11 +1,11 @@
-"""Whether the episodes of one worker hold each other up: a step among 64 beside a step alone, in one run.
+"""Whether the episodes of one worker slow each other down: a step with 63 other episodes, and without.
 
-A server of TextCraft's wire that takes 50 ms for each step runs in a process of its own. Episodes of
-`verl_bridge.tasks` play it: first one by itself, then 64 at once in one event loop, as verl's agent loop
-worker has them, each "generating" for a while between its steps. Prints JSON: the medians in milliseconds,
-their ratio, and the longest time for which the event loop did not come round.
+A server of TextCraft's wire that takes 50 ms for each step runs in its own process. Episodes of
+`verl_bridge.tasks` play it: first one by itself, then 64 at once in one event loop, as in verl's agent loop
+worker, each "generating" for a while between its steps. Prints JSON: the medians in milliseconds, their
+ratio, and the longest time for which the event loop was blocked.
 
-Run it by ``python benchmarks/concurrent_episodes.py``.
+Run it with ``python benchmarks/concurrent_episodes.py``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from _common import report, slow_server, usually
 from agentgym_gym.rollout import close_all
 from verl_bridge.tasks import EnvTask
 
-DELAY = 0.05  # seconds the server takes for a step
-GENERATING = 0.2  # mean seconds a model takes for a reply, which is little
+DELAY = 0.05  # seconds of a step on the server
+GENERATING = 0.2  # mean seconds of a model's reply, which is short
 EPISODES = usually(64, quick=4)
 STEPS = usually(30, quick=2)
 
 
 async def play(task: EnvTask, draw: random.Random) -> list[float]:
-    """Play an episode; return the seconds that each step took."""
+    """Play an episode; return the seconds of each step."""
     took = []
     async with task.episode() as episode:
         await asyncio.sleep(draw.uniform(0, GENERATING))
@@ -42,7 +42,7 @@ async def play(task: EnvTask, draw: random.Random) -> list[float]:
 
 
 async def watch(longest: list[float]) -> None:
-    """Note the longest time for which the event loop did not come round."""
+    """Record the longest time for which the event loop was blocked."""
     while True:
         began = time.perf_counter()
         await asyncio.sleep(0.005)
@@ -50,10 +50,10 @@ async def watch(longest: list[float]) -> None:
 
 
 async def measure(url: str) -> dict[str, float]:
-    """Measure one episode alone, then many at once."""
+    """Measure one episode by itself, then many at once."""
     task = EnvTask("agentgym_gym:agentgym/TextCraft-v0", {"server": url, "max_turns": None}, {"task_id": 0})
-    draw = random.Random(0)  # noqa: S311 - no secret
-    await play(task, draw)  # what is imported late is imported now
+    draw = random.Random(0)  # noqa: S311 - not a secret
+    await play(task, draw)  # lazy imports happen here
     alone = [seconds for _ in range(3) for seconds in await play(task, draw)]
     longest = [0.0]
     watching = asyncio.create_task(watch(longest))

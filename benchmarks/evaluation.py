@@ -1,11 +1,11 @@
-"""What evaluation costs beside the environment: an agent plays 64 tasks at once, with records and a folder.
+"""The overhead of evaluation: an agent plays 64 tasks at once, with records and a run folder.
 
-The local TextCraft server runs in a process of its own. The oracle plays tasks by `evaluate_async` into a
-`RunFolder`, as ``agentgym eval`` does. Then an agent that repeats its replies does the same, which takes the
-oracle's planning out, and a bare loop over `AgentGymVectorEnv` of the same size plays them and keeps
-nothing. All three play in turn. Prints JSON: the seconds of each, and the ratios to the bare loop.
+The local TextCraft server runs in its own process. The oracle plays tasks with `evaluate_async` into a
+`RunFolder`, as in ``agentgym eval``. Then an agent that repeats its replies does the same, which excludes the
+oracle's planning. A bare loop over `AgentGymVectorEnv` of the same size plays the tasks without records. All
+three are interleaved. Prints JSON: the seconds of each, and the ratios to the bare loop.
 
-Run it by ``python benchmarks/evaluation.py``.
+Run it with ``python benchmarks/evaluation.py``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BAR_WITH_PLANNING = 1.3
 
 
 class Repeating:
-    """An agent that knows what to reply.
+    """An agent with prepared replies.
 
     Args:
         replies: The replies of each task.
@@ -46,7 +46,7 @@ class Repeating:
         self._left: Iterator[str] = iter(())
 
     def reset(self, env: Any, observation: str, info: Mapping[str, Any]) -> None:
-        """Begin with the replies of a task."""
+        """Start the replies of a task."""
         self._left = iter(self._replies[info["task_id"]])
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
@@ -55,12 +55,12 @@ class Repeating:
 
 
 def oracle() -> Agent:
-    """Return the agent that knows the solutions."""
+    """Return the oracle."""
     return load_oracle(find("TextCraft"))
 
 
 def evaluated(url: str, make_agent: Callable[[], Agent]) -> dict[int, tuple[str, ...]]:
-    """Evaluate an agent; return what it replied in each task."""
+    """Evaluate an agent; return its replies in each task."""
     base._rendered.clear()  # noqa: SLF001 - as in a process that plays these tasks for the first time
     with tempfile.TemporaryDirectory() as out, RunFolder(Path(out), {}) as folder:
         asyncio.run(
@@ -78,7 +78,7 @@ def evaluated(url: str, make_agent: Callable[[], Agent]) -> dict[int, tuple[str,
 
 
 def stepped(url: str, replies: dict[int, tuple[str, ...]]) -> None:
-    """Play the same in a bare loop: where an episode ends, that environment is reset to the next task."""
+    """Play the same in a bare loop: when an episode ends, its environment is reset to the next task."""
     tasks = iter(range(TASKS))
     env = AgentGymVectorEnv(AT_ONCE, "TextCraft", server=url)
     try:
@@ -100,12 +100,12 @@ def stepped(url: str, replies: dict[int, tuple[str, ...]]) -> None:
 
 
 def main() -> None:
-    """Measure both in turn."""
+    """Measure all ways, interleaved."""
     allow_open_files(1024)
     server = LocalServer("textcraft")
     url = server.start()
     try:
-        replies = evaluated(url, oracle)  # what is imported late is imported now
+        replies = evaluated(url, oracle)  # lazy imports happen here
         took = in_turns(
             {
                 "replay": lambda: seconds(lambda: evaluated(url, lambda: Repeating(replies))),

@@ -1,15 +1,15 @@
-"""When 64 episodes are done, each going on by itself or all in lock-step, where steps differ in length.
+"""When 64 episodes with steps of varying length finish, each independently or all in lock-step.
 
-A step takes a time drawn from a lognormal distribution with the median 50 ms and sigma 1: one in a hundred
-takes over half a second. An episode has 10 to 30 steps, each number as likely as another, since tasks differ.
-Both are drawn from the task and the step alone, so both ways wait for the very same steps. In lock-step
-(``AgentGymVectorEnv.step``) a round takes as long as its slowest step, and an environment that is done takes
-part no more; asynchronously (``AsyncAgentGymEnv``) nobody waits for another.
+The duration of a step has a lognormal distribution with the median 50 ms and sigma 1: one in a hundred takes
+over half a second. An episode has 10 to 30 steps, uniformly distributed, because tasks differ. Both depend
+only on the task and the step, so both ways wait for the same steps. In lock-step
+(``AgentGymVectorEnv.step``), a round takes as long as its slowest step, and a finished environment no longer
+takes part; asynchronously (``AsyncAgentGymEnv``), no environment waits for another.
 
-What is held against the bar is the mean of the times at which episodes finish, counted from the first step,
-since a trainer or a table can use each as soon as it is there; the median and the last are printed beside it.
+The bar is for the mean finishing time of the episodes, counted from the first step, because a trainer or a
+table can use each as soon as it is finished; the median and the last are printed too.
 
-Prints JSON: seconds and ratios. Run it by ``python benchmarks/heavy_tails.py``.
+Prints JSON: seconds and ratios. Run it with ``python benchmarks/heavy_tails.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REPLY = "Thought:\nI have a look at what I hold before I decide.\n\nAction:\ninv
 
 
 def in_lock_step(url: str) -> list[float]:
-    """Return when each episode finished, of those played in rounds."""
+    """Return the finishing time of each episode, played in rounds."""
     envs = AgentGymVectorEnv(EPISODES, "TextCraft", server=url, max_turns=None)
     envs.reset(options={"task_id": list(range(EPISODES))})
     finished: list[float] = []
@@ -48,7 +48,7 @@ def in_lock_step(url: str) -> list[float]:
 
 
 async def by_themselves(url: str) -> list[float]:
-    """Return when each episode finished, of those that wait for nobody."""
+    """Return the finishing time of each episode, played independently."""
     envs = [AsyncAgentGymEnv("TextCraft", server=url, max_turns=None) for _ in range(EPISODES)]
     await asyncio.gather(*(env.reset(options={"task_id": task}) for task, env in enumerate(envs)))
     began = time.perf_counter()

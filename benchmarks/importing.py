@@ -1,11 +1,11 @@
-"""What ``import agentgym_gym`` costs beside ``import gymnasium``, on which it stands.
+"""The time of ``import agentgym_gym`` compared with its dependency, ``import gymnasium``.
 
-A fresh interpreter for each import, in turns; the start of Python counts for both. All that is imported is
-compiled before, into a folder of its own, as an installed package is: where Python may not write what it
-compiles (``PYTHONDONTWRITEBYTECODE``), a package in development would be compiled again at each import. The
-ratio is taken within each turn, and the median of them is held against the bar.
+Each import has a new interpreter, interleaved; both times include the start of Python. All modules are
+compiled beforehand, into a separate folder, as for an installed package: if Python may not write compiled
+files (``PYTHONDONTWRITEBYTECODE``), a package in development would be compiled at each import. The ratio is
+computed for each pair, and the bar is for the median.
 
-Prints JSON: the medians in milliseconds, and the ratio. Run it by ``python benchmarks/importing.py``.
+Prints JSON: the medians in milliseconds, and the ratio. Run it with ``python benchmarks/importing.py``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PACKAGES = ("agentgym_gym", "gymnasium")
 
 
 def importing(package: str, compiled: str) -> None:
-    """Import a package in an interpreter of its own.
+    """Import a package in a new interpreter.
 
     Args:
         package: Its name.
-        compiled: The folder of what is compiled.
+        compiled: The folder of compiled files.
     """
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled}
     subprocess.run([sys.executable, "-c", f"import {package}"], check=True, env=environ)  # noqa: S603 - ours

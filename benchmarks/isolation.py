@@ -1,13 +1,13 @@
-"""What isolation adds to a step: an environment in a thread or a process, beside a plain call of it.
+"""The overhead of isolation in a step: an environment in a thread or a process, compared with a plain call.
 
-The environment returns a text of 1 kB at once. An episode in a thread, one in a process and the environment
-itself take turns step by step, so that whatever else the machine does slows all alike. An episode of
-`agentgym_gym.rollout` records the conversation besides, which is among what is measured.
+The environment returns a text of 1 kB immediately. An episode in a thread, one in a process and the
+environment itself are interleaved step by step, so that other load on the machine slows all equally. An
+episode of `agentgym_gym.rollout` also records the conversation, which is included in the measurement.
 
-A measurement is the difference of two medians in milliseconds. There are five; the median of these is held
-against the bar.
+A measurement is the difference of two medians in milliseconds. There are five; the bar is for the median of
+these.
 
-Prints JSON: the medians in microseconds and the differences. Run it by ``python benchmarks/isolation.py``.
+Prints JSON: the medians in microseconds and the differences. Run it with ``python benchmarks/isolation.py``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def main() -> None:
 
 
 async def measure(ways: Mapping[str, Step], times: int) -> dict[str, float]:
-    """Return the median seconds of a step of each, where all take turns."""
+    """Return the median seconds of a step of each, interleaved."""
     took: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(times):
         for name, step in ways.items():

@@ -1,10 +1,10 @@
-"""How fast the local servers are: a step by itself, and steps a second of 32 clients.
+"""The speed of the local servers: the duration of a single step, and steps per second with 32 clients.
 
-Each server runs in a process of its own. The oracle plays some tasks, one after another; a step is from the
-request to the reply, as ``env_seconds`` of `StepRecord` has it. Then 32 episodes at once repeat its replies.
-Prints JSON: the median milliseconds of each server's step beside its limit, and its steps a second.
+Each server runs in its own process. The oracle plays some tasks, one after another; a step is from the
+request to the response, as in ``env_seconds`` of `StepRecord`. Then 32 episodes at once repeat its replies.
+Prints JSON: the median milliseconds of each server's step and its limit, and its steps per second.
 
-Run it by ``python benchmarks/local_servers.py``.
+Run it with ``python benchmarks/local_servers.py``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ TASKS = usually(40, quick=2)
 AT_ONCE = 32
 EPISODES = usually(256, quick=32)
 LIMITS_MS = {"WebShop": 5.0, "BabyAI": 3.0}
-"""Milliseconds that a step may take."""
+"""Maximum milliseconds of a step."""
 
 
 def played(environment: Environment, url: str, tasks: list[int]) -> list[EpisodeRecord]:
-    """Have the oracle play tasks, one after another."""
+    """Play tasks with the oracle, one after another."""
     env = partial(AsyncAgentGymEnv, environment.name, server=url)
     records = asyncio.run(evaluate_async(env, partial(load_oracle, environment), tasks, concurrency=1))
     faulted = [record.task_id for record in records if not record.scored]

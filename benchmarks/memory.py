@@ -1,16 +1,16 @@
-"""What one more environment costs in memory, in our vector environment and in gymnasium's ``AsyncVectorEnv``.
+"""The memory of one more environment, in our vector environment and in gymnasium's ``AsyncVectorEnv``.
 
-Both hold TextCraft environments of one local server, which is not counted, and are measured after their
-reset, at two sizes, each size in a fresh process; the difference is divided by the number of environments
-between. What is counted is the proportional set size (PSS) of the process and of all its children: a page
-that several of them share counts once. Linux alone tells it.
+Both have TextCraft environments of one local server, which is not counted. They are measured after their
+reset, at two sizes, each size in a new process; the difference is divided by the difference of the sizes. The
+measure is the proportional set size (PSS) of the process and all its descendants: a page shared by several of
+them counts once. Only Linux reports it.
 
-``AsyncVectorEnv`` runs each environment in a child of its own; how children are started is left to Python's
-default, which is printed. Its ``shared_memory`` is off, as text needs it. An environment is played and closed
-before, so that all is imported that is needed: where children are forks they share that with their parent,
-and the size of Python does not count against them.
+``AsyncVectorEnv`` runs each environment in a child process; the start method is Python's default, which is
+printed. Its ``shared_memory`` is off, because text requires that. One environment is played and closed first,
+so that all modules are imported: forked children share them with their parent, so Python's own size does not
+count against them.
 
-Prints JSON: kilobytes for each added environment and the ratio. Run it by ``python benchmarks/memory.py``.
+Prints JSON: kilobytes for each added environment and the ratio. Run it with ``python benchmarks/memory.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIZES = {"ours": usually((64, 512), quick=(4, 16)), "theirs": usually((2, 10), q
 
 
 def hold(kind: str, number: int, url: str) -> None:
-    """Make so many environments, reset them, print the kilobytes that are in use."""
+    """Make `number` environments, reset them, and print the used kilobytes."""
     first = AgentGymEnv("TextCraft", server=url)
     first.reset(seed=0)
     first.close()
@@ -55,13 +55,13 @@ def pss(process: int) -> int:
 
 
 def children(process: int) -> list[int]:
-    """Return the ids of all processes that descend from one."""
+    """Return the ids of all descendants of a process."""
     parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
-        try:  # the name, which may hold anything, stands in round brackets
+        try:  # the name in parentheses may contain anything
             parents[int(status.parent.name)] = int(status.read_text("utf-8").rpartition(")")[2].split()[1])
         except (OSError, UnicodeDecodeError):
-            continue  # it has ended
+            continue  # the process has ended
     found = [process]
     for each in found:
         found += [child for child, parent in parents.items() if parent == each]
@@ -69,7 +69,7 @@ def children(process: int) -> list[int]:
 
 
 def measure(kind: str, number: int, url: str) -> int:
-    """Return the kilobytes that so many environments and their process take."""
+    """Return the kilobytes of `number` environments and their process."""
     command = [sys.executable, __file__, kind, str(number), url]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - ourselves
     kilobytes: int = json.loads(output)
@@ -77,7 +77,7 @@ def measure(kind: str, number: int, url: str) -> int:
 
 
 def main() -> None:
-    """Measure all of it against one server."""
+    """Measure both ways with one server."""
     server = LocalServer("textcraft")
     url = server.start()
     each = {}
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:  # noqa: PLR2004 - not from outside
+    if len(sys.argv) > 2:  # noqa: PLR2004 - a child process of this benchmark
         hold(sys.argv[1], int(sys.argv[2]), sys.argv[3])
     else:
         main()

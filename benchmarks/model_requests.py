@@ -1,19 +1,20 @@
-"""Requests of `ChatAgent` beside the ideal, httpx, the bare ``openai`` client and bare aiohttp.
+"""Requests of `ChatAgent` compared with the ideal, httpx, the bare ``openai`` client and bare aiohttp.
 
-A model's server runs in a process of its own. First it takes 10 s for each completion, and 1,000 agents play
-five turns at once, each in a task of its own. The ideal is 50 s, in which nothing but the server takes time;
-making the agents, connecting them and closing them counts as ours.
+A model server runs in its own process. First it takes 10 s for each completion, and 1,000 agents play five
+turns at once, each in its own task. The ideal is 50 s, the time of the server only; making, connecting and
+closing the agents counts as overhead.
 
-Then it answers at once, and what limits is this process, on one core. Agents, each with a connection of its
-own, are compared with agents that have an httpx client each, with tasks that share one client of ``openai``,
-and with tasks on one session of aiohttp. All send the same bodies and read the same JSON: 64 at once, and
-1,000 at once. An agent keeps a conversation besides, of which only the last turn is sent, so that all
-requests are of one size. Each way is measured three times, in turns, and the ratio is taken within a turn.
+Then the server responds immediately, and the limit is this process, on one core. Agents, each with its own
+connection, are compared with agents that have an httpx client each, with tasks that share one client of
+``openai``, and with tasks on one session of aiohttp. All send the same bodies and read the same JSON: 64 at
+once, and 1,000 at once. An agent also keeps a conversation, but sends only its last turn, so that all
+requests are of one size. Each way is measured three times, interleaved, and the ratio is computed for each
+round.
 
-The Python calls of a request are counted too, by `sys.setprofile` over 64 tasks: those of functions written
-in Python, the event loop's share included.
+The benchmark also counts the Python calls of a request, with `sys.setprofile` over 64 tasks: calls of
+functions written in Python, including the event loop's.
 
-Prints JSON: requests a second, calls, and the ratios. Run it by ``python benchmarks/model_requests.py``.
+Prints JSON: requests per second, calls, and the ratios. Run it with ``python benchmarks/model_requests.py``.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from agentgym_gym.evaluate import ChatAgent
 
 AT_ONCE = usually(1_000, quick=20)
 TURNS = 5
-SECONDS = usually(10.0, quick=0.2)  # that the slow server takes
-REQUESTS = usually(3_000, quick=100)  # of one measurement on the server that answers at once
+SECONDS = usually(10.0, quick=0.2)  # of a completion on the slow server
+REQUESTS = usually(3_000, quick=100)  # in one measurement on the fast server
 MEASUREMENTS = usually(3, quick=1)
 OPEN_FILES = 2 * 1024
 
@@ -44,14 +45,14 @@ OBSERVATION = "Crafting commands: craft 4 oak planks using 1 oak logs. " * 10
 
 
 class Env:
-    """As much of an environment as an agent looks at."""
+    """The part of an environment that an agent uses."""
 
     spec = None
     system_prompt = PROMPT
 
 
 async def play(agent: ChatAgent, turns: int) -> None:
-    """Let an agent play one episode."""
+    """Play one episode with an agent."""
     await agent.reset(Env(), OBSERVATION, {"task_id": 0})
     for _ in range(turns):
         reply = await agent.act(OBSERVATION, {})
@@ -62,7 +63,7 @@ async def play(agent: ChatAgent, turns: int) -> None:
 async def many(
     url: str, at_once: int, turns: int, http_client: Callable[[], httpx.AsyncClient] | None = None
 ) -> None:
-    """Let so many agents play at once."""
+    """Play with `at_once` agents at once."""
     first = ChatAgent(
         "m",
         base_url=f"{url}/v1",
@@ -77,13 +78,13 @@ async def many(
 
 
 async def by_httpx(url: str, at_once: int, turns: int) -> None:
-    """Let them play over plain httpx, each with a client of its own."""
+    """Play over plain httpx, with one client per agent."""
     context = httpx.create_ssl_context()
     await many(url, at_once, turns, lambda: httpx.AsyncClient(verify=context, trust_env=False))
 
 
 def body() -> dict[str, Any]:
-    """Return what an agent sends from its second turn on."""
+    """Return the request body of an agent from its second turn on."""
     return {
         "model": "m",
         "messages": [
@@ -98,7 +99,7 @@ def body() -> dict[str, Any]:
 
 
 async def tasks(at_once: int, turns: int, ask: Callable[[], Awaitable[str]]) -> None:
-    """Let so many tasks make their requests, one after the other, at once."""
+    """Run `at_once` tasks at once, each with one request after another."""
 
     async def one() -> None:
         for _ in range(turns):
@@ -108,7 +109,7 @@ async def tasks(at_once: int, turns: int, ask: Callable[[], Awaitable[str]]) -> 
 
 
 async def by_openai(url: str, at_once: int, turns: int) -> None:
-    """Make the same requests by one client of ``openai``."""
+    """Make the same requests with one client of ``openai``."""
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="EMPTY", max_retries=0) as client:
 
         async def ask() -> str:
@@ -119,7 +120,7 @@ async def by_openai(url: str, at_once: int, turns: int) -> None:
 
 
 async def by_aiohttp(url: str, at_once: int, turns: int) -> None:
-    """Make them by one session of aiohttp."""
+    """Make the same requests with one session of aiohttp."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def ask() -> str:
@@ -135,7 +136,7 @@ WAYS: dict[str, Way] = {"agents": many, "httpx": by_httpx, "openai": by_openai, 
 
 
 def rates(url: str, at_once: int) -> dict[str, list[float]]:
-    """Return the requests a second of each way."""
+    """Return the requests per second of each way."""
     turns = max(REQUESTS // at_once, 2)
 
     def rate(way: Way) -> float:
@@ -147,7 +148,7 @@ def rates(url: str, at_once: int) -> dict[str, list[float]]:
 
 
 def calls(url: str, way: Way) -> int:
-    """Return the Python calls of each request, by the difference of two runs, which leaves out connecting."""
+    """Return the Python calls of each request, as the difference of two runs, which excludes connecting."""
     counted = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:

@@ -1,14 +1,14 @@
-"""What it costs to read a reply of 1 kB, and of 16 kB that is hostile.
+"""The time to parse a reply of 1 kB, and a hostile one of 16 kB.
 
 The first: every action of every environment, in the format ``react``.
 
-Each reply is 1,024 characters long: a thought of several paragraphs and a list, then the action. It is read
-into a typed action by the environment's grammar. An environment's figure is the median over its actions.
+Each reply has 1,024 characters: a thought of several paragraphs and a list, then the action. The
+environment's grammar parses it into a typed action. An environment's result is the median over its actions.
 
-The second: replies of 16,384 characters that repeat what a reader might look at again and again, in every
-format and environment. The figure is the longest time of each format, in milliseconds.
+The second: replies of 16,384 characters that repeat text which a parser might scan again and again, in every
+format and environment. The result is the longest time of each format, in milliseconds.
 
-Prints JSON: microseconds, of the environments and of the single action that takes longest. Run it by
+Prints JSON: microseconds, of the environments and of the slowest single action. Run it with
 ``python benchmarks/parsing.py``.
 """
 
@@ -65,7 +65,7 @@ waste any: nine are left, and by my count the goal is six away. So to the first 
 
 
 def reply_with(action: Action) -> str:
-    """Return a reply of so many characters, all told."""
+    """Return a reply of a fixed total length."""
     spare = CHARACTERS - len(REACT.render(action))
     reply = REACT.render(action, THOUGHT[: spare - 1] + ".")
     if len(reply) != CHARACTERS:
@@ -74,7 +74,7 @@ def reply_with(action: Action) -> str:
 
 
 def microseconds(action: Action, grammar: Grammar) -> float:
-    """Return the median time in which a reply with an action is read."""
+    """Return the median time to parse a reply with an action."""
     reply = reply_with(action)
     if REACT.parse(reply, grammar) != action:
         raise RuntimeError(f"{action} is read as something else")
@@ -82,7 +82,7 @@ def microseconds(action: Action, grammar: Grammar) -> float:
 
 
 def slowest_of_hostile(name: str) -> dict[str, Any]:
-    """Return the hostile reply that a format reads slowest: the best of three times, in milliseconds."""
+    """Return the slowest hostile reply of a format: the best of three times, in milliseconds."""
 
     def milliseconds(reply: str, grammar: Grammar) -> float:
         def read() -> None:

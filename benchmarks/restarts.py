@@ -2,15 +2,15 @@
 
     python benchmarks/restarts.py --kills 200 --seed 0
 
-Each round plays TextCraft or Maze, by the sync, the async or the vector environment, on a new server. At a
-random moment the server is killed and started again at its port, while the client is asleep between two
-calls, or while a request of it is under way. Then another process, which plays other tasks by this library,
-makes environments, and so gets the ids that the client holds (``_restarts_other.py``). The client goes on,
-and closes. Then the server must show of each environment of the other what the other saw last, and the other
-must be able to play to the end as if it were alone.
+Each round plays TextCraft or Maze, with the sync, the async or the vector environment, on a new server. At a
+random moment the server is killed and restarted at its port, while the client sleeps between two calls, or
+during one of its requests. Then another process, which plays other tasks with this library, makes
+environments, and so gets the ids that the client has (``_restarts_other.py``). The client continues, and
+closes. Then the server's state of the other process's environments must be the last one observed there, and
+that process must be able to play to the end undisturbed.
 
-Prints a table. The exit status is 1 if an environment of the other was harmed, or if an episode of the
-client went on over a restart without a fault.
+Prints a table. The exit status is 1 if an environment of the other process was changed, or if an episode of
+the client continued after a restart without a fault.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 NAMES, WAYS = ("TextCraft", "Maze"), ("sync", "async", "vector")
 ACTIONS = {"TextCraft": ("get 1 egg", "inventory"), "Maze": ("move up", "move left", "move right")}
 OURS = 2  # in the vector environment
-ASLEEP, CLOSING = 0.5, 0.3  # shares of the rounds: the client sleeps meanwhile; it closes then
-AWAY = 0.2  # of those in which a request is under way: that the client goes on before the server is back
+ASLEEP, CLOSING = 0.5, 0.3  # shares of rounds: the client sleeps during the kill; it closes afterwards
+AWAY = 0.2  # share of kills during a request in which the client continues before the server is back
 COLUMNS = ("rounds", "idle", "waiting", "ids taken", "faulted", "no fault", "looks", "unnoticed", "harmed")
 
 
 class Client(threading.Thread):
-    """Plays until it is over, thinking now and then, and closes.
+    """Plays until `over` is set, sleeps now and then, and closes.
 
     Attributes:
-        over: Set when it is to close.
-        awake: Cleared while it is to sleep.
-        asleep: Set while it does.
-        asking: Whether it waits for an environment.
-        life: How often the server was started again.
-        unnoticed: Steps without a fault, of episodes that began before the server was started again.
-        stats: What was counted; None before the end.
+        over: Set to make it close.
+        awake: Cleared to make it sleep.
+        asleep: Set while it sleeps.
+        asking: Whether it waits for a response of an environment.
+        life: How often the server was restarted.
+        unnoticed: Steps without a fault in episodes that started before the last restart of the server.
+        stats: The counters; None before the end.
     """
 
     def __init__(self, name: str, way: str, url: str, chance: random.Random) -> None:
@@ -79,7 +79,8 @@ class Client(threading.Thread):
             def done(result: Any) -> Any:
                 return loop.run_until_complete(result) if self._way == "async" else result
 
-            # By environment, the life of the server in which its episode began; none is played where below 0.
+            # For each environment, the server's life in which its episode started; negative without an
+            # episode.
             began = np.full(OURS if many else 1, -1)
             while not self.over.is_set():
                 self.asking = True
@@ -107,28 +108,28 @@ class Client(threading.Thread):
 
 
 def kill(server: LocalServer, client: Client, chance: random.Random) -> str:
-    """Kill a server at a random moment; return what the client did then."""
+    """Kill a server at a random moment; return the client's activity at that time."""
     time.sleep(chance.uniform(0.05, 0.6))
     asleep = chance.random() < ASLEEP
     if asleep:
         client.awake.clear()
         client.asleep.wait(60)
     elif server.process is not None:
-        server.process.send_signal(signal.SIGSTOP)  # so that the next request is not answered
+        server.process.send_signal(signal.SIGSTOP)  # so that the next request gets no response
         time.sleep(0.05)
         while not client.asking:
             time.sleep(0.01)
         time.sleep(chance.uniform(0.01, 0.05))
         if chance.random() >= AWAY:
-            client.awake.clear()  # it sleeps once the request has failed
+            client.awake.clear()  # it sleeps after the failed request
     if chance.random() < CLOSING:
-        client.over.set()  # it closes, at once or when it wakes up
-    server.stop()  # by SIGKILL
+        client.over.set()  # it closes, immediately or when it wakes up
+    server.stop()  # with SIGKILL
     return "idle" if asleep else "waiting"
 
 
 def restart(server: LocalServer) -> LocalServer:
-    """End a server, and start it again at its port."""
+    """Stop a server, and start it again at its port."""
     server.stop()
     server.start()
     return server
@@ -137,13 +138,13 @@ def restart(server: LocalServer) -> LocalServer:
 def play_round(
     name: str, way: str, server: LocalServer, other: Connection, held: HeldIds, chance: random.Random
 ) -> Counter[str]:
-    """Play one round; return what is to be counted of it.
+    """Play one round; return its counts.
 
     Raises:
         RuntimeError: The client hangs, or has failed.
     """
     held.ids.clear()
-    client = Client(name, way, server.url, random.Random(chance.random()))  # noqa: S311 - no secret
+    client = Client(name, way, server.url, random.Random(chance.random()))  # noqa: S311 - not a secret
     client.start()
     counted = Counter({"rounds": 1, kill(server, client, chance): 1})
     ours = set(held.ids)
@@ -173,11 +174,11 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    chance = random.Random(arguments.seed)  # noqa: S311 - no secret
+    chance = random.Random(arguments.seed)  # noqa: S311 - not a secret
     held, table = HeldIds(), {(name, way): Counter[str]() for name in NAMES for way in WAYS}
     servers = {name: LocalServer(name, port=free_port()) for name in NAMES}
     other = start({name: server.start() for name, server in servers.items()})
-    with ThreadPoolExecutor(1) as ahead:  # starts the server of the next round while one is played
+    with ThreadPoolExecutor(1) as ahead:  # starts the next round's server during a round
         ready = ahead.submit(restart, servers[NAMES[0]])
         for number in range(arguments.kills):
             name, way = NAMES[number % 2], WAYS[number // 2 % 3]

@@ -1,19 +1,19 @@
-"""How fast the vector environment steps, beside a bare client, raw aiohttp and one httpx client, in one run.
+"""The speed of the vector environment compared with a bare client, raw aiohttp and one httpx client.
 
-A server of TextCraft's wire that takes 50 ms for each step runs in a process of its own. The vector
-environment steps 64, 256 and 1,024 environments in rounds, each as long as its slowest step; it reads what an
-agent wrote besides, and checks what the server says. At 64 it is held against two others in the same rounds,
-64 requests at once and the next 64 when all are answered: against aiohttp, and against the limit, a client
-that writes bytes made before and looks for the end of the reply, so that server and sockets take nearly all
-of its time. At 256 and 1,024 its peers are tasks that wait for nobody but the server, which is easier.
+A server of TextCraft's wire that takes 50 ms for each step runs in its own process. The vector environment
+steps 64, 256 and 1,024 environments in rounds, each as long as its slowest step; it also parses the agents'
+replies and validates the server's responses. At 64 it is compared with two others in the same rounds, 64
+requests at once and the next 64 when all have responses. One is aiohttp. The other is the limit, a client
+that writes prepared bytes and looks for the end of the response, so that server and sockets take nearly all
+of its time. At 256 and 1,024 its peers are tasks that wait only for the server, which is easier.
 
-Each way is measured five times, in turns, and its ratio to a peer is taken within a turn; the median of the
-five is held against the bar. httpx takes most of a minute, so it is measured once, after the others. Before a
-measurement all environments make one step that does not count, for which connections are opened. 1,024
-connections need more open files than many systems let a process have by default: the limit is raised for this
-process and the server's, and where it cannot be, the error says so.
+Each way is measured five times, interleaved, and its ratio to a peer is computed for each round; the bar is
+for the median of the five. httpx takes most of a minute, so it is measured once, after the others. Before a
+measurement, each environment makes one step that does not count, to open its connection. 1,024 connections
+need more open files than many systems allow a process by default: the limit is raised for this process and
+the server's. If it cannot be raised, an error reports it.
 
-Prints JSON: steps a second, and the ratios. Run it by ``python benchmarks/side_by_side.py``.
+Prints JSON: steps per second, and the ratios. Run it with ``python benchmarks/side_by_side.py``.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from _common import MEASUREMENTS, allow_open_files, at_least, in_turns, ratios, 
 
 from agentgym_gym import AgentGymVectorEnv
 
-DELAY = 0.05  # seconds the server takes for a step
+DELAY = 0.05  # seconds of a step on the server
 REPLY = "Thought:\nI have a look at what I hold before I decide.\n\nAction:\ninventory"
 STEPS = usually(20, quick=1)  # of each environment in a measurement
-OPEN_FILES = 1024 + 128  # the connections, and what a process has open besides
+OPEN_FILES = 1024 + 128  # the connections, and a margin for other files
 
 Step: TypeAlias = Callable[[int], Awaitable[Any]]
 Play: TypeAlias = Callable[[int, int, Step], Awaitable[float]]
 
 
 def vector(url: str, number: int) -> float:
-    """Return the steps a second of so many environments in rounds."""
+    """Return the steps per second of `number` environments in rounds."""
     envs = AgentGymVectorEnv(number, "TextCraft", server=url, max_turns=None)
     envs.reset(options={"task_id": 0})
     envs.step([REPLY] * number)
@@ -57,7 +57,7 @@ def vector(url: str, number: int) -> float:
 
 
 async def tasks(number: int, steps: int, step: Step) -> float:
-    """Return the steps a second of so many tasks, each waiting for its own answer alone."""
+    """Return the steps per second of `number` tasks, each of which waits only for its own response."""
 
     async def play(env_id: int) -> None:
         for _ in range(steps):
@@ -70,7 +70,7 @@ async def tasks(number: int, steps: int, step: Step) -> float:
 
 
 async def rounds(number: int, steps: int, step: Step) -> float:
-    """Return the steps a second of rounds in which all wait for the slowest."""
+    """Return the steps per second of rounds in which all wait for the slowest."""
     await asyncio.gather(*(step(env_id) for env_id in range(number)))
     began = time.perf_counter()
     for _ in range(steps):
@@ -79,7 +79,7 @@ async def rounds(number: int, steps: int, step: Step) -> float:
 
 
 async def by_aiohttp(url: str, number: int, play: Play = tasks) -> float:
-    """Return what aiohttp does with the same requests and nothing else."""
+    """Return the steps per second of aiohttp with the same requests and nothing else."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def step(env_id: int) -> Any:
@@ -90,7 +90,7 @@ async def by_aiohttp(url: str, number: int, play: Play = tasks) -> float:
 
 
 class _Bare(asyncio.Protocol):
-    """A connection that counts replies by the length they all have."""
+    """A connection that counts responses by their fixed length."""
 
     def __init__(self, request: bytes) -> None:
         self._request = request
@@ -98,14 +98,14 @@ class _Bare(asyncio.Protocol):
         self._answered: asyncio.Future[None]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # that of a stream
+        self._transport = transport  # type: ignore[assignment]  # a stream transport
 
     def data_received(self, data: bytes) -> None:
         if data.endswith(b"}"):
             self._answered.set_result(None)
 
     def step(self) -> asyncio.Future[None]:
-        """Send the request; the future is done when the reply to it has come."""
+        """Send the request; the future is done when its response has arrived."""
         self._answered = asyncio.get_running_loop().create_future()
         self._transport.write(self._request)
         return self._answered
@@ -115,7 +115,7 @@ class _Bare(asyncio.Protocol):
 
 
 async def bare(url: str, number: int) -> float:
-    """Return the steps a second of rounds in which nothing is made of request or reply."""
+    """Return the steps per second of rounds that neither build requests nor parse responses."""
     host, _, port = url.removeprefix("http://").partition(":")
     connections = []
     for env_id in range(number):
@@ -132,7 +132,7 @@ async def bare(url: str, number: int) -> float:
 
 
 async def by_httpx(url: str, number: int) -> float:
-    """Return what one shared client of httpx does, which takes most of a minute for it."""
+    """Return the steps per second of one shared client of httpx, which takes most of a minute."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(limits=limits, timeout=300) as client:
 
@@ -144,7 +144,7 @@ async def by_httpx(url: str, number: int) -> float:
 
 
 def main() -> None:
-    """Measure all of it against one server."""
+    """Measure all ways with one server."""
     allow_open_files(OPEN_FILES)
     with slow_server(DELAY) as url:
         ways = {

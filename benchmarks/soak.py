@@ -1,12 +1,12 @@
-"""The soak: thousands of episodes at once, on a server that dies, behind a proxy that makes calls go wrong.
+"""The soak: thousands of episodes at once, on a server that dies, behind a proxy that injects faults.
 
-TextCraft's local server, the proxy (``_soak_proxy.py``) and the client (``_soak_client.py``) run in a
-process each. One call in twenty is reset, lost, truncated, answered by HTTP 500 or delayed, and the server
-is killed a few times and started again. What an episode says follows from its number (``_soak_player.py``),
-so that afterwards each one that no fault ended is played again, alone, on a new server without a proxy.
+TextCraft's local server, the proxy (``_soak_proxy.py``) and the client (``_soak_client.py``) each run in
+their own process. One call in twenty is reset, lost, truncated, delayed or gets HTTP 500, and the server is
+killed and restarted a few times. The replies of an episode depend on its number (``_soak_player.py``), so
+each unfaulted episode is later played again, by itself, on a new server without a proxy.
 
-Prints one JSON object: what was claimed, each claim with its figures and whether it held, and ends by status
-1 where one did not. Run it by ``python benchmarks/soak.py``; docs/reliability.md says what it showed.
+Prints one JSON object: the claims, each with its metrics and whether it held. The exit status is 1 if one did
+not hold. Run it with ``python benchmarks/soak.py``; docs/reliability.md reports the results.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from agentgym_gym.local_servers import LocalServer
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-AWAY = 2.0  # seconds that a killed server is not there
-GROWTH = 2 * 1024  # kilobytes that the client's memory may grow by, apart from the kills
-SETTLED = 2  # samples after a kill until what it has done to the memory is over
-BLOCKS_GROWTH = 0.05  # share by which the blocks of memory that Python uses may grow
-BEYOND = 100  # ids asked about above the last one that is known of
+AWAY = 2.0  # seconds until a killed server is restarted
+GROWTH = 2 * 1024  # maximum growth of the client's memory in kilobytes, apart from the kills
+SETTLED = 2  # samples after a kill until its effect on the memory is over
+BLOCKS_GROWTH = 0.05  # maximum growth of Python's allocated memory blocks, as a share
+BEYOND = 100  # number of ids to query above the last known one
 
 
 def main() -> int:
-    """Run it; return the exit status."""
+    """Run the soak; return the exit status."""
     parser = argparse.ArgumentParser(description="Many episodes on a server that fails; see the file.")
     parser.add_argument("--episodes", type=int, default=10_000, help="how many (default: %(default)s)")
     parser.add_argument("--concurrent", type=int, default=128, help="how many at once (default: %(default)s)")
@@ -76,14 +76,14 @@ class Soak:
     """One soak.
 
     Attributes:
-        episodes: How many.
-        concurrent: How many at once.
+        episodes: Total number of episodes.
+        concurrent: Number of episodes at once.
         kills: How often the server is killed.
-        seed: Of replies and faults.
+        seed: Random seed of replies and faults.
         limit: Seconds after which the client counts as hung.
-        folder: For what is written on the way.
-        memory: Episodes that were over, the client's kilobytes then, and the blocks that its Python used.
-        killed_at: The numbers of the samples at which the server was killed.
+        folder: For files of the run.
+        memory: Samples: number of finished episodes, kilobytes of the client, allocated blocks of its Python.
+        killed_at: The indices of the samples at which the server was killed.
     """
 
     episodes: int
@@ -96,7 +96,7 @@ class Soak:
     killed_at: list[int] = field(default_factory=list)
 
     def run(self) -> dict[str, Any]:
-        """Play, look at what is left, replay; return the figures."""
+        """Play, list the remaining environments, replay; return the metrics."""
         server = LocalServer("textcraft", port=free_port())
         server.start()
         try:
@@ -105,7 +105,7 @@ class Soak:
             server.stop()
 
     def _run(self, server: LocalServer) -> dict[str, Any]:
-        # Where clients write down what they hold, for `agentgym leases`.
+        # Clients record their leases here, for `agentgym leases`.
         here = {**os.environ, "TMPDIR": str(self.folder), "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
         with process("_soak_proxy.py", server.url, self.seed, env=here) as proxy:
             url = receive(proxy)
@@ -151,7 +151,7 @@ class Soak:
     def _play(
         self, server: LocalServer, proxy: subprocess.Popen[str], url: str, env: dict[str, str]
     ) -> dict[str, Any] | None:
-        """Have all episodes played, and kill the server meanwhile; return what the client counted."""
+        """Play all episodes while killing the server; return the client's counts."""
         kills = [self.episodes * (n + 1) // (self.kills + 1) for n in range(self.kills)]
         arguments = (url, self.episodes, self.concurrent, self.seed, self.folder / "outcomes")
         with process("_soak_client.py", *arguments, env=env) as client:
@@ -178,7 +178,7 @@ class Soak:
 
     @staticmethod
     def _kill(server: LocalServer) -> None:
-        server.stop()  # by SIGKILL
+        server.stop()  # with SIGKILL
         time.sleep(AWAY)
         server.start()
 
@@ -187,7 +187,7 @@ class Soak:
         return sorted(map(json.loads, lines), key=lambda outcome: outcome["episode"])
 
     def _replay(self, url: str, played: list[dict[str, Any]]) -> list[int]:
-        """Play each episode again, alone; return the numbers of those that went otherwise."""
+        """Play each episode again, by itself; return the numbers of those that differ."""
         env = AgentGymEnv("TextCraft", server=url)
         wrong = []
         for outcome in played:
@@ -216,7 +216,7 @@ class Soak:
     def _faults(
         self, client: dict[str, Any], report: dict[str, Any], outcomes: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        """Hold what the client counted against what its episodes saw, and that against what the proxy did."""
+        """Compare the client's counts with the faults of its episodes, and those with the proxy's counts."""
         counted, injected = Counter(client["stats"]["faults"]), Counter(report["injected"])
         seen = {where: Counter(kinds) for where, kinds in client["seen"].items()}
         faulted = Counter(each["fault"] for each in outcomes if "fault" in each)
@@ -248,17 +248,17 @@ class Soak:
             and sum(client["retried"].values()) == client["stats"]["retries"]
             and in_time >= 0
             and never_arrived >= 0
-            # A kill finds one reply on its way to each worker at most.
+            # A kill cuts at most one response of each worker.
             and 0 <= replies_cut <= self.concurrent * self.kills
             and 0 <= errors_cut <= self.kills,
         }
 
     def _memory(self) -> dict[str, Any]:
-        """Return what the client's memory did.
+        """Return the metrics of the client's memory.
 
-        A kill makes all workers fail at the same moment. That takes memory which is free afterwards, and
-        which the process keeps: so the resident memory is compared between kills. What is in use is compared
-        between the two halves of the soak, by the most that there was in each.
+        A kill makes all workers fail at the same moment. That needs memory which is free afterwards but which
+        the process keeps: so the resident memory is compared between kills. Allocated blocks are compared
+        between the two halves of the soak, by the maximum of each.
         """
         blocks = [used for _, _, used in self.memory]
         half = len(blocks) // 2
@@ -280,7 +280,7 @@ class Soak:
 
 
 def held_by(url: str, report: dict[str, Any]) -> set[int]:
-    """Return the ids of the environments that a server itself says it has."""
+    """Return the ids of the environments that exist on a server."""
     life = max((made["life"] for made in report["created"]), default=0)
     last = max((made["id"] for made in report["created"] if made["life"] == life), default=0)
     with httpx.Client(base_url=url) as http:
@@ -292,13 +292,13 @@ def held_by(url: str, report: dict[str, Any]) -> set[int]:
 
 
 def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int) -> dict[str, Any]:
-    """Return what is left on the server in its last life, and why.
+    """Return the remaining environments on the server in its last life, and the reasons.
 
     Args:
-        report: What the proxy saw until the client had ended.
-        before: What the server held then.
-        after: What it held once ``agentgym leases --clear`` had run.
-        cleared: The exit status of that.
+        report: The proxy's counts until the client had ended.
+        before: The environments on the server at that time.
+        after: Those that remained after ``agentgym leases --clear``.
+        cleared: The exit status of that command.
     """
     lives = Counter(made["life"] for made in report["created"])
     life = max(lives, default=0)
@@ -323,7 +323,7 @@ def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int
 
 @contextmanager
 def process(file: str, *arguments: object, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Run a file beside this one; it is ended where this is left before it has."""
+    """Run a file of this folder in a process; stop the process when the context is left."""
     command = [sys.executable, str(HERE / file), *map(str, arguments)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env) as started:  # noqa: S603
@@ -335,7 +335,7 @@ def process(file: str, *arguments: object, env: dict[str, str]) -> Iterator[subp
 
 
 def receive(process: subprocess.Popen[str]) -> Any:
-    """Return the next thing that a process says.
+    """Return the next message of a process.
 
     Raises:
         EOFError: It has ended.
@@ -347,7 +347,7 @@ def receive(process: subprocess.Popen[str]) -> Any:
 
 
 def ask(process: subprocess.Popen[str], word: str) -> Any:
-    """Send a process a word, and return what it answers."""
+    """Send a process a word, and return its response."""
     _send(process, word)
     return receive(process)
 

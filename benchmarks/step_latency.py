@@ -1,15 +1,14 @@
-"""What a step costs: ``env.step`` beside bare ``http.client`` and beside ``requests.post``, in one run.
+"""The time of a step: ``env.step`` compared with bare ``http.client`` and with ``requests.post``.
 
-Bare is what needs least: one kept-alive connection of the standard library. ``requests.post`` for each call,
-with a new connection each time, is how AgentGym's own clients do it. All play on the same local TextCraft
-server. ``env.step`` takes turns with bare step by step, so that whatever else the machine does slows both
-alike, and with ``requests`` twenty by twenty: the server has still to close each of its connections when the
-reply is there, which would slow whoever comes next. ``env.step`` reads a reply of a model besides, and checks
-what the server says.
+Bare is the minimum: one kept-alive connection of the standard library. AgentGym's own clients use
+``requests.post`` for each call, with a new connection each time. All play on the same local TextCraft server.
+``env.step`` is interleaved with bare step by step, so that other load on the machine slows both equally, and
+with ``requests`` in groups of twenty: after each response the server still has to close the connection, which
+would slow the next request. ``env.step`` also parses a model's reply, and validates the server's response.
 
-A measurement is the ratio of two medians. There are five, and the median of these is held against the bar.
+A measurement is the ratio of two medians. There are five, and the bar is for the median of these.
 
-Prints JSON: the medians in microseconds and their ratios. Run it by ``python benchmarks/step_latency.py``.
+Prints JSON: the medians in microseconds and their ratios. Run it with ``python benchmarks/step_latency.py``.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def main() -> None:
 
 
 def measure(ways: Mapping[str, Step], at_once: int) -> dict[str, list[float]]:
-    """Return the median seconds of a step in each measurement, where so many at once take turns."""
+    """Return the median seconds of a step in each measurement, interleaved in groups of `at_once`."""
 
     def some(step: Step) -> list[float]:
         return [seconds(step) for _ in range(at_once)]
@@ -71,12 +70,12 @@ def measure(ways: Mapping[str, Step], at_once: int) -> dict[str, list[float]]:
 
 
 def microseconds(medians: Mapping[str, list[float]]) -> dict[str, float]:
-    """Return the median of the measurements, as it is printed."""
+    """Return the median of the measurements, in the unit of the output."""
     return {name: round(statistics.median(each) * 1e6, 1) for name, each in medians.items()}
 
 
 def by_http_client(connection: http.client.HTTPConnection) -> Step:
-    """Return what sends one step and reads its reply, with nothing but the standard library."""
+    """Return a function that sends one step and reads its response, with only the standard library."""
 
     def post(path: str, body: object) -> dict[str, object]:
         connection.request("POST", path, json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -88,7 +87,7 @@ def by_http_client(connection: http.client.HTTPConnection) -> Step:
 
 
 def by_requests(url: str) -> Step:
-    """Return what does the same by a ``requests.post`` that stands by itself."""
+    """Return a function that does the same with a separate ``requests.post``."""
 
     def post(path: str, body: dict[str, Any]) -> dict[str, object]:
         reply: dict[str, object] = requests.post(url + path, json=body, timeout=300).json()

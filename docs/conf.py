@@ -1,4 +1,4 @@
-"""Settings of the documentation as a site; ``make site`` builds it into build/site. Nothing is fetched."""
+"""Sphinx settings of the documentation; ``make site`` builds it into build/site. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ author = "The contributors of agentgym-gym"
 version = release = agentgym_gym.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["plans"]  # for those who write the library; each goes when what it plans stands
+exclude_patterns = ["plans"]  # for developers; each is deleted when its plan is done
 
 html_theme = "furo"
 html_title = "agentgym-gym"
@@ -24,18 +24,18 @@ html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_show_copyright = False
-myst_heading_anchors = 4  # links such as many.md#leases, as code hosts make them
+myst_heading_anchors = 4  # links such as many.md#leases, as on code hosts
 
 autodoc_member_order = "groupwise"
-autodoc_typehints = "description"  # beside what each argument is
+autodoc_typehints = "description"  # types next to the description of each argument
 autodoc_typehints_description_target = "documented"
-autodoc_mock_imports = [  # what verl_bridge imports besides: some GB, and nothing of it is shown
+autodoc_mock_imports = [  # large dependencies of verl_bridge, which the site does not show
     *("hydra", "omegaconf", "ray", "tensordict", "torch", "transformers", "verl"),
 ]
-nitpick_ignore_regex = [  # what has no place here to link to
+nitpick_ignore_regex = [  # references without a target on this site
     ("py:.*", r"(?!agentgym_gym|verl_bridge)\w+\..*"),  # of Python and of other libraries
-    ("py:class", ".*"),  # of annotations: private classes, and names of types
-    ("py:obj", r".*\.T"),  # variables of types
+    ("py:class", ".*"),  # in annotations: private classes, and names of types
+    ("py:obj", r".*\.T"),  # type variables
 ]
 default_role = "code"  # `name` in a docstring
 napoleon_custom_sections = [("Class attributes", "attributes")]
@@ -49,7 +49,7 @@ def plain_property(app: Any, what: str, name: str, obj: Any, options: Any, lines
 
 
 def from_root(app: Any, docname: str, content: list[str]) -> None:  # noqa: ARG001 - Sphinx's
-    """Show a file of the root where a page stands for it; its links become those of a page in docs/."""
+    """Include a file of the root in the page that represents it, with links relative to docs/."""
     if docname not in ROOT_FILES:
         return
     text = (DOCS.parent / ROOT_FILES[docname]).read_text("utf-8")
@@ -61,13 +61,13 @@ def from_root(app: Any, docname: str, content: list[str]) -> None:  # noqa: ARG0
 
 
 def pages_of_environments(app: Any, docname: str, content: list[str]) -> None:  # noqa: ARG001 - Sphinx's
-    """Put the page of each environment below the table of all of them."""
+    """List the page of each environment below the table of all of them."""
     if docname == "environments/README":
         content[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
 
 
 def setup(app: Any) -> None:
-    """Say what Sphinx calls, and when; napoleon has the priority 500."""
+    """Register the callbacks; napoleon has the priority 500."""
     app.connect("source-read", from_root)
     app.connect("source-read", pages_of_environments)
     app.connect("autodoc-process-docstring", plain_property, priority=400)

@@ -1,4 +1,4 @@
-"""How much there is of this repository, and what a step crosses: ``make figures`` prints it.
+"""Metrics of this repository's size, and the path of a step through it: ``make figures`` prints them.
 
 Lines of Python; public modules and the names they export; classes of one name in several modules; functions
 of more than 100 lines; the modules and generators between ``env.step`` and the socket, from a trace of a step
@@ -22,7 +22,7 @@ LONG = 100
 
 
 class Module(NamedTuple):
-    """A module, as its source has it."""
+    """A module and its source."""
 
     name: str
     lines: int
@@ -43,11 +43,11 @@ class Module(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a step crossed.
+    """The path of a step.
 
     Attributes:
         modules: Modules of this library whose functions were called, in the order of their first calls.
-        generators: The most of its generators that waited for each other while the request was sent.
+        generators: The maximum depth of nested generators while the request was sent.
     """
 
     modules: tuple[str, ...]
@@ -63,8 +63,8 @@ def modules(package: str) -> Iterator[Module]:
 
 
 def traced_step() -> Step:
-    """Play one step of TextCraft, and return what it crossed."""
-    from agentgym_gym import AgentGymEnv  # noqa: PLC0415 - what is counted needs no import
+    """Play one step of TextCraft, and return its path."""
+    from agentgym_gym import AgentGymEnv  # noqa: PLC0415 - only this function needs the import
 
     env = AgentGymEnv("TextCraft")
     called: dict[str, None] = {}
@@ -85,7 +85,7 @@ def traced_step() -> Step:
         most = max(most, generators)
 
     env.reset(options={"task_id": 0})
-    env.step("Action: inventory")  # what is made at the first step is made now
+    env.step("Action: inventory")  # initializes lazy parts
     sys.setprofile(note)
     try:
         env.step("Action: inventory")
@@ -96,7 +96,7 @@ def traced_step() -> Step:
 
 
 def longest_functions(found: list[Module]) -> list[tuple[int, str]]:
-    """Return the functions with the most lines, with their number of lines, the longest first."""
+    """Return the functions with the most lines and their lengths, the longest first."""
     return sorted(
         (
             ((node.end_lineno or node.lineno) - node.lineno + 1, f"{module.name}.{node.name}")
@@ -109,7 +109,7 @@ def longest_functions(found: list[Module]) -> list[tuple[int, str]]:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the metrics."""
     every: list[Module] = []
     for package in PACKAGES:
         found = list(modules(package))

@@ -1,6 +1,6 @@
-"""Writes the generated parts of the documentation; tests/test_docs.py checks that they are up to date.
+"""Write the generated parts of the documentation; tests/test_docs.py checks that they are up to date.
 
-Run it by ``make docs``.
+Run it with ``make docs``.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ WAYS: dict[str, type[ActionError] | None] = {
     "> think: x\n> {action}": NoAction,
     "<action>{action}</action>": None,
 }
-"""A template of a reply in the format ``react``: the kind of error, or None where the action is read."""
+"""Replies in the format ``react``, each with its kind of error, or None if it is parsed."""
 
 _PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
 
 MARKED = frozenset({"> think: x\n> {action}"})
-"""Those that are read if the environment's actions have marks of their own."""
+"""Replies that are parsed if the environment's actions have marks of their own."""
 
 TRIED = (
     ("Maze --format react", "Thought: I could go left.\n**Action:** move up. That is closer.\n"),
     ("SciWorld --format react", "Action: jump up and down\n"),
     ("TextCraft --format tags", "I take the stick now.\n"),
 )
-"""Replies that docs/replies.md parses as examples: the arguments of `agentgym parse`, the reply."""
+"""Examples of docs/replies.md: the arguments of `agentgym parse`, and the reply."""
 
 
 def cli_page() -> str:
@@ -247,7 +247,7 @@ def _fenced(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return any text as code within a line, with its line ends shown."""
+    """Return any text as inline code, with its line ends shown."""
     if not text:
         return "(nothing)"
     shown = text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
@@ -263,7 +263,7 @@ def with_section(page: str, name: str, text: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return every page that is generated, whole or in part, as it should be."""
+    """Return every page that is generated in whole or in part, with its current content."""
     environment, replies = DOCS / "environment.md", DOCS / "replies.md"
     own = {
         DOCS / "environments" / f"{e.name.lower()}.md": environment_page(e)

@@ -1,11 +1,11 @@
 """Check that pages, docstrings, comments and messages are in plain English; ``make check`` checks the pages.
 
-It looks for a program that speaks, for a sentence whose subject is *what*, for words that have a plain word
-in their place, and for verbs of speech in identifiers. A line that needs such a word ends with a comment:
-``# plain: REASON`` in Python, ``<!-- plain: REASON -->`` in Markdown.
+It reports programs that speak, sentences whose subject is *what*, words with a plainer alternative, and verbs
+of speech in identifiers. A line that needs such a word ends with a comment: ``# plain: REASON`` in Python,
+``<!-- plain: REASON -->`` in Markdown.
 
-Not checked: prompts and texts of the environments, replies of models, generated pages. With
-file names as arguments, only those are checked.
+Not checked: prompts and texts of the environments, replies of models, generated pages. With file names as
+arguments, only those are checked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PLAIN = {
     r"upon": "on",
     r"whoever|whatever|whichever": "name the actor or the thing",
 }
-"""Words and the plain ones."""
+"""Words to avoid, each with a plainer alternative."""
 
 RULES = [
     (
@@ -59,10 +59,10 @@ RULES = [
 PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
 
 SPOKEN_NAMES = frozenset(SPEECH.split("|"))
-"""Words that are no part of an identifier: ``info``, ``text``, ``request``, ``response`` instead."""
+"""Words to avoid in identifiers: use ``info``, ``text``, ``request``, ``response`` instead."""
 
 ENVIRONMENT_TEXTS = ("agentgym_gym/envs/", "agentgym_servers/")
-"""Strings here are prompts and texts on the wire; docstrings and comments are checked."""
+"""Strings here are prompts and texts on the wire; only docstrings and comments are checked."""
 
 GENERATED = ("docs/cli.md", "docs/environments/")
 
@@ -74,8 +74,8 @@ class Finding(NamedTuple):
 
     Attributes:
         line: Its line, from 1.
-        passage: Its words.
-        advice: The plain ones.
+        passage: Its text.
+        advice: The alternative.
     """
 
     line: int
@@ -104,7 +104,7 @@ def findings(text: str, first_line: int = 1) -> Iterator[Finding]:
 
 
 def of_markdown(source: str) -> Iterator[Finding]:
-    """Yield the passages of a page, but for its code blocks and for links."""
+    """Yield the passages of a page, without its code blocks and link targets."""
     source = re.sub(r"^(```|~~~).*?^\1", _blank, source, flags=re.DOTALL | re.MULTILINE)
     source = re.sub(r"\]\([^)\s]*\)", _blank, source)
     line = 1
@@ -118,7 +118,7 @@ def of_python(source: str, *, strings: bool) -> Iterator[Finding]:
 
     Args:
         source: Its source.
-        strings: Whether its strings are checked besides docstrings and comments.
+        strings: Whether to check other strings too, besides docstrings and comments.
     """
     tree = ast.parse(source)
     texts = set(_docstrings(tree))
@@ -136,7 +136,7 @@ def of_python(source: str, *, strings: bool) -> Iterator[Finding]:
 
 
 def _names(tree: ast.Module) -> Iterator[Finding]:
-    """Yield the identifiers that a module defines and that are verbs of speech."""
+    """Yield the identifiers defined in a module that contain a verb of speech."""
     for node in ast.walk(tree):
         if not isinstance(node, (ast.stmt, ast.expr, ast.arg)):
             continue
@@ -180,7 +180,7 @@ def of_file(path: Path) -> Iterator[Finding]:
 
 
 def files() -> list[Path]:
-    """Return the files that are checked."""
+    """Return the files to check."""
     pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     modules = [
         path
@@ -195,7 +195,7 @@ def files() -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the passages to rewrite, and return how many there are, at most 1 (an exit status)."""
+    """Print the passages to rewrite, and return the exit status: 1 if there are any, else 0."""
     count = 0
     for path in [Path(name).resolve() for name in arguments] or files():
         for finding in of_file(path):

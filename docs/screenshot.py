@@ -1,6 +1,6 @@
-"""Takes docs/report.png: the report of an oracle and a random agent, in Chromium.
+"""Take docs/report.png: the report of an oracle and a random agent, in Chromium.
 
-Run it by ``make screenshot``. It plays the episodes first, on local servers.
+Run it with ``make screenshot``. It plays the episodes first, on local servers.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from agentgym_gym.evaluate import write_report
 
 PICTURE = Path(__file__).resolve().parent / "report.png"
 LARGEST = 300_000
-"""Bytes of the picture."""
+"""Maximum bytes of the picture."""
 
 OPEN = "#run=0&task=2&sample=0"
-"""What is open in the picture: an episode of the oracle in TextCraft."""
+"""The episode that is open in the picture: one of the oracle in TextCraft."""
 
 
 def play(folder: Path) -> list[Path]:
-    """Play the runs that are shown; return their folders."""
+    """Play the runs for the picture; return their folders."""
     folders = []
     for name in ("TextCraft", "Maze"):
         for agent in ("oracle", "random"):

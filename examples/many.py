@@ -1,7 +1,7 @@
-"""Plays a hundred TextCraft tasks, twenty of them at once, in one event loop.
+"""Play a hundred TextCraft tasks, twenty of them at once, in one event loop.
 
-Run it by ``python examples/many.py``; it starts a local server by itself. With ``server=[URL, URL]`` the
-environments are spread over several.
+Run it with ``python examples/many.py``; it starts a local server itself. With ``server=[URL, URL]`` the
+environments are distributed over several servers.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from agentgym_gym.evaluate import load_oracle
 
 
 async def play(task_id: int, places: asyncio.Semaphore) -> str:
-    """Play a task by the environment's oracle; return how it ended."""
-    oracle: Any = load_oracle(find("TextCraft"))  # a model would do as well
+    """Play a task with the environment's oracle; return its outcome."""
+    oracle: Any = load_oracle(find("TextCraft"))  # replace it by a model
     async with places, AsyncAgentGymEnv("TextCraft", max_turns=10) as env:
         try:
             observation, info = await env.reset(options={"task_id": task_id})
-        except Fault as fault:  # the environment failed, which says nothing about the agent
+        except Fault as fault:  # the environment failed, so there is no score for the agent
             return fault.kind
         oracle.reset(env, observation, info)
         done = False
@@ -34,7 +34,7 @@ async def play(task_id: int, places: asyncio.Semaphore) -> str:
 
 
 async def main() -> None:
-    """Play them all, and count."""
+    """Play all tasks, and count the outcomes."""
     places = asyncio.Semaphore(20)
     endings = await asyncio.gather(*(play(task_id, places) for task_id in range(100)))
     print(dict(Counter(endings)))

@@ -1,4 +1,4 @@
-"""Lets a model play a TextCraft task, over any server that speaks OpenAI's chat protocol.
+"""Let a model play a TextCraft task, over any server that supports OpenAI's chat protocol.
 
 ``OPENAI_BASE_URL=http://127.0.0.1:8000/v1 OPENAI_API_KEY=EMPTY python examples/model.py MODEL``
 """

@@ -1,10 +1,10 @@
-"""Adds an environment from outside the library, in one file: a game of guessing a number.
+"""Add an environment from outside the library, in one file: a game of guessing a number.
 
-The lower half is the game's own HTTP server, so that ``python examples/own_environment.py`` runs by itself.
+The upper half turns a server into a gymnasium environment with typed actions, six reply formats, a system
+prompt, tool schemas, leases and faults; no server needs more. Importing this file registers the environment:
+``gymnasium.make`` and every command of ``agentgym`` accept it as ``own_environment:own/Guessing-v0``.
+The lower half is the game's own HTTP server, so that ``python examples/own_environment.py`` needs no other.
 With a port, as in ``python examples/own_environment.py 36001``, it serves there until Ctrl-C.
-The upper half is all that it takes to make any server a gymnasium environment with typed actions, six reply
-formats, a system prompt, tool schemas, leases and faults. Importing this file registers the environment:
-``gymnasium.make`` and every command of ``agentgym`` take it as ``own_environment:own/Guessing-v0``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class GiveUp(Action):
 
 
 class GuessingWire(Wire):
-    """What the server is asked, and what its answers mean."""
+    """The requests to the server, and the meaning of its responses."""
 
     greeting = "This is the guessing game."
     closes = True
@@ -58,7 +58,7 @@ class GuessingWire(Wire):
         return (yield Call("create", "POST", "/create")).body().integer("id")
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
-        """Begin a game anew."""
+        """Start a game again."""
         body = (yield Call("reset", "POST", "/reset", {"id": env_id, "number": task_id})).body()
         return Start(body.text("observation"))
 
@@ -91,11 +91,11 @@ class GuessingServer(BaseHTTPRequestHandler):
     games: ClassVar[dict[int, int]] = {}
 
     def do_GET(self) -> None:
-        """Say who is here."""
+        """Return the name of the server."""
         self._answer("This is the guessing game." if self.path == "/" else {"error": self.path})
 
     def do_POST(self) -> None:
-        """Open, begin, play or end a game."""
+        """Open, start, play or end a game."""
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length)) if length else {}
         self._answer(self._carry_out(body))
@@ -130,11 +130,11 @@ class GuessingServer(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def main() -> None:
-    """Play a game by halving."""
+    """Play a game by bisection."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), GuessingServer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 

@@ -1,7 +1,7 @@
-"""A text environment of another maker: evaluated from Python, and played as verl would play it.
+"""A text environment independent of AgentGym: evaluated from Python, and played as verl would play it.
 
-Any `gymnasium.Env` whose observations and actions are text will do: nothing of it is AgentGym's. Run it by
-``python examples/text_env.py``; the same id in a row of data, or in the yaml of the agent loop, trains it.
+Any `gymnasium.Env` with text observations and actions works. Run it with ``python examples/text_env.py``. The
+same id in a row of data, or in the yaml of the agent loop, trains in it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Guess(gymnasium.Env[str, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Think of a number."""
+        """Choose a number."""
         super().reset(seed=seed)
         self.number = (options or {}).get("number", int(self.np_random.integers(1, 10)))
         return "Which number from 1 to 9 do I think of?", {}
@@ -46,16 +46,16 @@ gymnasium.register("example/Guess-v0", "__main__:Guess", max_episode_steps=5)
 
 
 class Halving:
-    """An agent that halves what is left."""
+    """An agent that guesses by bisection."""
 
     name = "halving"
 
     def reset(self, env: Any, observation: str, info: dict[str, Any]) -> None:
-        """Begin with all numbers."""
+        """Start with all numbers."""
         self.low, self.high, self.guess = 1, 9, 0
 
     def act(self, observation: str, info: dict[str, Any]) -> str:
-        """Guess the middle of what is left."""
+        """Guess the middle of the remaining numbers."""
         if observation == "Higher.":
             self.low = self.guess + 1
         elif observation == "Lower.":
@@ -65,7 +65,7 @@ class Halving:
 
 
 async def play(number: int) -> dict[str, float]:
-    """Play an episode as the agent loop of verl does; return the numbers that it hands to verl."""
+    """Play an episode as verl's agent loop does; return the numbers that it passes to verl."""
     async with EnvTask("example/Guess-v0", options={"number": number}).episode() as episode:
         agent, observation = Halving(), episode.observation
         agent.reset(None, observation, {})

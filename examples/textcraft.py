@@ -1,6 +1,6 @@
-"""Plays one TextCraft task with typed actions, and shows what becomes of replies that cannot be read.
+"""Play one TextCraft task with typed actions, and show how invalid replies are handled.
 
-Run it by ``python examples/textcraft.py``; it starts a local server by itself.
+Run it with ``python examples/textcraft.py``; it starts a local server itself.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from agentgym_gym.envs.textcraft import Craft, Ingredient
 
 
 def main() -> None:
-    """Play."""
+    """Play the task."""
     env = gymnasium.make("agentgym/TextCraft-v0", action_format="tags", render_mode="ansi")
 
-    # Which goal a number means depends on the server, so look for one.
+    # The goal of a task number depends on the server, so look for one.
     for task_id in range(544):
         _, info = env.reset(options={"task_id": task_id})
         if info["goal"] == "emerald block":
             break
 
-    # A model's replies, one that can be read and two that cannot.
+    # Replies of a model: one valid, two invalid.
     for reply in (
         "<think>Nine emeralds make a block.</think>\n<action>get 9 emerald</action>",
         "I would rather have a diamond.",

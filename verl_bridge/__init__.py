@@ -1,4 +1,4 @@
-"""The bridge from any text ``gymnasium.Env`` to verl. docs/training/bridge.md says how.
+"""Bridge from any text ``gymnasium.Env`` to verl; docs/training/bridge.md explains its use.
 
-It needs verl, and of ``agentgym_gym`` only the rollout runtime, ``agentgym_gym.rollout``.
+It needs verl. Of ``agentgym_gym`` it imports only the rollout runtime, ``agentgym_gym.rollout``.
 """

@@ -1,11 +1,11 @@
-"""Text in which nothing becomes a control token, though it may hold the words of one.
+"""Encode environment text without control tokens, even if the text contains their spelling.
 
-A tokenizer reads ``<|im_end|>`` as a control token wherever it stands. In the words of an environment it must
-be text: otherwise an observation could end the user's turn and write the model's.
+A tokenizer reads ``<|im_end|>`` as a control token anywhere in a text. In an observation it must be plain
+text: otherwise the observation could end the user's turn and start a turn of the model.
 
-A token counts as a control token if it is one of the tokenizer's special tokens, or another added token that
-is not made of words alone, such as ``<tool_call>``. Runs of blanks, phrases of words and single bytes, which
-some tokenizers add too, say no more than the same letters one by one.
+Control tokens are the tokenizer's special tokens, and other added tokens that are not made of words only,
+such as ``<tool_call>``. Some tokenizers also add runs of blanks, phrases of words and single bytes. Those
+mean the same as their characters one by one, so they do not count.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class ControlTokens:
     """The control tokens of a tokenizer.
 
     A conversation is encoded as a whole, so that every other token is the one that the tokenizer itself would
-    choose. It is done by a copy of the tokenizer, in which each control token has another name, which nobody
-    outside of this process knows: :meth:`mark` gives the template's control tokens these names, and
-    the words of the environment are left as they are. A tokenizer that cannot be copied so, because it is not
-    one of the library ``tokenizers``, reads what :meth:`apart` made of the words.
+    choose. For this, the tokenizer is copied, and each control token of the copy gets a secret random name.
+    :meth:`mark` replaces the template's control tokens by these names; environment text is left unchanged.
+    Only a tokenizer of the library ``tokenizers`` can be copied in this way. Any other tokenizer encodes text
+    that :meth:`apart` has made safe.
 
     Args:
         tokenizer: A tokenizer of transformers.
-        sample: A conversation in which control tokens stand as the template writes them. The copy is used if
-            it reads the sample as the tokenizer does. None if nothing will be encoded here.
+        sample: A conversation with control tokens as the template writes them. The copy is used if it encodes
+            the sample exactly as the tokenizer does. None if this object will encode nothing.
     """
 
     def __init__(self, tokenizer: Any, sample: str | None = None) -> None:
@@ -65,37 +65,37 @@ class ControlTokens:
             )
 
     def mark(self, text: str) -> str:
-        """Return text of a template, in which control tokens are meant, for :meth:`encode`."""
+        """Return template text, where control tokens are intended, as input for :meth:`encode`."""
         return text if self._copy is None else self._known.sub(lambda found: self._names[found[0]], text)
 
     def plain(self, text: str) -> str:
-        """Return text of an environment, in which none is meant, for :meth:`encode`."""
+        """Return environment text, where no control token is intended, as input for :meth:`encode`."""
         return text if self._copy is not None else self.apart(text)
 
     def encode(self, text: str) -> list[int]:
-        """Return the tokens of a text put together from what :meth:`mark` and :meth:`plain` returned."""
+        """Return the tokens of a text built from results of :meth:`mark` and :meth:`plain`."""
         if self._copy is None:
             return self._by_tokenizer(text)
-        # The method for one text alone keeps Python's lock; this one lets other threads go on.
+        # encode() holds Python's lock; the batch method lets other threads run.
         (encoding,) = self._copy.encode_batch_fast([text], add_special_tokens=False)
         return [self._real.get(id_, id_) for id_ in encoding.ids]
 
     def apart(self, text: str) -> str:
         """Return the text with a blank after the first character of each control token in it.
 
-        For where the tokenizer itself will encode the text.
+        Use this for text that the tokenizer itself will encode.
         """
         if not self.found(text):
             return text
         text = self._known.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
-        if self.found(text):  # as where the tokenizer takes full-width letters for plain ones
+        if self.found(text):  # for example if the tokenizer normalizes full-width letters
             text = re.sub(r"[^\w\s.,:;!?'\"()-]", " ", text)
         return " ".join(text) if self.found(text) else text
 
     def found(self, text: str) -> bool:
-        """Whether the tokenizer itself finds a control token in a text."""
+        """Return whether the tokenizer finds a control token in a text."""
         ids = set(self._by_tokenizer(text))
-        if str(self._tokenizer.unk_token) not in text:  # stands for letters that the tokenizer does not know
+        if str(self._tokenizer.unk_token) not in text:  # means letters outside the vocabulary
             ids.discard(self._tokenizer.unk_token_id)
         return not self.ids.isdisjoint(ids)
 
@@ -103,7 +103,7 @@ class ControlTokens:
         return [int(token) for token in self._tokenizer.encode(text, add_special_tokens=False)]
 
     def _renamed(self, control: dict[str, int]) -> tuple[Any, dict[int, int]]:
-        """Return the copy, and the real ids of its tokens where they differ."""
+        """Return the copy, and a map from its token ids to the real ones where they differ."""
         backend = getattr(self._tokenizer, "backend_tokenizer", None)
         if backend is None or not hasattr(backend, "encode_batch_fast"):
             return None, {}
@@ -123,7 +123,7 @@ def _others(backend: Any, control: dict[str, int]) -> list[Any]:
 
 
 def _with_names(saved: str, names: dict[str, str]) -> str:
-    """Return a saved tokenizer with other names for some tokens, in its vocabulary too."""
+    """Return a serialized tokenizer with some tokens renamed, in its vocabulary too."""
     whole = json.loads(saved)
     for token in whole["added_tokens"]:
         token["content"] = names.get(token["content"], token["content"])
@@ -133,7 +133,7 @@ def _with_names(saved: str, names: dict[str, str]) -> str:
         model["vocab"] = {names.get(piece, piece): id_ for piece, id_ in vocabulary.items()}
     else:
         model["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
-    if "merges" in model:  # by which the model would spell one of them out of its parts
+    if "merges" in model:  # otherwise merges could assemble a control token from its parts
         model["merges"] = [merge for merge in model["merges"] if not _spells(merge, names)]
     if model.get("unk_token") in names:
         model["unk_token"] = names[model["unk_token"]]

@@ -1,4 +1,4 @@
-"""Episodes of a training as lines of ``episodes.jsonl``. Needs nothing of verl."""
+"""Write the episodes of a training run as lines of ``episodes.jsonl``; independent of verl."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def record_of(
     agent_seconds: float,
     moment: Moment | None,
 ) -> EpisodeRecord:
-    """Return the record of an episode that is over.
+    """Return the record of a finished episode.
 
     Args:
         episode: The episode.
         agent: The model's name.
-        task_id: Which task it is.
-        fault: Why it does not count, or None.
-        cut: Whether the response or the context was used up.
+        task_id: The number of its task.
+        fault: Why the episode is excluded, or None.
+        cut: Whether the response length or the context was used up.
         agent_seconds: Seconds spent waiting for the model.
-        moment: When it was played, if verl passes it on.
+        moment: The training step of the episode, if verl passes it on.
     """
     record = episode.record(
         agent=agent,
@@ -66,7 +66,7 @@ def record_of(
 
 
 def task_id_of(task: EnvTask, row: Mapping[str, Any]) -> int:
-    """Return the number of a task: of the reset's options, else the seed, else the number of the row."""
+    """Return the task number: from the reset options, else the seed, else the row index."""
     extra = row.get("extra_info")
     index = extra.get("index") if isinstance(extra, Mapping) else None
     numbers = (task.options.get("task_id"), task.seed, index, row.get("index"))
@@ -74,7 +74,7 @@ def task_id_of(task: EnvTask, row: Mapping[str, Any]) -> int:
 
 
 def opening_of(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the messages before the first observation as text; None if there are none, or blank ones."""
+    """Return the messages before the first observation as text, or None if there is no such text."""
     messages = drop_blank_system(messages)
     if len(messages) == 1 and messages[0].get("role") == "system":
         return str(messages[0].get("content"))
@@ -84,10 +84,10 @@ def opening_of(messages: Sequence[Mapping[str, Any]]) -> str | None:
 
 @functools.cache
 def session() -> str | None:
-    """Return an id of this start of the training; None if there is no Ray cluster.
+    """Return an id for this start of the training run, or None without a Ray cluster.
 
-    A training that is resumed repeats the steps since its last checkpoint. All processes of one start belong
-    to one job of one Ray cluster.
+    A resumed run repeats the steps since its last checkpoint; this id keeps the two apart. All processes of
+    one start belong to one job of one Ray cluster.
     """
     ray = sys.modules.get("ray")
     try:
@@ -95,6 +95,6 @@ def session() -> str | None:
             return None
         heads = [node["NodeID"] for node in ray.nodes() if _HEAD in node.get("Resources", {})]
         return f"{heads[0][:16]}-{ray.get_runtime_context().get_job_id()}" if heads else None
-    except Exception:  # noqa: BLE001 - an episode is worth more than the name of its session
+    except Exception:  # noqa: BLE001 - losing the session id is better than losing the episode
         _log.warning("Ray does not return the id of this job", exc_info=True)
         return None

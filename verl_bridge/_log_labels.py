@@ -1,4 +1,4 @@
-"""What an episode was, in words: for logs, dumps and errors, without passwords."""
+"""Labels of episodes for logs, dumps and errors, without passwords."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MOST_CHARS = 500
 
 
 def labels_of(task: EnvTask, fault: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what was played and what its fault was, always by the same keys.
+    """Return the task and the fault of an episode as labels, always under the same keys.
 
     Args:
-        task: What was played.
+        task: The task of the episode.
         fault: Its ``kind`` and ``message``, if it failed.
 
     Returns:
         ``env_id``, ``env_task``, ``env_server``, ``fault_kind`` and ``fault_message``, of at most 500
-        characters, each empty where there is nothing to say.
+        characters each; empty if there is no value.
     """
     kind, message = (fault["kind"], fault["message"]) if fault else ("", "")
     return {
@@ -39,18 +39,18 @@ def labels_of(task: EnvTask, fault: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def name_of(task: EnvTask) -> str:
-    """Return which task of its environment it is: the options and the seed of the reset, as JSON."""
+    """Return the reset options and the seed of a task as JSON, which identify it in its environment."""
     said = dict(task.options) if task.seed is None else {**task.options, "seed": task.seed}
     return without_passwords(json.dumps(said, ensure_ascii=False, default=str))[:_MOST_CHARS]
 
 
 def server_of(task: EnvTask) -> str:
-    """Return the URLs of the servers that a task names, with blanks between them."""
+    """Return the server URLs in a task's arguments, separated by blanks."""
     server = task.env_kwargs.get("server")
     servers = server if isinstance(server, list | tuple) else [server] if isinstance(server, str) else []
     return without_passwords(" ".join(map(str, servers)))[:_MOST_CHARS]
 
 
 def without_passwords(text: str) -> str:
-    """Return text with the user names and passwords of its URLs left out."""
+    """Return the text with user names and passwords removed from its URLs."""
     return re.sub(r"(://)[^\s/@]*@", r"\1***@", text)

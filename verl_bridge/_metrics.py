@@ -1,8 +1,8 @@
-"""What happened in the episodes of a step, as numbers for a training log. Needs nothing of verl.
+"""Metrics of the episodes of a training step or validation; independent of verl.
 
-A *record* is what an episode left behind: the numbers of :func:`verl_bridge.numbers.numbers_of` and the
-texts of :func:`verl_bridge._log_labels.labels_of`. verl carries it as ``reward_extra_info``.
-:mod:`verl_bridge.trainer` hands what is computed here to verl.
+A *record* describes one episode: the numbers of :func:`verl_bridge.numbers.numbers_of` and the texts of
+:func:`verl_bridge._log_labels.labels_of`. verl carries it as ``reward_extra_info``.
+:mod:`verl_bridge.trainer` passes the metrics to verl.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ MEANS: Mapping[str, str] = {
     "ignored_actions": "ignored_actions",
     "turn_limit": "turn_limit",
 }
-"""Numbers of a record that are averaged over the episodes that were played, and the names of the averages.
+"""Keys of a record that are averaged over the episodes without a fault, and the names of the averages.
 All other numbers are summed over all episodes."""
 
 _MOST_SHOWN = 8
-"""Kinds of fault that an error quotes for one environment."""
+"""Kinds of fault that an error message quotes for one environment."""
 
 
 def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") -> dict[str, float]:
-    """Return the metrics of each environment, ``{prefix}/{env_id}/{name}``.
+    """Return the metrics of each environment, as ``{prefix}/{env_id}/{name}``.
 
-    Where no episode of an environment was played, its averages are left out. So is the average of a number
-    that is unknown (NaN) in all of them.
+    If all episodes of an environment are faulted, its averages are left out. An average is also left out if
+    its number is unknown (NaN) in all episodes.
 
     Args:
-        records: One for each episode. Those without an ``env_id`` are not of this bridge, and passed over.
-        prefix: What the names begin with.
+        records: One for each episode. Records without an ``env_id`` are from other agent loops and are
+            skipped.
+        prefix: Prefix of the metric names.
     """
     of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for record in records:
@@ -66,7 +67,7 @@ def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") ->
 
 
 def of_columns(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return the records of columns as verl keeps them; a None means that a row has no such key."""
+    """Convert verl's columns to records; None marks a key that the row does not have."""
     if "env_id" not in columns:
         return []
     size = len(columns["env_id"])
@@ -78,9 +79,9 @@ def of_columns(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def what_failed(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return what an error should say if no episode of a step was played, and an empty text if one was.
+    """Return the error message for a step in which all episodes faulted; empty for any other step.
 
-    It names environments, servers, kinds of fault with their counts and a message each, and what to do.
+    It lists environments, servers, the kinds of fault with their counts and one message each, and the remedy.
     """
     if not records or not all(record.get("fault") for record in records):
         return ""
@@ -112,22 +113,22 @@ def without_faulted(
     infos_dict: Mapping[str, Sequence[Any]],
     **others: Any,
 ) -> dict[str, Any]:
-    """Have verl compute the metrics of a validation without the faulted episodes.
+    """Compute the metrics of a validation with verl, without the faulted episodes.
 
-    ``mean@n`` and ``std@n`` are over those of a prompt's n episodes that were played; ``best@n``, ``worst@n``
-    and ``maj@n`` are over the prompts of which at least n were. ``fault`` itself is over all episodes.
-    A number that is unknown (NaN), such as a success that the environment does not state, is left out in the
-    same way: a data source in which all are unknown has no such metric.
+    ``mean@n`` and ``std@n`` are over the unfaulted episodes among the n of a prompt; ``best@n``, ``worst@n``
+    and ``maj@n`` are over the prompts that have at least n unfaulted episodes. ``fault`` itself is over all
+    episodes. An unknown number (NaN), such as a success that the environment does not report, is left out in
+    the same way: a data source in which all are unknown has no such metric.
 
     Args:
         process: verl's ``process_validation_metrics``.
-        data_sources: Where the row of each episode is from.
-        sample_uids: The prompt that each episode is of.
-        infos_dict: A column for each number, with ``fault`` among them.
-        **others: What else verl gives the function.
+        data_sources: The data source of each episode's row.
+        sample_uids: The prompt of each episode.
+        infos_dict: A column for each number, among them ``fault``.
+        **others: Further arguments that verl passes to the function.
 
     Returns:
-        What `process` returns: data source, name of the number, name of the metric, value.
+        The result of `process`: data source, name of the number, name of the metric, value.
     """
     faulted = {place for place, fault in enumerate(infos_dict.get("fault") or ()) if fault}
     unknown = {name: _unknown(column) - faulted for name, column in infos_dict.items()}
@@ -136,7 +137,7 @@ def without_faulted(
     hit = {data_sources[place] for place in faulted}
     partly = hit | {data_sources[place] for places in unknown.values() for place in places}
     counts = others.pop("expected_acc_counts", None)
-    if counts:  # of a source with faults, verl would count a faulted episode as one of accuracy 0
+    if counts:  # verl would count a faulted episode as accuracy 0
         others["expected_acc_counts"] = {key: count for key, count in counts.items() if key[0] not in hit}
     rows = _Rows(process, data_sources, sample_uids, infos_dict, others)
     whole = [place for place, source in enumerate(data_sources) if source not in partly]
@@ -147,7 +148,7 @@ def without_faulted(
 
 
 class _Rows(NamedTuple):
-    """The episodes of a validation, as verl gives them to `function`."""
+    """The episodes of a validation, as verl passes them to `function`."""
 
     function: Callable[..., Mapping[str, Any]]
     sources: Sequence[str]
@@ -156,7 +157,7 @@ class _Rows(NamedTuple):
     others: Mapping[str, Any]
 
     def process(self, places: Sequence[int], names: Iterable[str]) -> Mapping[str, Any]:
-        """Return what verl computes of some episodes and columns."""
+        """Compute verl's metrics from a subset of episodes and columns."""
         columns = {name: [self.columns[name][place] for place in places] for name in names}
         sources, uids = ([column[place] for place in places] for column in (self.sources, self.uids))
         return self.function(sources, uids, columns, **self.others)
@@ -181,7 +182,7 @@ class _Rows(NamedTuple):
     def _averaged(
         self, source: str, places: Iterable[int], names: Sequence[str], left_out: set[int]
     ) -> dict[str, Mapping[str, float]]:
-        """Return the averages over prompts of what verl computes of the episodes that count."""
+        """Return verl's metrics of the remaining episodes, averaged over prompts."""
         merged: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         groups: dict[str, list[int]] = defaultdict(list)
         for place in places:
@@ -200,12 +201,12 @@ class _Rows(NamedTuple):
 
 
 def _unknown(column: Sequence[Any]) -> set[int]:
-    """Return the places at which a number is NaN."""
+    """Return the indices at which a number is NaN."""
     return {place for place, value in enumerate(column) if isinstance(value, Real) and math.isnan(value)}
 
 
 def _as_of(metric: str, size: int) -> str | None:
-    """Return the name that a metric of some episodes has among `size` of them, or None."""
+    """Return the name of a metric over `size` episodes, or None if verl does not compute it for that size."""
     kind, _, rest = metric.partition("@")
     number, slash, last = rest.partition("/")
     if kind in {"mean", "std"}:
@@ -225,12 +226,12 @@ def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
 
 
 def _kind(record: Mapping[str, Any]) -> str:
-    """Return the kind of fault as part of a metric's name: an environment may say anything."""
+    """Return the kind of fault as part of a metric's name; environments may use any characters in it."""
     return re.sub(r"[^\w.-]+", "_", str(record.get("fault_kind") or "Fault"))[:60]
 
 
 def _servers(record: Mapping[str, Any]) -> list[str]:
-    """Return the servers that an episode or its fault names, without passwords and paths."""
+    """Return the servers in an episode's labels and fault message, without passwords and paths."""
     said = str(record.get("env_server") or record.get("fault_message", ""))
     servers = []
     for url in re.findall(r"\b[a-z][a-z0-9+.-]*://[^\s,;'\"]+", said):

@@ -1,4 +1,4 @@
-"""Long observations, cut in the middle; and how many episodes were cut off by the limits of length."""
+"""Shorten long observations in the middle, and count the episodes that a length limit ended."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Callable
 __all__ = ["LEAST", "CutEpisodes", "cut_in_the_middle", "default_limit", "encode_within"]
 
 LEAST = 100
-"""Characters of a first observation that the prompt must have room for, if it has as many."""
+"""Minimum room, in characters, that a prompt must leave for a first observation of that length."""
 
 _CHARACTERS = 32
-"""Characters that a token is taken to have at most. More of a text than that is not even encoded."""
+"""Assumed maximum of characters per token; longer text is shortened before it is encoded."""
 
 _log = logging.getLogger(__name__)
 
 
 def default_limit(response_length: int) -> int:
-    """Return how many tokens an observation may have if nothing is said: a quarter, and no less than 128."""
+    """Return the default token limit of an observation: a quarter of the response, and at least 128."""
     return max(128, response_length // 4)
 
 
 def cut_in_the_middle(text: str, keep: int) -> str:
-    """Return a text with `keep` of its characters, half of them of its end, around a mark that says so."""
+    """Keep `keep` characters of a text, half of them from its end, around a mark of the omission."""
     if keep >= len(text):
         return text
     last = keep // 2
@@ -32,16 +32,16 @@ def cut_in_the_middle(text: str, keep: int) -> str:
 
 
 def encode_within(text: str, limit: int | None, encode: Callable[[str], list[int]]) -> tuple[list[int], int]:
-    """Encode a text, which is cut in the middle if it would have too many tokens.
+    """Encode a text, shortened in the middle if it has too many tokens.
 
     Args:
-        text: What is encoded.
-        limit: Tokens that there may be; None for any number.
-        encode: Returns the tokens of a text, with whatever stands around it.
+        text: The text.
+        limit: Maximum number of tokens; None for no limit.
+        encode: Returns the tokens of a text together with the text around it.
 
     Returns:
-        The tokens, and the characters of the text that are in them. There are more tokens than `limit` only
-        if there are too many without any of the text.
+        The tokens, and how many characters of the text they contain. There are more tokens than `limit` only
+        if the surrounding text by itself has too many.
     """
     if limit is None:
         return encode(text), len(text)
@@ -50,10 +50,10 @@ def encode_within(text: str, limit: int | None, encode: Callable[[str], list[int
     if len(tokens) <= limit or not text:
         return tokens, keep
     nothing = encode(cut_in_the_middle(text, 0))
-    if keep == len(text) and len(tokens) <= len(nothing):  # shorter than the mark would be
+    if keep == len(text) and len(tokens) <= len(nothing):  # the whole text is shorter than the mark
         return tokens, keep
     while len(tokens) > limit and keep:
-        # What is left is taken to be as dense as before. Where it is denser, the next turn takes more away.
+        # Assume that the rest is as dense as before. If it is denser, the next pass removes more.
         room, used = max(limit - len(nothing), 0), len(tokens) - len(nothing)
         keep = min(keep - 1, keep * room // used) if used > 0 else 0
         tokens = encode(cut_in_the_middle(text, keep)) if keep else nothing
@@ -61,21 +61,21 @@ def encode_within(text: str, limit: int | None, encode: Callable[[str], list[int
 
 
 class CutEpisodes:
-    """Counts the episodes of this process that a limit of length cut off, and warns of them now and then.
+    """Count the episodes of this process that a length limit ended, and warn about them at intervals.
 
     Args:
-        every: Episodes between two warnings.
+        every: Number of episodes between two warnings.
     """
 
     def __init__(self, every: int = 256) -> None:
         self._last: deque[bool] = deque(maxlen=every)
-        self._since = every  # so that the first is said at once
+        self._since = every  # so that the first warning is immediate
 
     def count(self, limit: str | None) -> None:
         """Count an episode.
 
         Args:
-            limit: The setting that cut it off, with its value; None if none did.
+            limit: The setting that ended it, with its value; None if none did.
         """
         self._last.append(limit is not None)
         self._since += 1

@@ -1,8 +1,8 @@
-"""Prompts and observations for the interaction of verl 0.7, cut to the tokens that are left.
+"""Fit prompts and observations for verl 0.7's interaction into the remaining tokens.
 
 Only :mod:`verl_bridge.interaction` uses this. verl's tool agent loop renders and encodes the messages itself.
-It checks neither control tokens in them nor their length: an observation beyond what is left of the response
-goes to the generation server, which refuses it and so ends the run.
+It checks neither their control tokens nor their length: an observation longer than the rest of the response
+goes to the generation server, which rejects it and so ends the run.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from verl_bridge.tokens import TokenizedChat, UnstableTemplate, conversation_of
 
 __all__ = ["Fitting"]
 
-_control_tokens: dict[int, tuple[Any, ControlTokens]] = {}  # with its tokenizer, so that the id stays its own
+_control_tokens: dict[int, tuple[Any, ControlTokens]] = {}  # keeps the tokenizer, so that its id is unique
 
 
 class Fitting:
-    """Texts for one episode of verl's loop.
+    """Fits the texts of one episode to the token limits of verl's loop.
 
     Args:
-        loop: verl's ``ToolAgentLoop``, or None where it was not found. Then texts stay as they are.
+        loop: verl's ``ToolAgentLoop``, or None if it was not found. Then texts stay unchanged.
         state: Its ``AgentData``, or None before there is one.
     """
 
@@ -40,13 +40,13 @@ class Fitting:
         """Append the first observation to the messages.
 
         Args:
-            messages: Those of the loop, edited in place. A blank system message is removed; one that the
-                chat template does not take is put into the user's after it.
-            observation: What the environment said.
+            messages: The loop's messages, edited in place. A blank system message is removed; one that the
+                chat template does not support is merged into the user message after it.
+            observation: The first observation.
 
         Returns:
-            Why the prompt is too long, also with a shorter observation, so that none was shown; empty if it
-            is not.
+            Why the prompt is too long even with a shortened observation, in which case none was appended;
+            empty if it fits.
         """
         messages[:] = drop_blank_system(messages)
         conversation = self._conversation(messages)
@@ -73,17 +73,17 @@ class Fitting:
         )
 
     def after(self, observation: str, most: int | None) -> tuple[str, str | None]:
-        """Return an observation as it can be encoded, and the setting that leaves no reply after it.
+        """Return an observation that fits, and the setting that leaves no room for a reply after it.
 
         Args:
-            observation: What the environment said.
-            most: Tokens that it may have; None for a quarter of the length of the response.
+            observation: The observation.
+            most: Its maximum number of tokens; None for a quarter of the response length.
         """
         text = self._apart(observation)
         if self._tokenizer is None or self._state is None:
             return text, None
         length = int(self._loop.response_length)
-        before = len(self._loop.system_prompt)  # which verl takes off again
+        before = len(self._loop.system_prompt)  # which verl cuts off again
 
         def encode(said: str) -> list[int]:
             return self._encode([{"role": "user", "content": said}])[before:]
@@ -93,16 +93,16 @@ class Fitting:
             (length - len(self._state.response_mask), f"data.max_response_length={length}"),
             (self._context() - len(self._state.prompt_ids), f"rollout.max_model_len={self._context()}"),
         )
-        # The loop does not play the reply by which the response is full: there must be more than one token.
+        # The loop ignores a reply that fills the response, so there must be room for more than one token.
         return cut_in_the_middle(text, keep), name if len(tokens) + 2 > room else None
 
     def reply(self, text: str, messages: Sequence[Any], *, hide_reasoning: bool) -> str:
-        """Return what the model wrote, with the marks of its reasoning, or without its reasoning.
+        """Return the reply with its reasoning marked, or without its reasoning.
 
         Args:
-            text: The reply as verl decoded it.
-            messages: Those of the loop.
-            hide_reasoning: Whether the reasoning is left out.
+            text: The reply as decoded by verl.
+            messages: The loop's messages.
+            hide_reasoning: Whether to remove the reasoning.
         """
         conversation, tokens = self._conversation(messages), getattr(self._state, "response_ids", None)
         if conversation is not None and tokens:
@@ -116,7 +116,7 @@ class Fitting:
         system = any(message.get("role") == "system" for message in messages)
         try:
             return conversation_of(self._tokenizer, self._options, system=system)
-        except UnstableTemplate:  # verl's loop may get along with it
+        except UnstableTemplate:  # verl's loop may still support the template
             return None
 
     def _apart(self, text: str) -> str:

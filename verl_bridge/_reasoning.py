@@ -1,7 +1,7 @@
-"""The reasoning of thinking models: where it ends in a reply.
+"""Find where the reasoning of a thinking model ends in its reply.
 
-A model family has its own marks for it. Some chat templates write the first mark themselves, so that a reply
-begins in the midst of the reasoning.
+Each model family has its own delimiters. Some chat templates write the opening delimiter themselves, so that
+a reply begins in the middle of the reasoning.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ MARKS = (
     ("◁think▷", "◁/think▷"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
-"""How reasoning begins and ends, in Qwen, DeepSeek, GLM and most others; Seed-OSS, Magistral, Command A,
-Gemma 4, Kimi and gpt-oss have marks of their own."""
+"""How reasoning begins and ends: in Qwen, DeepSeek, GLM and most others; then Seed-OSS, Magistral, Command A,
+Gemma 4, Kimi and gpt-oss, which have delimiters of their own."""
 
 TOKENS = frozenset(mark for pair in MARKS for mark in pair) | {"<|channel|>", "<|message|>", "<|channel>"}
-"""Tokens of these marks. They are text to whoever reads a reply, even where they are special tokens."""
+"""Tokens of these delimiters. Parsers need them as text, even if they are special tokens."""
 
 
 def span(reply: str, *, opened: bool = False) -> tuple[int, int]:
-    """Return where the answer in a reply begins and ends: behind the last mark that ends some reasoning.
+    """Return where the answer begins and ends in a reply: after the last closing delimiter of reasoning.
 
-    Reasoning that never ends leaves what stands before it, which is nothing in most replies.
+    If reasoning never ends, the answer is the text before it, which is empty in most replies.
 
     Args:
-        reply: What the model wrote, with the marks.
-        opened: Whether the chat template has begun the reasoning already.
+        reply: The model's text, with the delimiters.
+        opened: Whether the chat template has already opened the reasoning.
     """
     ends = [reply.rfind(end) + len(end) for _, end in MARKS if end in reply]
     if opened and not ends:
@@ -45,5 +45,5 @@ def span(reply: str, *, opened: bool = False) -> tuple[int, int]:
 
 
 def opens(generation_prompt: str) -> bool:
-    """Whether what a template lets a reply begin with ends by beginning the reasoning."""
+    """Return whether a template's generation prompt ends by opening the reasoning."""
     return generation_prompt.rstrip().endswith(tuple(begin for begin, _ in MARKS))

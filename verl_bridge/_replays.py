@@ -1,12 +1,11 @@
-"""Playing a faulted episode anew, with exponential backoff and within a budget of time.
+"""Retry faulted episodes, with exponential backoff and within a time budget.
 
-A server that is restarted, or full, is back after a while, and a training run has cost hours by then. So an
-episode that ended by a fault is played again from its reset, until it ends without one or its budget is used
-up. Not every fault is worth it: an exception whose attribute ``transient`` is False stays until somebody
-mends it.
+A server that restarts or is full usually recovers, and by then a training run may have cost hours. So a
+faulted episode is played again from its reset until it ends without a fault or its budget is used up. Some
+faults are permanent: an exception whose attribute ``transient`` is False is not retried.
 
-Many episodes fault at once when a server goes away. The log has one line for the first of each environment
-and kind of fault, and then a summary of all others every `LOG_SECONDS`.
+Many episodes fault at once when a server goes down. The log has one line for the first fault of each
+environment and kind, then a summary of all others every `LOG_SECONDS`.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of", "log_left_out"]
 
 FAULT_BUDGET = 600.0
-"""Seconds, from its first fault on, within which a faulted episode is played anew."""
+"""Seconds within which a faulted episode is retried, counted from its first fault."""
 
 FIRST_WAIT = 1.0
-"""Seconds before the first replay, which double for each further one."""
+"""Seconds before the first retry; doubled for each further one."""
 
 MAX_WAIT = 30.0
-"""Seconds before a replay at most."""
+"""Maximum seconds before a retry."""
 
 LOG_SECONDS = 10.0
-"""Seconds that a summary in the log is of."""
+"""Seconds between two summaries in the log."""
 
 _MOST_SHOWN = 300  # characters of a message
 
@@ -47,14 +46,14 @@ _log = logging.getLogger(__name__)
 
 
 class Replays:
-    """How often one episode was played anew, and how long that may go on.
+    """The retries of one episode, and their time budget.
 
     Args:
-        task: What is played.
-        budget: Seconds from the first fault on; 0 for no replay.
+        task: The task of the episode.
+        budget: Seconds from the first fault; 0 for no retry.
 
     Attributes:
-        count: How often the episode was played anew.
+        count: How often the episode was retried.
     """
 
     def __init__(self, task: EnvTask, budget: float = FAULT_BUDGET) -> None:
@@ -64,9 +63,9 @@ class Replays:
         self._until: float | None = None
 
     async def wait(self, episode: Episode) -> bool:
-        """Wait before the episode is played anew; return whether it is to be.
+        """Wait before the next retry; return False if there is none.
 
-        The last wait ends when the budget does, so that what comes back within the budget is met.
+        The last wait ends when the budget does, so that a server that recovers in time is still used.
 
         Args:
             episode: The episode as it ended.
@@ -91,7 +90,7 @@ class Replays:
                 self.task, f"{fault['kind']}, left out", f"{told}. The episode is left out after {tried}"
             )
             return False
-        # Jitter, so that a server that has just come back is not asked by all at once.
+        # Jitter, so that a recovered server does not receive all requests at once.
         wait = min(MAX_WAIT, FIRST_WAIT * 2 ** min(self.count, 30)) * (0.5 + random.random() / 2)  # noqa: S311
         wait = min(wait, left)
         self.count += 1
@@ -102,7 +101,7 @@ class Replays:
 
 
 def log_left_out(task: EnvTask, episode: Episode) -> None:
-    """Log the fault of an episode that cannot be played anew, since it was begun by somebody else."""
+    """Log the fault of an episode that cannot be retried because other code started it."""
     if episode.fault is not None:
         kind, what = episode.fault["kind"], _told_of(episode.fault)
         _replay_log.tell(task, f"{kind}, left out", f"{what}. The episode is left out")
@@ -113,10 +112,10 @@ def _told_of(fault: Mapping[str, str]) -> str:
 
 
 def budget_of(value: Any) -> float:
-    """Return a budget out of a yaml file, `FAULT_BUDGET` where there is none.
+    """Return a budget from a yaml file; `FAULT_BUDGET` if there is none.
 
     Raises:
-        ValueError: It is not a number of seconds from 0.
+        ValueError: It is negative or not a number of seconds.
     """
     if value is None:
         return FAULT_BUDGET
@@ -127,7 +126,7 @@ def budget_of(value: Any) -> float:
 
 @dataclass
 class _Repeated:
-    """What was logged of one environment and kind of fault, and what is still to be."""
+    """Counts of one environment and kind of fault: lines logged, and lines for the next summary."""
 
     at: float
     more: int = 0
@@ -136,7 +135,7 @@ class _Repeated:
 
 
 class _ReplayLog:
-    """The log of all episodes of this process: the first line of a kind, then summaries."""
+    """The log of all episodes of this process: the first line of each kind, then summaries."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -146,8 +145,8 @@ class _ReplayLog:
         """Log a line about an episode, or count it for the next summary.
 
         Args:
-            task: What was played.
-            kind: What is told alike is summarized.
+            task: The task of the episode.
+            kind: Lines of the same kind are summarized together.
             what: The line.
         """
         server = server_of(task)

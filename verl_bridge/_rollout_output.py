@@ -1,4 +1,4 @@
-"""The tokens of an episode as verl's agent loops hand them on, and what else verl wants to know of it."""
+"""Collect the tokens of an episode and its other data in the form that verl's agent loops return."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Played"]
 
 @dataclass
 class Played:
-    """The tokens of an episode of at most so many replies, and what else verl wants to know of it."""
+    """The tokens of an episode with a limited number of replies, and its other data for verl."""
 
     want_logprobs: bool
     most: int | None = None
@@ -42,7 +42,7 @@ class Played:
     cut_by: str | None = None
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
-        """Add a reply as the server gave it, of `limit` tokens at most."""
+        """Append a reply from the server, of at most `limit` tokens."""
         reply = [int(token) for token in output.token_ids][:limit]
         said = dict(getattr(output, "extra_fields", None) or {})
         self._merge_said(said)
@@ -66,17 +66,17 @@ class Played:
         return reply
 
     def append_observation(self, tokens: Sequence[int]) -> None:
-        """Add what is not the model's."""
+        """Append tokens that are not the model's."""
         self.response += tokens
         self.mask += [0] * len(tokens)
         self.logprobs += [0.0] * len(tokens) if self.want_logprobs else []
         self.shown += 1
 
     def replace_last(self, reply: Sequence[int], kept: Sequence[int], opened: Sequence[int]) -> None:
-        """Put what is kept of the last reply in its place, and leave all that was said out of the loss.
+        """Replace the last reply by the part that is kept, and exclude all earlier replies from the loss.
 
-        What a reply begins with by the template goes too. The replies so far were sampled with more before
-        them than now stands there, so their probabilities would be others.
+        The opening tokens that the template writes before a reply are removed too. The earlier replies were
+        sampled after a longer context than the one that remains, so their probabilities would differ.
         """
         del self.response[len(self.response) - len(reply) :]
         before = self.response or self.prompt
@@ -87,15 +87,15 @@ class Played:
         self.logprobs = [0.0] * len(self.response) if self.want_logprobs else []
 
     def refuse(self, message: str) -> None:
-        """Let the episode count as faulted though its environment did nothing wrong."""
+        """Mark the episode as faulted for a reason that does not lie in its environment."""
         self.fault = {"kind": "PromptTooLong", "message": message}
 
     def take(self, episode: Episode, task: EnvTask, replays: int) -> None:
-        """Take over the rewards, the fault and the numbers of the episode.
+        """Copy the rewards, the fault and the numbers of the episode.
 
         Args:
-            episode: The episode, when it is over.
-            task: What was played.
+            episode: The finished episode.
+            task: The task of the episode.
             replays: How often it was played before.
         """
         self.fault = self.fault or episode.fault
@@ -112,7 +112,7 @@ class Played:
         self.record = {**numbers, **labels_of(task, self.fault)}
 
     def output(self, conversation: TokenizedChat) -> AgentLoopOutput:
-        """Return it as verl wants it."""
+        """Return the collected data as verl's ``AgentLoopOutput``."""
         if not self.response:  # verl puts the score on the last token, so there must be one
             self.response, self.mask = [conversation.end_token or 0], [0]
             self.logprobs = [0.0] if self.want_logprobs else []
@@ -143,7 +143,7 @@ class Played:
         )
 
     def _merge_said(self, said: dict[str, Any]) -> None:
-        """Keep the last, but of the steps whose weights the model had, the first and the last."""
+        """Keep the last value of each key; of the training steps of the weights, the first and the last."""
         for name, pick in (("min_global_steps", min), ("max_global_steps", max)):
             both = [step for step in (self.said_by_server.get(name), said.get(name)) if step is not None]
             if both:

@@ -1,15 +1,15 @@
-"""``algorithm.adv_estimator=gym_grpo``: verl's GRPO, with faulted episodes left out of their groups.
+"""``algorithm.adv_estimator=gym_grpo``: verl's GRPO without the faulted episodes of each group.
 
 :class:`verl_bridge.agent_loop.GymAgentLoop` gives a faulted episode an all-zero response mask and the score
-0, so it teaches nothing itself. verl's own ``grpo`` still counts its 0 in the mean and the standard deviation
-of its group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667, and the standard deviation
-likewise 0.577, so that the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866
-instead of 0.577. The score of an episode cannot repair that, since it does not know the rest of its group.
-This estimator removes the faulted episodes before verl's own function is called, through verl's own registry
-and without a patch, from 0.7.1 to 0.9.1. An episode that is then alone in its group has nothing to be
-compared with, so that its advantage is 0; verl would take its score for it.
+0, so it has no gradient of its own. verl's own ``grpo`` still counts its 0 in the mean and the standard
+deviation of its group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667. The standard
+deviation remains 0.577. So the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866
+instead of 0.577. The score of an episode cannot repair that, because it is set without the rest of its group.
+This estimator removes the faulted episodes and then calls verl's own function. It uses verl's own registry
+and no patch, from 0.7.1 to 0.9.1. If one episode is left in its group, there is nothing to compare it with,
+so its advantage is 0; verl would use its score instead.
 
-Name this module in ``VERL_USE_EXTERNAL_MODULES`` to have the estimator registered.
+Name this module in ``VERL_USE_EXTERNAL_MODULES`` to register the estimator.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def compute_gym_grpo_advantage(
     config: Any = None,
     **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute GRPO's advantages over the episodes that were played, and 0 for the faulted ones.
+    """Compute GRPO's advantages over the unfaulted episodes, and 0 for the faulted ones.
 
     Args:
         token_level_rewards: Rewards, batch by response length.
         response_mask: 1 for tokens of the model; all 0 marks a fault. The same shape.
-        index: numpy array that says which group each episode is of.
-        config: verl's section ``algorithm``; of it ``norm_adv_by_std_in_grpo`` is read.
-        **_: What verl gives estimators besides.
+        index: numpy array with the group of each episode.
+        config: verl's section ``algorithm``; only ``norm_adv_by_std_in_grpo`` is read.
+        **_: Further arguments that verl passes to estimators.
 
     Returns:
         Advantages and returns, which are the same, in the shape of the rewards.

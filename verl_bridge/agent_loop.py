@@ -9,9 +9,9 @@ In the yaml of ``actor_rollout_ref.rollout.agent.agent_loop_config_path``::
       max_turns: 20
       max_tokens_per_turn: 256
 
-A row's ``extra_info.interaction_kwargs`` overrides what the yaml says of the environment.
+A row's ``extra_info.interaction_kwargs`` overrides the environment settings of the yaml.
 
-The outcomes of an episode, and what verl is given:
+The outcomes of an episode, and the values that verl receives:
 
 ==================================  =================  ==========  ======================
 outcome                             response mask      score       ``fault``
@@ -20,18 +20,19 @@ the environment ended it            the model's turns  the return  0
 the limit of turns                  the model's turns  the return  0
 ``response_length`` is used up      the model's turns  the return  0, and ``cut`` is 1
 the environment failed, each time   all zero           0           1
-the first prompt does not fit       all zero           0           1, and a warning says
-                                                                   which length is needed
+the first prompt does not fit       all zero           0           1, and a warning names
+                                                                   the length needed
 ==================================  =================  ==========  ======================
 
-An observation over ``max_observation_tokens`` is cut in the middle, where a mark says how much was left out,
-and so is a first observation by which the prompt would be too long. A prompt is refused that is too long
-without it, since a model would learn from half a rule. A reply that is cut off, by its own limit or by
-``response_length``, is played as it is: the environment decides what a long reply costs.
+An observation over ``max_observation_tokens`` is shortened in the middle, where a mark gives the length of
+the omission. A first observation that makes the prompt too long is shortened in the same way. A prompt that
+is too long without it is rejected, because a model would learn from half a rule. A reply that is cut off, by
+its own limit or by ``response_length``, is sent as it is: the environment decides what a long reply costs.
 
-A masked 0 still moves its group's mean and deviation in verl's own GRPO; :mod:`verl_bridge.advantage` says by
-how much and has the cure. With the legacy workers of verl 0.7.1 a micro-batch of nothing but masked episodes
-has the loss 0/0, upon which verl skips the whole update: set ``trainer.use_legacy_worker_impl=disable``.
+In verl's own GRPO, a masked score of 0 still affects the mean and deviation of its group;
+:mod:`verl_bridge.advantage` gives the amount and the remedy. With the legacy workers of verl 0.7.1, a
+micro-batch of masked episodes only has the loss 0/0, and verl then skips the whole update: set
+``trainer.use_legacy_worker_impl=disable``.
 """
 
 # Not @register: importing the module would overwrite the yaml's entry of the same name, and its arguments.
@@ -64,7 +65,7 @@ __all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
 T = TypeVar("T")
 
 LONG = 2_000
-"""Characters from which on a text is encoded in a thread."""
+"""Minimum characters of a text that is encoded in a thread."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,30 +74,30 @@ class GymAgentLoop(AgentLoopBase):
     """Plays one episode for each sample.
 
     Args:
-        *args: What verl gives its agent loops.
-        env_id: The environment of rows that name none, with its module: ``"package:namespace/Name-v0"``.
-        env_kwargs: Arguments for it; a row's own come over them key by key.
-        reset_options: Options for its reset, likewise.
-        max_turns: Replies after which an episode is cut short; None leaves it to the environment.
-        horizon: Such a limit that depends on the training step, in place of `max_turns`: ``turns``, a list of
-            limits, and ``every``, the steps for which each holds; see :mod:`verl_bridge.horizon`.
-        max_tokens_per_turn: Tokens after which a reply is cut off; None leaves it to the length of the
-            response.
-        max_observation_tokens: Tokens of an observation, of which the middle is left out if it has more; by
-            default a quarter of ``response_length``, at least 128. The first may fill the prompt instead.
-        hide_reasoning: Whether the environment is sent only what stands behind the reasoning of a reply.
-        drop_reasoning: Whether the reasoning of earlier replies is taken out of what the model sees. Then
-            the last reply of each episode is trained on, and no other.
-        fault_budget: Seconds, from its first fault on, within which a faulted episode is played anew, from
-            the reset and with new replies, before it is left out; 0 for no replay.
-        env_timeout: Seconds allowed for each reset and step; None waits for good.
+        *args: The arguments that verl passes to its agent loops.
+        env_id: The environment of rows without one, with its module: ``"package:namespace/Name-v0"``.
+        env_kwargs: Arguments for it; a row's own override them key by key.
+        reset_options: Options for its reset; a row's own override them in the same way.
+        max_turns: Maximum number of replies in an episode; None leaves it to the environment.
+        horizon: A turn limit that depends on the training step, in place of `max_turns`: ``turns``, a list of
+            limits, and ``every``, the number of steps of each; see :mod:`verl_bridge.horizon`.
+        max_tokens_per_turn: Maximum tokens of a reply; None leaves it to the length of the response.
+        max_observation_tokens: Maximum tokens of an observation, which is shortened in the middle if it has
+            more; by default a quarter of ``response_length``, at least 128. The first may fill the prompt
+            instead.
+        hide_reasoning: Whether to send the environment only the part of a reply after the reasoning.
+        drop_reasoning: Whether to remove the reasoning of earlier replies from the model's context. Then only
+            the last reply of each episode is trained on.
+        fault_budget: Seconds, from its first fault, within which a faulted episode is retried from the reset
+            with new replies, before it is excluded; 0 for no retry.
+        env_timeout: Seconds allowed for each reset and step; None for no limit.
         episodes_dir: Folder to which each episode is written as it ends, for ``agentgym report``; a relative
-            one begins where the yaml is. See :class:`agentgym_gym.rollout.EpisodeWriter`.
+            path starts at the folder of the yaml. See :class:`agentgym_gym.rollout.EpisodeWriter`.
         isolate: Where each environment runs: ``loop``, ``thread`` or ``process``, see
             :class:`agentgym_gym.rollout.Isolation`; by default the event loop for coroutines, else a thread.
-        success_at: The return from which on a task counts as solved, where the environment does not state its
-            success; by default the registered ``reward_threshold``.
-        **kwargs: What else verl gives its agent loops, by version.
+        success_at: The minimum return of a solved task, if the environment does not report its success; by
+            default the registered ``reward_threshold``.
+        **kwargs: Further arguments that verl passes to its agent loops, which depend on its version.
 
     Raises:
         ValueError: A number is out of its range.
@@ -124,8 +125,8 @@ class GymAgentLoop(AgentLoopBase):
         try:
             super().__init__(*args, **kwargs)
         except TemplateError:
-            # verl 0.7 and 0.8 end by rendering two messages of the user in a row, which some templates
-            # refuse, for a number that is not used here.
+            # verl 0.7 and 0.8 end by rendering two user messages in a row, for a number that is not used
+            # here. Some templates reject that.
             if not hasattr(self, "apply_chat_template_kwargs"):
                 raise
         _warn_of_unknown(kwargs)
@@ -152,15 +153,14 @@ class GymAgentLoop(AgentLoopBase):
         """Play the episode of a row.
 
         Args:
-            sampling_params: How the model is to be sampled. Log-probabilities are handed on if they are asked
-                for here.
+            sampling_params: The sampling parameters. Log-probabilities are returned if requested here.
             **kwargs: The row.
 
         Raises:
-            ValueError: The row is wrong, its environment is registered nowhere, or the training step is not
-                known on which the turn limit depends.
-            UnstableTemplate: Conversations by the model's chat template cannot be continued.
-            Exception: Whatever the generation server raises. The environment raises nothing.
+            ValueError: The row is wrong, its environment is not registered, or the turn limit depends on the
+                training step and verl does not pass the step on.
+            UnstableTemplate: The model's chat template does not support continuing a conversation.
+            Exception: Any error of the generation server. The environment raises nothing.
         """
         task = EnvTask.of(kwargs, **self._defaults)
         messages = drop_blank_system(kwargs["raw_prompt"])
@@ -176,7 +176,7 @@ class GymAgentLoop(AgentLoopBase):
         _cut_episodes.count(played.cut_by)
         if self._episodes is not None:
             await self._write(self._episodes, episode, task, played, messages, kwargs)
-        # verl 0.9.1 wants to know whose weights were sampled, also where nothing was.
+        # verl 0.9.1 requires the training step of the weights, also if nothing was sampled.
         played.said_by_server = {**_steps_of(kwargs), **played.said_by_server}
         return played.output(conversation)
 
@@ -189,7 +189,7 @@ class GymAgentLoop(AgentLoopBase):
         messages: Sequence[Mapping[str, Any]],
         row: Mapping[str, Any],
     ) -> None:
-        """Write an episode as it ended; of one that was played anew, the last try."""
+        """Write a finished episode; of a retried episode, the last try."""
         moment, agent = now.get() or _moment_of(row), _name_of(self.tokenizer)
         facts = {
             "env_id": played.record["env_id"],
@@ -268,11 +268,11 @@ class GymAgentLoop(AgentLoopBase):
     async def _after(
         self, reply: list[int], observation: str, played: Played, conversation: TokenizedChat
     ) -> list[int] | None:
-        """Return what leads to the next reply, or None if that leaves no room for one."""
+        """Return the tokens between this reply and the next, or None if they leave no room for one."""
         most = self._max_observation_tokens or default_limit(int(self.rollout_config.response_length))
         drop = self._drop_reasoning
         kept = conversation.without_reasoning(reply) if drop else reply
-        opened = conversation.opened if drop and played.shown else []  # the first are of the prompt
+        opened = conversation.opened if drop and played.shown else []  # the first are in the prompt
         freed = len(reply) - len(kept) + len(opened)
         between = await _aside(observation, lambda: conversation.after(kept, observation, most))
         room, name = self._room(played)
@@ -286,9 +286,9 @@ class GymAgentLoop(AgentLoopBase):
     async def _generate(
         self, request_id: str, played: Played, sampling_params: Mapping[str, Any]
     ) -> list[int] | None:
-        """Have the model reply; return the tokens, or None if verl broke off before there was one."""
+        """Generate a reply; return its tokens, or None if verl aborted before the first one."""
         params = dict(sampling_params)
-        # One name, the one that every server of every version reads; both at once are an error to some.
+        # Use one name, which the servers of all versions support; some raise an error if both are set.
         asked = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
         limits = [limit for limit in (*asked, self._max_tokens_per_turn) if limit is not None]
         params["max_tokens"] = limit = min([self._room(played)[0], *limits])
@@ -300,7 +300,7 @@ class GymAgentLoop(AgentLoopBase):
         return played.append_reply(output, limit)
 
     def _beside_yaml(self, path: str) -> Path:
-        """Return a path as it is, or below the folder of the loop's yaml if it is relative."""
+        """Return a path, relative to the folder of the loop's yaml unless it is absolute."""
         yaml = self.rollout_config.agent.get("agent_loop_config_path")
         beside = Path(yaml).parent if yaml and "://" not in yaml else Path()
         return (beside / path).absolute()
@@ -308,11 +308,11 @@ class GymAgentLoop(AgentLoopBase):
     def _prompt_limit(self) -> tuple[int, str]:
         length, context = self.rollout_config.prompt_length, self.rollout_config.get("max_model_len", None)
         if context is not None and int(context) <= int(length):
-            return int(context) - 1, "rollout.max_model_len"  # one token to reply with
+            return int(context) - 1, "rollout.max_model_len"  # one token for the reply
         return int(length), "data.max_prompt_length"
 
     def _room(self, played: Played) -> tuple[int, str]:
-        """Return how many tokens may follow, and the setting that says so."""
+        """Return how many more tokens fit, and the setting that limits them."""
         length, context = self.rollout_config.response_length, self.rollout_config.get("max_model_len", None)
         room = int(length) - len(played.response), f"data.max_response_length={length}"
         if context is None:
@@ -322,7 +322,7 @@ class GymAgentLoop(AgentLoopBase):
 
 
 def _moment_of(row: Mapping[str, Any]) -> Moment | None:
-    """Return the moment that a row itself tells, as those of verl 0.9's trainer do; of what, it does not."""
+    """Return the training step that verl 0.9's trainer puts into a row; None if the row has none."""
     step = row.get("global_steps")
     return None if step is None else Moment(int(step), None)
 
@@ -343,12 +343,12 @@ _known_arguments = {"name", "tools", "hf_model_type"}
 
 
 async def _aside(text: str, work: Callable[[], T]) -> T:
-    """Encode a text: in a thread if it is long, so that the other episodes of the event loop go on."""
+    """Encode a text, in a thread if it is long, so that it does not block the event loop."""
     return work() if len(text) <= LONG else await asyncio.to_thread(work)
 
 
 def _warn_of_unknown(arguments: Mapping[str, Any]) -> None:
-    # verl gives its own arguments, more of them with each version, so a mistyped one cannot be refused.
+    # verl passes its own arguments, and each version more of them, so unknown names cannot be rejected.
     unknown = {*arguments} - _known_arguments - {*AgentLoopBase.__init__.__code__.co_varnames}
     if unknown:
         _log.warning("GymAgentLoop knows no argument %s; is it mistyped in the yaml?", sorted(unknown))

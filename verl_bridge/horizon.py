@@ -1,8 +1,8 @@
-"""The turn limit of an episode by the step of the training that it is played for.
+"""A turn limit for episodes that depends on the training step.
 
 A stepwise horizon is the curriculum of ScalingInter-RL (arXiv 2509.08755): short episodes first, longer ones
-later. The step is verl's own number, which begins at 1 and goes on where a run is resumed. verl tells it to
-its worker and, but for the default trainer of 0.9, not to agent loops: :mod:`verl_bridge.trainer` hands it
+later. The step is verl's own number, which starts at 1 and continues when a run is resumed. verl passes it to
+its worker, but not to agent loops, except in the default trainer of 0.9; :mod:`verl_bridge.trainer` passes it
 on.
 """
 
@@ -18,11 +18,11 @@ __all__ = ["Horizon", "Moment", "now"]
 
 @dataclass(frozen=True)
 class Moment:
-    """When an episode is played.
+    """The training step in which an episode is played.
 
     Attributes:
         step: The training step, from 1; 0 before the first.
-        validation: Whether it is of a validation; None if that is not known.
+        validation: Whether the episode is part of a validation; None if unknown.
     """
 
     step: int
@@ -30,17 +30,17 @@ class Moment:
 
 
 now: ContextVar[Moment | None] = ContextVar("now", default=None)
-"""When the episode of this context is played; None where verl does not tell."""
+"""The moment of the current context's episode; None if verl does not pass it on."""
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """A turn limit that grows, or is always the same.
+    """A turn limit that is constant or grows in stages.
 
     Args:
-        turns: The limits of the stages, one after another.
+        turns: The limits of the stages, in order.
         every: Training steps of a stage; the last has no end.
-        validation: Whether validations have the limit of their step; else they have the last.
+        validation: Whether validations use the limit of their step; otherwise they use the last limit.
 
     Raises:
         ValueError: There is no stage, or a number is below 1.
@@ -61,13 +61,13 @@ class Horizon:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Horizon | None:
-        """Return the horizon that a mapping of the yaml means; None for None.
+        """Create a horizon from a mapping in the yaml; None for None.
 
         Args:
-            given: ``turns``, a list; ``every``, needed where it has more than one limit; ``validation``.
+            given: ``turns``, a list; ``every``, required if there is more than one limit; ``validation``.
 
         Raises:
-            ValueError: It says something else, or what it says cannot be.
+            ValueError: It has other keys, or an invalid value.
         """
         if given is None:
             return None
@@ -88,14 +88,14 @@ class Horizon:
         return max(self.turns)
 
     def at(self, step: int) -> int:
-        """Return the limit of a training step; before the first it is that of the first."""
+        """Return the limit of a training step; steps before 1 use the first limit."""
         return self.turns[min(max(step - 1, 0) // self.every, len(self.turns) - 1)]
 
     def limit(self, moment: Moment | None) -> int:
         """Return the limit of an episode.
 
         Raises:
-            ValueError: The limit depends on the step, and verl does not tell it.
+            ValueError: The limit depends on the step, and verl does not pass the step on.
         """
         if len(set(self.turns)) == 1:
             return self.turns[0]

@@ -1,30 +1,30 @@
-"""A text environment as a verl interaction, for verl up to 0.7; newer ones have none.
+"""A text environment as a verl interaction, for verl up to 0.7; newer versions have no interactions.
 
-verl 0.7.1 makes five things hard for an interaction, and its own ``ToolAgentLoop`` offers no hook for any of
-them (``verl/experimental/agent_loop/tool_agent_loop.py``):
+verl 0.7.1 causes five problems for an interaction, and its own ``ToolAgentLoop`` has no hook for any of them
+(``verl/experimental/agent_loop/tool_agent_loop.py``):
 
-- What ``start_interaction`` returns is thrown away, so the first observation would never reach the model. The
-  loop calls it before the prompt is made, with the messages in a variable of its own; from there they are
-  taken, and the observation is appended.
-- The limits of turns are checked before the last reply is played. So an episode here ends one turn earlier,
+- The loop discards the return value of ``start_interaction``, so the first observation would never reach the
+  model. The loop calls it before it renders the prompt, with the messages in a local variable. The
+  interaction gets the messages from there and appends the observation.
+- The loop checks the turn limits before the last reply is played. So an episode here ends one turn earlier,
   by limits read from the loop.
-- ``finalize_interaction`` is never called. So an episode is ended when the task that plays it is done, and at
+- The loop never calls ``finalize_interaction``. So an episode is ended when its asyncio task is done, and at
   the latest after ``idle_seconds`` without a call.
-- A reply that reaches the end of the response is never played. An episode whose first reply is that long
+- The loop never plays a reply that reaches the end of the response. An episode whose first reply is that long
   would score 0, which may be the best of its group. So the loop's own ``_handle_generating_state`` is
-  wrapped, for this one episode: such a reply is played as far as it is trained on.
-- A failed episode cannot be left out of the loss. So the mask of its tokens is set to 0 in the loop's state.
+  wrapped, for this one episode: such a reply is played up to the token where training cuts it off.
+- The loop cannot exclude a failed episode from the loss. So the mask of its tokens is set to 0 in the loop's
+  state.
 
-verl's loop encodes the messages itself, and does not look how long they are. So an observation is handed over
-as text in which no control token stands (a blank is put into its words: ``< |im_end|>``), and no longer than
-there is room for (``verl_bridge._prompt_budget``).
+verl's loop encodes the messages itself, without checking their length. So each observation is passed as text
+without control tokens (a blank is inserted into their spelling: ``< |im_end|>``), and shortened to the
+remaining tokens (``verl_bridge._prompt_budget``).
 
-An episode whose reset faults is begun anew within the budget of time ``fault_budget``, since the model has
-said nothing by then. A later fault cannot be mended, as verl's loop cannot begin again.
+An episode whose reset faults is retried within the time budget ``fault_budget``, because the model has not
+replied yet. A later fault is final, because verl's loop cannot start again.
 
-Where the loop is not the one expected, nothing of this but the turns and the budget is done, and a warning
-says so.
-:class:`verl_bridge.agent_loop.GymAgentLoop` needs none of this, and runs on 0.7.1 too: prefer it.
+If the calling loop is not the expected one, only the turn limit and the budget work, and a warning is logged.
+:class:`verl_bridge.agent_loop.GymAgentLoop` needs none of this, and supports 0.7.1 too: prefer it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
 
     class BaseInteraction:
-        """verl's, of which types are not known."""
+        """verl's base class, which has no type annotations."""
 
         def __init__(self, config: dict[str, Any]) -> None: ...
 
@@ -76,7 +76,7 @@ _cut_episodes = CutEpisodes()
 
 
 class GymInteraction(BaseInteraction):
-    """Plays a text environment. One instance serves all the samples of a worker.
+    """Plays a text environment. One instance serves all samples of a worker.
 
     In the interaction yaml::
 
@@ -88,17 +88,17 @@ class GymInteraction(BaseInteraction):
               max_turns: 20
 
     Args:
-        config: ``env_id``, ``env_kwargs`` and ``reset_options`` for rows that leave them out; ``max_turns``,
-            after which an episode is over, or null; ``idle_seconds``, after which an episode that nobody
-            calls is given up, 1800 by default; ``max_observation_tokens``, of which the middle of a longer
-            observation is left out, by default a quarter of ``response_length``, at least 128;
-            ``hide_reasoning``, whether the environment is sent only what stands behind the reasoning of a
-            reply; ``fault_budget``, the seconds within which an episode that cannot begin is tried anew, 600
-            by default, 0 for no other try.
+        config: ``env_id``, ``env_kwargs`` and ``reset_options`` for rows without them; ``max_turns``, the
+            maximum number of turns of an episode, or null; ``idle_seconds``, after which an episode without
+            calls is closed, 1800 by default; ``max_observation_tokens``, above which an observation is
+            shortened in the middle, by default a quarter of ``response_length``, at least 128;
+            ``hide_reasoning``, whether to send the environment only the part of a reply after the reasoning;
+            ``fault_budget``, the seconds within which a failed start of an episode is retried, 600 by
+            default, 0 for no retry.
 
     Raises:
         RuntimeError: The installed verl has no interactions.
-        ValueError: The config holds something else, or a value that cannot be.
+        ValueError: The config has an unknown key or an invalid value.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -126,19 +126,19 @@ class GymInteraction(BaseInteraction):
         self._played: dict[str, _Played] = {}
 
     async def start_interaction(self, instance_id: str | None = None, **kwargs: Any) -> str:
-        """Begin an episode, and show the first observation to the model.
+        """Start an episode, and add the first observation to the messages.
 
         Args:
-            instance_id: What the episode is called from now on.
+            instance_id: The id of the episode in later calls.
             **kwargs: The row's ``interaction_kwargs``.
 
         Returns:
             The `instance_id`, or a new one.
 
         Raises:
-            ValueError: The row names no environment that could be made, or verl's own limit leaves no turn.
+            ValueError: The row's environment cannot be made, or verl's own limit leaves no turn.
         """
-        loop = _Loop.around(sys._getframe(1))  # noqa: SLF001 - there is no other way to it, see above
+        loop = _Loop.around(sys._getframe(1))  # noqa: SLF001 - the only way to the messages, see above
         instance_id = instance_id or uuid4().hex
         limit = min(self._max_turns, loop.turns)
         if limit < 1:
@@ -182,7 +182,7 @@ class GymInteraction(BaseInteraction):
             :class:`~verl_bridge.reward.TurnScore`), and ``info`` of the environment.
 
         Raises:
-            KeyError: There is no such episode, or it was given up.
+            KeyError: There is no such episode, or it was closed after its idle time.
             ValueError: No message is the model's.
         """
         loop = _Loop.around(sys._getframe(1))  # noqa: SLF001
@@ -208,7 +208,7 @@ class GymInteraction(BaseInteraction):
         """Return the return of an episode so far; 0 after a fault.
 
         Raises:
-            KeyError: There is no such episode, or it was given up.
+            KeyError: There is no such episode, or it was closed after its idle time.
         """
         return float(self._of(instance_id).record()["return"])
 
@@ -228,7 +228,7 @@ class GymInteraction(BaseInteraction):
         return self._played[instance_id]
 
     def _keep(self, instance_id: str, played: _Played) -> None:
-        """Put off the end of an episode that nobody calls."""
+        """Restart the idle timer of an episode."""
         played.forget()
         played.timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._give_up, instance_id)
 
@@ -245,11 +245,11 @@ class GymInteraction(BaseInteraction):
             ending.add_done_callback(_ending.discard)
 
 
-_ending: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it is done
+_ending: set[asyncio.Task[None]] = set()  # asyncio itself keeps weak references only
 
 
 class _Played:
-    """An episode, its limit of turns, and the timer that gives it up."""
+    """An episode, its turn limit, and its idle timer."""
 
     def __init__(self, task: EnvTask, episode: Episode, limit: float, replays: int) -> None:
         self.task = task
@@ -265,10 +265,10 @@ class _Played:
         return ended or self.cut_by is not None
 
     def record(self) -> dict[str, Any]:
-        """Return the numbers and labels of the episode, as they are if this turn is the last.
+        """Return the numbers and labels of the episode, assuming that this turn is the last.
 
-        verl's loop does not say that the response is full. So an episode that could go on was cut off, if no
-        other turn follows.
+        verl's loop does not report that the response is full. So an unfinished episode without a next turn
+        was cut off.
         """
         return {
             **numbers_of(self.episode, self.replays),
@@ -282,7 +282,7 @@ class _Played:
 
 
 class _Loop:
-    """What is needed of verl's ``ToolAgentLoop``, out of the frame that calls the interaction."""
+    """The parts of verl's ``ToolAgentLoop`` that are needed, from the frame that calls the interaction."""
 
     def __init__(self, messages: list[Any] | None, turns: float, state: Any, loop: Any = None) -> None:
         self.messages = messages
@@ -293,21 +293,21 @@ class _Loop:
 
     @classmethod
     def around(cls, frame: FrameType) -> _Loop:
-        """Look at the caller: ``run`` has the messages, ``_handle_interacting_state`` the state."""
+        """Read the caller's frame: ``run`` has the messages, ``_handle_interacting_state`` the state."""
         names = frame.f_locals
         loop: Any = names.get("self")
         messages = names.get("messages") if frame.f_code.co_name == "run" else None
         if not hasattr(loop, "max_assistant_turns") or not hasattr(loop, "max_user_turns"):
             return cls(None, float("inf"), None)
-        # The reply that reaches the limit of replies is not played, and none is asked for after the limit of
-        # answers. 0 and None are no limits.
+        # The loop does not play the last reply within the limit of replies, and requests none after the limit
+        # of answers. 0 and None mean no limit.
         replies = (loop.max_assistant_turns or float("inf")) - 1
         answers = loop.max_user_turns or float("inf")
         known = messages if isinstance(messages, list) else None
         return cls(known, min(replies, answers), names.get("agent_data"), loop)
 
     def play_last_reply(self, interaction: GymInteraction, instance_id: str) -> None:
-        """Have a reply played that reaches the end of the response. verl makes a loop for each episode."""
+        """Wrap the loop so that a reply which fills the response is played. Each episode has its own loop."""
         loop = self._loop
         generate = getattr(loop, "_handle_generating_state", None)
         if not inspect.iscoroutinefunction(generate):
@@ -326,7 +326,7 @@ class _Loop:
         loop._handle_generating_state = generate_and_play  # noqa: SLF001 - see the top of this file
 
     def mask(self) -> None:
-        """Leave the episode out of the loss."""
+        """Exclude the episode from the loss."""
         mask = getattr(self._state, "response_mask", None)
         if isinstance(mask, list):
             mask[:] = [0] * len(mask)
@@ -337,13 +337,13 @@ class _Loop:
 
 
 async def _play_last_reply(self: Any, agent_data: Any, interaction: GymInteraction, instance_id: str) -> None:
-    """Play the reply with which a response ended, as far as it is trained on.
+    """Play the last reply of a full response, up to the token where training cuts it off.
 
-    The names of the first two are those of the loop's own methods, in whose place it calls the interaction.
+    The first two parameters have the names of the loop's own methods, because this replaces one of them.
     """
     beyond = max(0, len(agent_data.response_mask) - self.response_length)
     reply = agent_data.response_ids[: len(agent_data.response_ids) - beyond]
-    if not reply:  # the observation before it had filled the response
+    if not reply:  # the previous observation filled the response
         return
     text = self.tokenizer.decode(reply, skip_special_tokens=True)
     messages = [*agent_data.messages, {"role": "assistant", "content": text}]

@@ -1,4 +1,4 @@
-"""The numbers of an episode, as verl carries them to its metrics."""
+"""The numbers of an episode that verl carries to its metrics."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["numbers_of", "numbers_of_unplayed"]
 
 
 def numbers_of(episode: Episode, replays: int = 0) -> dict[str, float]:
-    """Return the numbers of an episode, always the same keys; the return of a faulted one is 0.
+    """Return the numbers of an episode, always under the same keys; the return of a faulted one is 0.
 
     Args:
         episode: The episode.
         replays: How often the task was played before.
 
     Returns:
-        ``return``, ``success`` (NaN where the environment does not state it and no threshold is set),
+        ``return``, ``success`` (NaN if the environment does not report it and no threshold is set),
         ``turns``, ``parse_errors``, ``invalid_actions``, ``ignored_actions``, ``retries``, ``fault`` and
         ``replays``.
     """
@@ -39,6 +39,6 @@ def numbers_of(episode: Episode, replays: int = 0) -> dict[str, float]:
 
 
 def numbers_of_unplayed() -> dict[str, float]:
-    """Return the numbers of an episode of which nothing was played."""
+    """Return the numbers of an episode without any turn."""
     names = ("return", "success", "turns", "parse_errors", "invalid_actions", "ignored_actions", "retries")
     return dict.fromkeys((*names, "fault", "replays"), 0.0)

@@ -1,8 +1,8 @@
-"""The environment's reward, handed to verl's reward manager.
+"""Pass the environment's reward to verl's reward manager.
 
-:class:`verl_bridge.agent_loop.GymAgentLoop` hands verl the reward itself, and needs nothing of this.
+:class:`verl_bridge.agent_loop.GymAgentLoop` passes the reward to verl itself and does not need this module.
 :class:`verl_bridge.interaction.GymInteraction` cannot: verl 0.7.1 keeps the scores of its turns in
-``turn_scores``, where no scorer of its own looks. So the run must be told::
+``turn_scores``, which none of its own scorers reads. So its runs need these settings::
 
     reward.custom_reward_function.path=pkg://verl_bridge.reward
     reward.custom_reward_function.name=compute_score
@@ -26,7 +26,7 @@ __all__ = ["TurnScore", "compute_score"]
 class TurnScore(float):
     """The reward of a turn, with the record of the episode up to it.
 
-    verl carries the scores of the turns to the reward manager, and nothing else that an interaction says.
+    verl carries only the scores of the turns from an interaction to the reward manager, and nothing else.
 
     Attributes:
         record: The numbers of :func:`verl_bridge.numbers.numbers_of` and the labels of
@@ -36,38 +36,38 @@ class TurnScore(float):
     record: dict[str, Any]
 
     def __new__(cls, value: float, record: Mapping[str, Any]) -> Self:
-        """Make the score of a turn."""
+        """Create the score of a turn."""
         score = super().__new__(cls, value)
         score.record = dict(record)
         return score
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Keep the record on the way to another process."""
+        """Preserve the record when the score is pickled."""
         return TurnScore, (float(self), self.record)
 
 
 def compute_score(
     data_source: str,
-    solution_str: str,  # noqa: ARG001 - verl gives all of them by name
+    solution_str: str,  # noqa: ARG001 - verl passes all of them by name
     ground_truth: Any,  # noqa: ARG001
     extra_info: Mapping[str, Any] | None = None,
     **kwargs: Any,  # noqa: ARG001
 ) -> dict[str, Any]:
-    """Return what the environment paid: verl's signature of a custom reward function.
+    """Return the environment's reward; the signature is verl's for a custom reward function.
 
     Args:
-        data_source: The environment of an episode that was never played, where the row names none.
+        data_source: The environment of an unplayed episode whose row names none.
         solution_str: Not used.
         ground_truth: Not used.
         extra_info: ``turn_scores`` holds the reward of each turn, and ``interaction_kwargs`` the task.
         **kwargs: Not used.
 
     Returns:
-        ``score``, which is the episode's return, and its record, always the same keys. An episode of which
-        nothing was played scores 0.
+        ``score``, which is the episode's return, and its record, always under the same keys. An episode
+        without any turn scores 0.
 
     Raises:
-        ValueError: There are no scores of turns, because nothing was played in an environment.
+        ValueError: There are no turn scores, because no environment was played.
     """
     row = extra_info or {}
     scores = row.get("turn_scores")
@@ -84,9 +84,9 @@ def compute_score(
 
 
 def _unplayed(row: Mapping[str, Any], data_source: str) -> dict[str, Any]:
-    """Return the record of an episode of which no turn was played."""
+    """Return the record of an episode without any turn."""
     try:
         task = EnvTask.of(row)
-    except ValueError:  # the row leaves the environment to the yaml, which is not known here
+    except ValueError:  # the environment is in the yaml, which is not available here
         task = EnvTask(data_source)
     return {**numbers_of_unplayed(), "cut": 1.0, **labels_of(task, None)}

@@ -1,14 +1,16 @@
-"""verl's dataset for fine-tuning, which learns the replies that are to be learned: ``GameDataset``.
+"""verl's dataset for fine-tuning with a loss mark for each reply: ``GameDataset``.
 
 A recipe names it in ``data.custom_cls``. It is verl's own ``MultiTurnSFTDataset``, with these differences:
 
-- A reply that the column ``loss`` marks with false is not learned. verl's own reads no mark.
-- The chat template of a model that thinks may write an empty thought before the last reply of a conversation
-  alone, as Qwen3's does. verl encodes each message by itself, so that this thought is not in what it encodes,
-  and its own dataset stops there. Without the thought each reply is encoded alike, as it is when the model is
-  asked. Any other difference between messages encoded one by one and together still stops the training.
-- A template that leaves a message out, or asks for a reply otherwise than it writes one, stops the training.
-  By verl's own, the message is lost or the beginning of each reply is not learned, and nothing is said.
+- A reply that the column ``loss`` marks with false is excluded from the loss. verl's own dataset has no
+marks.
+- The chat template of a thinking model may write an empty thought before only the last reply of a
+  conversation, as Qwen3's does. verl encodes each message separately, so this thought is missing there, and
+  its own dataset raises an error. Without the thought, each reply is encoded in the same way, as it is at
+  inference. Any other difference between messages encoded separately and together still stops the training.
+- A template that omits a message, or whose generation prompt differs from the beginning of its replies, stops
+  the training. verl's own dataset silently loses the message, or excludes the reply's beginning from the
+  loss.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _MARK = "loss"
 
 
 class GameDataset(MultiTurnSFTDataset):
-    """Games as rows of ``agentgym data sft``: whole conversations, of which some replies are not learned."""
+    """Games as rows of ``agentgym data sft``: conversations with some replies excluded from the loss."""
 
     def _build_messages(self, example: Mapping[str, Any]) -> list[dict[str, Any]]:
         messages = [dict(message) for message in super()._build_messages(example)]
@@ -39,7 +41,7 @@ class GameDataset(MultiTurnSFTDataset):
         return messages
 
     def _process_single_message(self, index: int, message: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        learned = message.pop(_MARK, True)  # the template is not to see it
+        learned = message.pop(_MARK, True)  # the template must not see it
         ids, loss_mask, *others = super()._process_single_message(index, message, *args, **kwargs)
         asked = list(self.generation_prompt)
         if message["role"] == "assistant" and ids[: len(asked)].tolist() != asked:

@@ -1,4 +1,4 @@
-"""The task of a row of data: which environment is played, and from which start."""
+"""The task of a row of data: an environment and its reset."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["ENV_TIMEOUT", "EnvTask"]
 
 ENV_TIMEOUT = 900.0
-"""Seconds after which an environment that does not answer counts as failed."""
+"""Seconds after which an environment that does not respond counts as failed."""
 
 _KEYS = {"name", "env_id", "env_kwargs", "reset_options", "seed", "isolate", "success_at"}
 
 
 @dataclass(frozen=True)
 class EnvTask:
-    """Which environment is played, and from which start.
+    """An environment with its reset.
 
     Attributes:
         env_id: gymnasium's id, with its module: ``"agentgym_gym:agentgym/Maze-v0"``.
         env_kwargs: Arguments of ``gymnasium.make``.
         options: Options of ``reset``.
-        seed: Seed of ``reset``; None lets the environment go on drawing.
-        isolate: Where the environment runs, as `agentgym_gym.rollout.Pool` takes it.
-        success_at: The return from which on the task counts as solved, where the environment does not state
-            its success; by default the registered ``reward_threshold``.
+        seed: Seed of ``reset``; None continues the environment's random numbers.
+        isolate: Where the environment runs, as in `agentgym_gym.rollout.Pool`.
+        success_at: The minimum return of a solved task, if the environment does not report its success; by
+            default the registered ``reward_threshold``.
     """
 
     env_id: str
@@ -43,12 +43,12 @@ class EnvTask:
     success_at: float | None = None
 
     def episode(self, *, timeout: float | None = ENV_TIMEOUT, max_turns: int | None = None) -> Episode:
-        """Return an episode of the task, which begins and ends as an ``async with`` block does.
+        """Return an episode of the task, to be used in an ``async with`` block.
 
         Args:
-            timeout: Seconds allowed for making the environment and for each reset and step; None waits for
-                good.
-            max_turns: Turns after which the episode is cut short.
+            timeout: Seconds allowed for making the environment and for each reset and step; None for no
+                limit.
+            max_turns: Maximum number of turns in the episode.
         """
         pool = shared_pool(self.env_id, self.env_kwargs, isolate=self.isolate, timeout=timeout)
         return pool.episode(
@@ -67,23 +67,23 @@ class EnvTask:
         isolate: str | None = None,
         success_at: float | None = None,
     ) -> EnvTask:
-        """Read the task of a row of data: its ``interaction_kwargs``, which may stand in ``extra_info``.
+        """Read the task of a row of data: its ``interaction_kwargs``, or those in its ``extra_info``.
 
-        Mappings may be written as JSON. In a mapping that is not, None means that the row leaves the key out,
-        as a column of structs has the same keys in every row.
+        Mappings may be written as JSON. In a mapping that is not, None means that the row does not have the
+        key, because a column of structs has the same keys in every row.
 
         Args:
             row: The row, or the keyword arguments that verl makes of it.
-            env_id: The environment of rows that name none.
-            env_kwargs: Arguments for it, each overridden by the row's own. They are not given to a row that
-                names another environment than `env_id`.
-            reset_options: Options for it, likewise.
+            env_id: The environment of rows without one.
+            env_kwargs: Arguments for it; the row's own override them. They do not apply to a row with an
+                environment different from `env_id`.
+            reset_options: Options for it, under the same rule.
             seed: Seed of rows that have none.
-            isolate: Where the environment runs, as `env_kwargs`.
-            success_at: The return that solves a task; as `env_kwargs`.
+            isolate: Where the environment runs, under the same rule.
+            success_at: The return that solves a task, under the same rule.
 
         Raises:
-            ValueError: A key of the row has a value it cannot have, or there is no ``env_id``.
+            ValueError: A key of the row has an invalid value, or there is no ``env_id``.
         """
         holder = row if row.get("interaction_kwargs") is not None else _mapping(row, "extra_info")
         own = _without_none(_mapping(holder, "interaction_kwargs"))
@@ -115,7 +115,7 @@ class EnvTask:
 
 def _seed(value: Any) -> int | None:
     value = _plain(value)
-    if isinstance(value, float):  # what pandas makes of a column of integers and nulls
+    if isinstance(value, float):  # pandas converts a column of integers and nulls to floats
         value = None if math.isnan(value) else int(value) if value.is_integer() else value
     if value is None or (type(value) is int and value >= 0):
         return value
@@ -161,7 +161,7 @@ def _without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value without the types of numpy and of configuration files."""
+    """Convert the types of numpy and of configuration files to plain Python types."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):

@@ -1,10 +1,10 @@
-"""A conversation, token by token: the model's tokens are kept, and observations are inserted.
+"""Build a conversation token by token: keep the model's tokens, and insert observations between them.
 
-The tokens between two turns of the model are taken from the chat template by a made-up conversation, so that
-nothing the model wrote is rendered or encoded again. A template may change earlier turns, for example remove
-their reasoning. Here they stay as the model emitted them, unless :meth:`TokenizedChat.without_reasoning` is
-asked. What an environment says is put into the rendered text afterwards, so that the template cannot take it
-for anything but words, and the tokenizer neither (``verl_bridge._control_tokens``).
+The tokens between two turns of the model are derived from the chat template with a made-up conversation, so
+that the model's text is never rendered or encoded again. A template may change earlier turns, for example
+remove their reasoning. Here they stay as the model emitted them, unless
+:meth:`TokenizedChat.without_reasoning` is called. Observations are inserted after the template is rendered,
+so that neither the template nor the tokenizer can interpret them as markup (``verl_bridge._control_tokens``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
 Message = Mapping[str, Any]
 
 _REPLY, _USER, _SYSTEM, _SEEN = "Reply-7f3a", "User-51c8", "System-9be2", "Seen-40d6"
-"""Stand for what is said in the made-up conversation; nothing that a template writes by itself."""
+"""Placeholders for texts in the made-up conversation; no template writes them by itself."""
 
 _BLANKS = "\n \t"
 _TRIMS: tuple[Callable[[str], str], ...] = (
@@ -37,33 +37,33 @@ _TRIMS: tuple[Callable[[str], str], ...] = (
     lambda text: text.rstrip("\n"),
     lambda text: text.lstrip("\n"),
 )
-"""What templates do to a user's message."""
+"""The ways in which templates trim a user message."""
 
 _log = logging.getLogger(__name__)
 
 
 class UnstableTemplate(ValueError):
-    """Conversations by a chat template cannot be begun, or not be continued."""
+    """The chat template does not support starting or continuing a conversation."""
 
 
 class TokenizedChat:
-    """The chat template of a tokenizer, as prompts and as what stands between two replies.
+    """The chat template of a tokenizer, as tokens for prompts and for the text between two replies.
 
-    A template that takes no system message, loses it, or moves it as the conversation goes on, is given its
-    text at the beginning of the first user's message.
+    A template may not support a system message, lose it, or move it when more messages follow. Then the text
+    of the system message is put at the beginning of the first user message.
 
     Args:
         tokenizer: A tokenizer of transformers with a chat template.
-        template_options: What the template is given besides messages, such as ``enable_thinking``.
+        template_options: Further template arguments, such as ``enable_thinking``.
         system: Whether the conversations begin with a system message.
 
     Attributes:
-        merges_system: Whether the system message becomes part of the first user's message.
-        reason: Why it does; empty if it does not.
-        opened: Tokens that the template lets a reply begin with, and takes out of earlier turns.
+        merges_system: Whether the system message is merged into the first user message.
+        reason: Why it is merged; empty if it is not.
+        opened: Tokens that the template writes at the beginning of a reply, and removes from earlier turns.
 
     Raises:
-        UnstableTemplate: Conversations by this template cannot be continued.
+        UnstableTemplate: The template does not support continuing a conversation.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class TokenizedChat:
         self._check_joints()
         until_observation = _common(self._between("1"), self._between("z"))
         eos = tokenizer.eos_token_id
-        # Up to its end token a turn is the model's, who may leave out what the template writes before it.
+        # The turn is the model's up to its end token, and the model may omit the template's text before that.
         until_end = until_observation.index(eos) + 1 if eos in until_observation else 1
         self._closing = until_observation[:until_end]
         self._frame = len(self._between(""))
@@ -104,34 +104,34 @@ class TokenizedChat:
 
     @property
     def end_token(self) -> int | None:
-        """The token that ends the model's turns by the template, or None if it has none."""
+        """The token that ends the model's turns in the template, or None if it has none."""
         return self._closing[-1] if self._closing else None
 
     def prepared(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages as the template takes them: without one of the system, if it takes none."""
+        """Return the messages with the system message merged, if the template does not support one."""
         return _merged(messages) if self.merges_system else list(messages)
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation that the model is to go on with."""
+        """Return the tokens of a conversation, ready for the model's next reply."""
         return self._marked(self._render(messages))
 
     def begin(
         self, messages: Sequence[Message], observation: str, limit: int | None = None
     ) -> tuple[list[int], int]:
-        """Return the tokens of the messages of a row and the first observation.
+        """Return the tokens of a row's messages and the first observation.
 
         Args:
-            messages: The messages, in which control tokens are meant as such.
-            observation: What the environment said: the user's message, or the end of it if the last of the
-                messages is the user's too.
-            limit: Tokens that there may be in all. A longer observation is cut in the middle.
+            messages: The messages; control tokens in them are intended.
+            observation: The first observation: a user message, or the end of the last message if that is the
+                user's too.
+            limit: Maximum number of tokens in total. A longer observation is shortened in the middle.
 
         Returns:
-            The tokens, and the characters of the observation that are in them. There are more tokens than
-            `limit` only if there are too many without the observation.
+            The tokens, and how many characters of the observation they contain. There are more tokens than
+            `limit` only if the messages by themselves have too many.
 
         Raises:
-            UnstableTemplate: The template refuses the messages, or does not write the last.
+            UnstableTemplate: The template rejects the messages, or omits the last.
         """
         stand_in = f"Seen-{secrets.token_hex(8)}"
         shown, joined = _followed_by(self.prepared(messages), stand_in)
@@ -150,15 +150,15 @@ class TokenizedChat:
         return encode_within(observation, limit, encode)
 
     def after(self, reply: Sequence[int], observation: str, limit: int | None = None) -> list[int]:
-        """Return the tokens that lead from a reply to the next one.
+        """Return the tokens between a reply and the next one.
 
-        The end of the model's turn, if it did not end it itself, whatever the template puts between turns,
-        the observation as the user's message, and what the template lets a reply begin with.
+        These are the end of the model's turn (unless the model wrote it itself), the template's text between
+        turns, the observation as a user message, and the template's beginning of a reply.
 
         Args:
-            reply: The tokens that the model emitted, as they are.
-            observation: What the environment said.
-            limit: Tokens that the observation may have; a longer one is cut in the middle.
+            reply: The tokens as emitted by the model.
+            observation: The observation.
+            limit: Maximum tokens of the observation; a longer one is shortened in the middle.
         """
         most = None if limit is None else self._frame + limit
         between, _ = encode_within(observation, most, self._between)
@@ -166,7 +166,7 @@ class TokenizedChat:
         return between[len(self._closing) :] if ended else between
 
     def text(self, reply: Sequence[int]) -> str:
-        """Return what the model wrote, without control tokens but those by which it marks its reasoning."""
+        """Return the model's text with the delimiters of its reasoning, but no other control tokens."""
         decoded = self._tokenizer.decode(
             [token for token in reply if token not in self._unsaid],
             skip_special_tokens=False,
@@ -175,13 +175,13 @@ class TokenizedChat:
         return str(decoded)
 
     def answer(self, reply: Sequence[int]) -> str:
-        """Return what the model wrote behind its reasoning."""
+        """Return the model's text after its reasoning."""
         text = self.text(reply)
         start, end = reasoning.span(text, opened=self._opens)
         return text[start:end].strip() if (start, end) != (0, len(text)) else text
 
     def without_reasoning(self, reply: Sequence[int]) -> list[int]:
-        """Return the tokens of a reply that stand behind its reasoning, as the model emitted them."""
+        """Return the tokens of a reply after its reasoning, as emitted by the model."""
         start, end = reasoning.span(text := self.text(reply), opened=self._opens)
         if (start, end) == (0, len(text)):
             return list(reply)
@@ -202,10 +202,10 @@ class TokenizedChat:
         return self._control.encode(self._control.mark(text))
 
     def _checked(self, opening: Sequence[Message]) -> tuple[str, str]:
-        """See that messages stay as they were when more follow, at any place in the conversation.
+        """Check that the template does not change earlier messages when more follow.
 
         Returns:
-            The opening as the template writes it, and the opening followed by a reply and an observation.
+            The opening as rendered by the template, and the opening followed by a reply and an observation.
         """
         seen = _user(_SEEN)
         first = self._render(opening)
@@ -243,7 +243,7 @@ class TokenizedChat:
         return first, second
 
     def _trimmed_by(self, opening: Sequence[Message], second: str) -> Callable[[str], str]:
-        """Return what the template does to a user's message, which may be to trim it and nothing else."""
+        """Return how the template changes a user message; it may only trim it."""
         probe = f'{_BLANKS}<b> & "{_SEEN}" {{{{ 1 }}}} \\n{_BLANKS[::-1]}'
         before, _, behind = second.partition(_SEEN)
         rendered = self._render([*opening, _assistant(_REPLY), _user(probe)])
@@ -270,7 +270,7 @@ class TokenizedChat:
             rendered = self._tokenizer.apply_chat_template(
                 list(shown), add_generation_prompt=True, tokenize=False, **self._options
             )
-        except Exception as error:  # a template may raise anything, jinja's errors above all
+        except Exception as error:  # a template may raise any error, mostly jinja's
             roles = ", ".join(str(message.get("role")) for message in shown)
             raise UnstableTemplate(
                 f"the chat template refuses messages of {roles}: {type(error).__name__}: {error}"
@@ -282,19 +282,19 @@ _conversations: dict[tuple[Any, ...], TokenizedChat] = {}
 
 
 def conversation_of(tokenizer: Any, options: Any, *, system: bool) -> TokenizedChat:
-    """Return the conversation for a tokenizer, the same for all samples of a worker.
+    """Return the conversation for a tokenizer, shared by all samples of a worker.
 
     Args:
         tokenizer: A tokenizer of transformers with a chat template.
-        options: What the template is given besides messages, or None.
+        options: Further template arguments, or None.
         system: Whether the conversation begins with a system message.
 
     Raises:
-        UnstableTemplate: Conversations by this template cannot be continued.
+        UnstableTemplate: The template does not support continuing a conversation.
     """
     options = dict(options or {})
     template = str(tokenizer.chat_template)
-    # It keeps its tokenizer, so an id stays its own.
+    # The conversation references its tokenizer, so the id stays unique.
     key = (id(tokenizer), template, json.dumps(options, sort_keys=True, default=str), system)
     if key not in _conversations:
         _conversations[key] = made = TokenizedChat(tokenizer, options, system=system)
@@ -315,7 +315,7 @@ def _assistant(content: str) -> Message:
 
 
 def _merged(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the first of the system at the beginning of the user's message after it."""
+    """Return the messages with a leading system message merged into the user message after it."""
     if not messages or messages[0].get("role") != "system":
         return list(messages)
     first, *others = messages
@@ -326,7 +326,7 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
 
 
 def _followed_by(messages: Sequence[Message], observation: str) -> tuple[list[Message], bool]:
-    """Return the messages and the observation, in one message if the last is the user's too; and if it is."""
+    """Append an observation; return the messages, and whether it was merged into a last user message."""
     last = messages[-1] if messages else {}
     if last.get("role") == "user" and isinstance(last.get("content"), str):
         return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{observation}"}], True

@@ -1,28 +1,28 @@
-"""Tells verl's trainer what happened in the episodes; to be loaded by verl as an external module.
+"""Add metrics of the episodes to verl's trainer; verl loads this as an external module.
 
-``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` has verl import this in each of its processes. verl has no
-hook for metrics of one's own, so these functions of its trainer are wrapped when their module is imported
-(below ``verl.trainer.ppo``; ``PPOTrainer`` is that of ``v1.trainer_base``, and ``AgentLoopWorker`` that of
+``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` makes verl import this in each of its processes. verl has no
+hook for custom metrics, so these functions of its trainer are wrapped when their module is imported (in
+``verl.trainer.ppo``; ``PPOTrainer`` is that of ``v1.trainer_base``, and ``AgentLoopWorker`` that of
 ``verl.experimental.agent_loop.agent_loop``):
 
 =================================================  ==============  ==========================================
 function                                           verl            what is added
 =================================================  ==============  ==========================================
-``metric_utils.compute_data_metrics``              0.7.1 to 0.9.1  metrics of a training step; the faulted are
-                                                                   left out of ``critic/score`` and
-                                                                   ``critic/rewards``
-``metric_utils.process_validation_metrics``        0.7.1 to 0.9.1  ``val-core`` leaves the faulted out
-``reward.extract_reward``                          0.7.1, 0.8.0    an error where no episode was played
+``metric_utils.compute_data_metrics``              0.7.1 to 0.9.1  metrics of a training step; faulted
+                                                                   episodes are excluded from
+                                                                   ``critic/score`` and ``critic/rewards``
+``metric_utils.process_validation_metrics``        0.7.1 to 0.9.1  ``val-core`` excludes faulted episodes
+``reward.extract_reward``                          0.7.1, 0.8.0    an error if all episodes faulted
 ``ray_trainer.RayPPOTrainer._val_metrics_update``  0.7.1, 0.8.0    metrics of a validation
 ``PPOTrainer._val_metrics_update``                 0.9.1           metrics of a validation
-``PPOTrainer._balance_batch``                      0.9.1           an error where no episode was played
+``PPOTrainer._balance_batch``                      0.9.1           an error if all episodes faulted
 ``PPOTrainer._compute_metrics``                    0.9.1           finds the records of a step
 ``PPOTrainer._dump_generations``                   0.9.1           the records in the dump of a step
-``AgentLoopWorker._run_agent_loop``                0.7.1 to 0.9.1  tells the agent loop the training step
+``AgentLoopWorker._run_agent_loop``                0.7.1 to 0.9.1  passes the training step to the agent loop
 =================================================  ==============  ==========================================
 
-The originals are called with what verl gave. Where one does not take what is expected, it is left as it is,
-and a warning says so; where what is added fails, a warning says so and the training goes on.
+The originals are called with verl's arguments. A function with an unexpected signature is not wrapped, and a
+warning is logged. If an addition fails, a warning is logged and the training continues.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from verl_bridge.horizon import Moment, now
 
 __all__ = ["NothingPlayed", "install"]
 
-_log = logging.getLogger("verl.verl_bridge")  # below verl's own: in its trainer's process no other is printed
+_log = logging.getLogger("verl.verl_bridge")  # a child of verl's: its trainer process prints no other
 
 Records = list[dict[str, Any]]
 Given = Mapping[str, Any]
 
 _of_step: ContextVar[Records | None] = ContextVar("_of_step", default=None)
-"""Records of the step that verl 0.9's trainer computes metrics of; the batch itself has none there."""
+"""Records of the step whose metrics verl 0.9's trainer computes; its batch has no records at that point."""
 
 
 class NothingPlayed(RuntimeError):
-    """All episodes of a training step are faulted, so that there is nothing to learn from.
+    """All episodes of a training step faulted, so the step has no training data.
 
-    The process that started the run receives a copy, and prints its message once more at its very end.
+    The process that started the run receives a copy, and prints its message again at its very end.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -74,18 +74,18 @@ def _received(message: str) -> NothingPlayed:
 
 
 def _say_last(message: str) -> None:
-    """Print a message when Ray has printed all that its other processes said."""
+    """Print a message after all output that Ray forwards from other processes."""
     sys.modules["ray"].shutdown()
-    print(f"\n{message}", file=sys.stderr, flush=True)  # noqa: T201 - the console is where it is looked for
+    print(f"\n{message}", file=sys.stderr, flush=True)  # noqa: T201 - users look for it on the console
 
 
 class _Wrap(NamedTuple):
-    """A function of verl, and what takes its place.
+    """A function of verl, and its wrapper.
 
     Attributes:
-        name: In its module, with its class.
+        name: Its name in the module, with its class.
         needs: Parameters that it must have.
-        around: Is given the original, its arguments by name, and a function that calls it with them.
+        around: Called with the original, its arguments by name, and a function that calls it with them.
     """
 
     name: str
@@ -102,7 +102,7 @@ def _data_metrics(original: Callable[..., Any], given: Given, call: Callable[[],
             metrics = {**metrics, **by_environment(records)}
             played = [place for place, record in enumerate(records) if not record.get("fault")]
             if 0 < len(played) < len(records):
-                # Of verl's own making, so that they are what they are without a fault.
+                # verl computes them itself, so that they have the same meaning as without faults.
                 among = original(**{**given, "batch": batch.select_idxs(played)})
                 metrics |= {
                     name: value
@@ -172,11 +172,11 @@ def _dump(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
 
 
 def _run_agent_loop(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
-    """Return a coroutine, in whose context the step is known and in no other."""
+    """Return a coroutine whose own context has the training step."""
     moment = None
     with _warned("the training step of an episode"):
         step = int(given["trajectory"]["step"])
-        if step >= 0:  # verl says -1 where it does not know
+        if step >= 0:  # verl passes -1 for an unknown step
             moment = Moment(step, bool(given["trajectory"]["validate"]))
     return _at(moment, call)
 
@@ -222,7 +222,7 @@ def install() -> None:
 
 
 def wrap(module: ModuleType) -> None:
-    """Wrap the functions of a module of verl; warn of those that are not as expected, and leave them."""
+    """Wrap the functions of a module of verl; skip unexpected ones with a warning."""
     for wanted in _WRAPS[module.__name__]:
         path, _, name = wanted.name.rpartition(".")
         owner: Any = getattr(module, path, None) if path else module
@@ -254,7 +254,7 @@ def _wrapped(original: Callable[..., Any], signature: inspect.Signature, wanted:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules as the other finders do, and has them wrapped when they have been executed."""
+    """Finds modules with the other finders, and wraps the functions of each module after its import."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -282,7 +282,7 @@ def _try_to_wrap(module: ModuleType) -> None:
 
 @contextlib.contextmanager
 def _warned(what: str) -> Iterator[None]:
-    """Let nothing that is only logged end a training."""
+    """Log an error instead of raising it: a metric must not end a training run."""
     try:
         yield
     except Exception:  # noqa: BLE001

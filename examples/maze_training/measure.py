@@ -25,7 +25,7 @@ BATCH = 64
 
 
 def env_kwargs(url: str, turns: int) -> dict[str, Any]:
-    """Return how the environment is made: a reply that is not one move, and nothing else, costs its turn."""
+    """Return the arguments of the environment; a reply with anything besides one move loses its turn."""
     return {
         "server": url,
         "action_format": "bare",
@@ -36,10 +36,10 @@ def env_kwargs(url: str, turns: int) -> dict[str, Any]:
 
 
 async def measure(model: str, url: str, seed: int, often: int, turns: int) -> dict[str, Any]:
-    """Play every start a number of times; return the mean of success and of invalid replies.
+    """Play every start several times; return the mean of success and of invalid replies.
 
     Raises:
-        RuntimeError: An episode failed, by no fault of the model's.
+        RuntimeError: An episode faulted.
     """
     from transformers import AutoTokenizer  # noqa: PLC0415 - slow to import
 
@@ -89,7 +89,7 @@ async def measure(model: str, url: str, seed: int, often: int, turns: int) -> di
 
 
 def main() -> None:
-    """Measure the models that the command line names."""
+    """Measure the models named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("url")
     parser.add_argument("seed", type=int)

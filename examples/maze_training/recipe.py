@@ -1,4 +1,4 @@
-"""The recipe, as numbers. It was fixed before the runs that docs/training/maze.md counts."""
+"""The numbers of the recipe. They were fixed before the runs reported in docs/training/maze.md."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["FULL", "PHRASES", "QUICK", "REPLY_TOKENS", "SYSTEM", "Recipe"]
 SYSTEM = "You are in a maze. Reach the goal."
 
 REPLY_TOKENS = 8
-"""Most tokens of a reply. A move is one and the end of the turn another."""
+"""Maximum tokens of a reply. A move is one token and the end of the turn another."""
 
 
 @dataclass(frozen=True)
 class Recipe(Training):
-    """What is the same for every seed. The tasks of the trainings are the starts of the maze.
+    """The settings shared by all seeds. The training tasks are the starts of the maze.
 
     Attributes:
         turns: Turn limit. The farthest start is 13 moves from the goal.
         shown_starts: Tasks whose oracle games the model is fine-tuned on: one in five, near and far.
-        shown_success: How much is shown, by this rule: fine-tuning goes on until the success of
-            `sft_episodes_a_start` episodes from each of the 25 starts has reached this number. The weights
-            after the last step are taken where none reached it.
-        sft_from: The step of the first look.
-        sft_episodes_a_start: Of each look.
+        shown_success: Stopping rule of fine-tuning: it stops at the first checkpoint with this success rate
+            in `sft_episodes_a_start` episodes from each of the 25 starts. If none reaches it, the last
+            checkpoint is used.
+        sft_from: The step of the first checkpoint that is measured.
+        sft_episodes_a_start: Episodes from each start in such a measurement.
         validate_every: Steps of GRPO.
         episodes_a_start: Of the measurement before and after: 8 are 200 episodes, sampled at temperature 1.
     """
@@ -52,7 +52,7 @@ QUICK = Recipe(
     validate_every=1,
     episodes_a_start=1,
 )
-"""Shows that all of it runs, in two minutes. Nothing is learned."""
+"""A smoke test: it runs all parts in two minutes and learns nothing."""
 
 PHRASES = (
     SYSTEM,
@@ -71,4 +71,4 @@ PHRASES = (
     "move left",
     "move right",
 )
-"""What is said word for word again and again, each one token."""
+"""Phrases that recur word for word; each becomes one token."""

@@ -1,4 +1,4 @@
-"""What the seeds came to, as a table, ``maze.jsonl`` and ``maze.png``: ``python report.py RUNS FOLDER``."""
+"""Report all seeds as a table, ``maze.jsonl`` and ``maze.png``: ``python report.py RUNS FOLDER``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from statistics import mean
 from typing import Any
 
 _OF_STEP = ("success", "turns", "parse_errors", "faults", "cut")
-"""What the curve has of the episodes of each step: the first three are means, the others counts."""
+"""Metrics of the episodes of each step; the first three are means, the others are counts."""
 
 
 def curve(metrics: Path) -> list[dict[str, float]]:
-    """Return, for each step of GRPO, what verl's own log says.
+    """Return the curve of GRPO from verl's own log, one entry for each step.
 
     Args:
-        metrics: Written by verl's file logger.
+        metrics: The file of verl's file logger.
 
     Returns:
-        ``step``; of the episodes that it learned from, which the weights before it played, ``success``,
-        ``turns`` and ``parse_errors`` (means of those that were played), ``faults`` and ``cut`` (how many);
-        ``seconds``; and ``validation``, the success of 100 episodes by the weights after it, where there was
+        ``step``; for its training episodes, which were played with the weights before it: ``success``,
+        ``turns`` and ``parse_errors`` (means of the unfaulted ones), ``faults`` and ``cut`` (counts);
+        ``seconds``; and ``validation``, the success of 100 episodes with the weights after it, if there was
         one.
     """
     points = []
@@ -36,7 +36,7 @@ def curve(metrics: Path) -> list[dict[str, float]]:
 
 
 def report(runs: Path, folder: Path) -> None:
-    """Print the table of all seeds below a folder, and write ``maze.jsonl`` and ``maze.png`` into another."""
+    """Print the table of all seeds in a folder, and write ``maze.jsonl`` and ``maze.png`` to another one."""
     results = [json.loads(path.read_text()) for path in runs.glob("seed_*/result.json")]
     results.sort(key=lambda result: result["seed"])
     print("seed  before  after   gain  invalid before  after  minutes")
@@ -53,7 +53,7 @@ def report(runs: Path, folder: Path) -> None:
 
 
 def print_steps(curves: list[list[dict[str, float]]]) -> None:
-    """Print what happened by step: means over the seeds, and sums of what is counted."""
+    """Print the metrics of each step: means over the seeds, and sums of counts."""
     print("step  success  turns  parse errors  faults  cut")
     steps = sorted({int(point["step"]) for curve in curves for point in curve if "success" in point})
     for step in steps:

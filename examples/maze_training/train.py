@@ -1,8 +1,8 @@
 """A tiny model learns Maze by verl's own trainers, on a CPU: ``make train-demo``.
 
-A model of random weights is fine-tuned on the oracle's games from five of the 25 starts (verl's SFTTrainer),
-then trained by GRPO on all of them over HTTP (``verl.trainer.main_ppo``, unpatched), and measured before and
-after. ``python train.py --seed 0 --out runs/maze``; docs/training/maze.md says what came of it.
+A model of random weights is fine-tuned on the oracle's games from five of the 25 starts (verl's SFTTrainer).
+GRPO then trains it on all of them over HTTP (``verl.trainer.main_ppo``, unpatched). It is measured before and
+after. ``python train.py --seed 0 --out runs/maze``; docs/training/maze.md reports the results.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ LOOP = f"""\
 
 
 class Seed:
-    """All that is done for one seed, each stage in a process of its own, in one folder.
+    """The run of one seed, each stage in a separate process, in one folder.
 
     Args:
-        seed: Of the model's weights, the order of the data and all that is drawn.
-        folder: Made here.
-        url: Of a Maze server.
+        seed: Random seed of the model's weights, the order of the data and all sampling.
+        folder: The folder to create.
+        url: URL of a Maze server.
         recipe: The numbers.
 
     Raises:
-        SystemExit: The folder is there already.
+        SystemExit: The folder exists already.
     """
 
     def __init__(self, seed: int, folder: Path, url: str, recipe: Recipe) -> None:
@@ -60,7 +60,7 @@ class Seed:
         self.began = time.monotonic()
 
     def run(self) -> dict[str, Any]:
-        """Do all of it; return what was measured."""
+        """Run all stages; return the measurements."""
         games = [self.game(start) for start in self.recipe.shown_starts]
         texts = [message["content"] for game in games for message in game]
         make_tiny(self.folder / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
@@ -103,7 +103,7 @@ class Seed:
         return messages
 
     def advice(self) -> list[str]:
-        """Return what the environment answers to replies that are no move."""
+        """Return the environment's responses to replies that are no move."""
         env = AgentGymEnv("Maze", **self.env_kwargs)
         env.reset(options={"task_id": 0})
         said = [env.step(reply)[0] for reply in ("", "move", "go up", "move up move down")]
@@ -111,7 +111,7 @@ class Seed:
         return said
 
     def fine_tune(self, games: list[list[dict[str, str]]]) -> None:
-        """Show the oracle's games to the model, by verl's SFTTrainer."""
+        """Fine-tune the model on the oracle's games with verl's SFTTrainer."""
         r = self.recipe
         each = -(-r.sft_steps * r.sft_batch // len(games))
         _write_parquet([{"messages": game} for game in games] * each, self.folder / "games.parquet")
@@ -128,7 +128,7 @@ class Seed:
         )
 
     def choose(self) -> Path:
-        """Return the first weights that the rule for how much is shown is content with."""
+        """Return the first checkpoint that meets the stopping rule."""
         r = self.recipe
         looks = [
             self.folder / "sft" / f"global_step_{step}" / "huggingface"
@@ -138,13 +138,13 @@ class Seed:
         return Path(said[-1]["model"])
 
     def measure(self, name: str, model: Path) -> dict[str, Any]:
-        """Play all starts with a model; the random numbers are drawn for this alone."""
+        """Play all starts with a model; the random numbers are drawn for this measurement only."""
         (said,) = self.play(name, [model], self.recipe.episodes_a_start, 1_000)
         del said["model"]
         return said
 
     def learn(self, model: Path) -> Path:
-        """Train a model by GRPO over the server, by verl's own trainer; return what it became."""
+        """Train a model by GRPO over the server with verl's own trainer; return the trained model."""
         r = self.recipe
         (self.folder / "loop.yaml").write_text(LOOP)
         said = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
@@ -173,7 +173,7 @@ class Seed:
     def play(
         self, name: str, models: list[Path], often: int, seed: int, until: float | None = None
     ) -> list[dict[str, Any]]:
-        """Return what ``measure.py`` says of some models."""
+        """Return the output of ``measure.py`` for some models."""
         self.call(
             name,
             *(str(HERE / "measure.py"), self.url, str(seed + self.seed), str(often), str(self.recipe.turns)),
@@ -184,7 +184,7 @@ class Seed:
         return [json.loads(line) for line in said if line.startswith("{")]
 
     def call(self, name: str, *arguments: str) -> None:
-        """Run a Python program; what it prints goes into a log.
+        """Run a Python program; its output goes to a log.
 
         Raises:
             SystemExit: It failed; the end of its log is shown.
@@ -204,7 +204,7 @@ class Seed:
             raise SystemExit(f"{name} failed; the end of {log}:\n{log.read_text(errors='replace')[-3_000:]}")
 
     def say(self, what: str) -> None:
-        """Print how far it is."""
+        """Print the progress."""
         minutes = (time.monotonic() - self.began) / 60
         print(f"seed {self.seed}, {minutes:4.1f} min: {what}", flush=True)
 
@@ -217,7 +217,7 @@ def _write_parquet(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """Train each seed that is named, and show what all that lie in the folder came to."""
+    """Train each seed on the command line, and report all seeds in the folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, action="append", help="may be given again; 0 by default")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""How verl's trainers are called for a tiny model, whatever it plays."""
+"""Command lines of verl's trainers for a tiny model, for any environment."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ VARIABLES = {
 
 @dataclass(frozen=True)
 class Training:
-    """The numbers of both trainers.
+    """The settings of both trainers.
 
     Attributes:
-        sft_steps: Most steps of fine-tuning.
+        sft_steps: Maximum steps of fine-tuning.
         sft_every: Steps from one checkpoint to the next.
         sft_batch: Games in one step.
         sft_learning_rate: Constant.
@@ -33,8 +33,8 @@ class Training:
         epochs: How often a step's episodes are used.
         learning_rate: Of GRPO, after `warmup_steps` over which it rises.
         warmup_steps: Of GRPO.
-        prompt_length: Most tokens of the system message with the first observation.
-        response_length: Most tokens of all that follows.
+        prompt_length: Maximum tokens of the system message with the first observation.
+        response_length: Maximum tokens of the rest.
     """
 
     sft_steps: int = 120
@@ -55,13 +55,13 @@ class Training:
 
 
 def sft_settings(numbers: Training, *, model: Path, games: Sequence[Path], seed: int, out: Path) -> list[str]:
-    """Return what ``verl_bridge.cpu.sft`` is given: verl's settings of supervised fine-tuning.
+    """Return the arguments of ``verl_bridge.cpu.sft``: verl's settings of supervised fine-tuning.
 
     Args:
-        numbers: Of the training.
+        numbers: Settings of the training.
         model: The folder of the model.
-        games: The parquet files of what it is shown.
-        seed: Of the order of the games.
+        games: The parquet files of the training games.
+        seed: Random seed of the order of the games.
         out: The folder of the checkpoints.
     """
     return [
@@ -86,14 +86,14 @@ def sft_settings(numbers: Training, *, model: Path, games: Sequence[Path], seed:
 def grpo_settings(
     numbers: Training, *, model: Path, tasks: Path, loop: Path, seed: int, out: Path
 ) -> list[str]:
-    """Return what ``verl.trainer.main_ppo`` is given besides what a CPU needs.
+    """Return the arguments of ``verl.trainer.main_ppo``, without the settings for a CPU.
 
     Args:
-        numbers: Of the training.
+        numbers: Settings of the training.
         model: The folder of the model.
         tasks: The parquet file of the tasks.
         loop: The file that names the agent loop.
-        seed: Of the order of the tasks and of all that is drawn.
+        seed: Random seed of the order of the tasks and of all sampling.
         out: The folder of the checkpoints.
     """
     actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
@@ -111,8 +111,8 @@ def grpo_settings(
         f"{actor}.ppo_mini_batch_size={numbers.mini_batch}",
         f"{actor}.ppo_epochs={numbers.epochs}",
         f"{actor}.ppo_micro_batch_size_per_gpu={update}",
-        # GRPO's own mean: over an episode's tokens, then over episodes. By tokens alone, long failures
-        # outweigh short successes.
+        # GRPO's own mean: over an episode's tokens, then over episodes. With a mean over all tokens, long
+        # failures outweigh short successes.
         f"{actor}.loss_agg_mode=seq-mean-token-mean",
         f"{actor}.checkpoint.save_contents=[hf_model]",
         f"{actor}.optim.lr={numbers.learning_rate}",

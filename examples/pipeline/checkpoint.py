@@ -1,8 +1,8 @@
-"""Lets a checkpoint play: ``CHECKPOINT=FOLDER agentgym eval checkpoint.toml``.
+"""Play episodes with a checkpoint: ``CHECKPOINT=FOLDER agentgym eval checkpoint.toml``.
 
-The model is read once and answers up to 64 episodes at a time. Replies are drawn at temperature 1. Each has
-random numbers of its own, by the variable ``CHECKPOINT_SEED``, the environment, the task, the sample and the
-turn, so that they are the same whoever else plays at the time.
+The model is loaded once and generates replies for up to 64 episodes at a time, at temperature 1. Each reply
+has random numbers of its own, seeded by the variable ``CHECKPOINT_SEED``, the environment, the task, the
+sample and the turn. So it does not depend on the other episodes of the batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from verl_bridge.cpu.sampling import Sampling
 from verl_bridge.tokens import TokenizedChat
 
 REPLY_TOKENS = 8
-"""Most tokens of a reply, as in the training."""
+"""Maximum tokens of a reply, as in the training."""
 
 BATCH = 64
 
@@ -28,7 +28,7 @@ class Model:
     """A model with its tokenizer.
 
     Args:
-        folder: Where it lies.
+        folder: The folder of the checkpoint.
     """
 
     def __init__(self, folder: str) -> None:
@@ -44,12 +44,12 @@ class Model:
 
 @functools.cache
 def model() -> Model:
-    """Return the model that the variable ``CHECKPOINT`` names, read once for all agents."""
+    """Return the model of the variable ``CHECKPOINT``, loaded once for all agents."""
     return Model(os.environ["CHECKPOINT"])
 
 
 class Checkpoint:
-    """Plays one episode after another, and says what the model says."""
+    """An agent that plays one episode after another with the model's replies."""
 
     name = "checkpoint"
 
@@ -62,7 +62,7 @@ class Checkpoint:
         self._turn = 0
 
     def describe(self) -> dict[str, Any]:
-        """Return what made its replies."""
+        """Return the provenance of its replies."""
         return {
             "model_path": self._model.folder,
             "seed": self._seed,
@@ -71,7 +71,7 @@ class Checkpoint:
         }
 
     async def reset(self, env: Any, observation: str, info: dict[str, Any]) -> None:
-        """Begin an episode with the environment's own prompt."""
+        """Start an episode with the environment's own prompt."""
         self._episode = (env.environment.name, info["task_id"], info.get("sample", 0))
         system = {"role": "system", "content": env.system_prompt}
         self._said = self._model.conversation.prompt([system, {"role": "user", "content": observation}])
@@ -88,6 +88,6 @@ class Checkpoint:
         return self._model.conversation.text(self._reply)
 
     def _number(self) -> int:
-        """Return the seed of this reply's random numbers."""
+        """Return the random seed of this reply."""
         named = repr((self._seed, self._episode, self._turn)).encode()
         return int.from_bytes(hashlib.blake2b(named, digest_size=7).digest(), "big")

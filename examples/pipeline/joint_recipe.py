@@ -1,4 +1,4 @@
-"""The recipe, as numbers. It was fixed before the runs that docs/training/pipeline.md counts."""
+"""The numbers of the recipe. They were fixed before the runs reported in docs/training/pipeline.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "maze_training"))  # what both examples need
+sys.path.append(str(Path(__file__).resolve().parents[1] / "maze_training"))  # modules of both examples
 
 from recipe import PHRASES as MAZE_PHRASES
 from trainers import VARIABLES, Training, grpo_settings, sft_settings
@@ -29,16 +29,15 @@ TURNS = {"Maze": 20, "TextCraft": 8}
 
 @dataclass(frozen=True)
 class JointRecipe(Training):
-    """What is the same for every seed.
+    """The settings shared by all seeds.
 
     Attributes:
-        craft_weight: How often the games of TextCraft are in the data. They are so short that Maze's would
-            be learned long before them.
-        shown_success: How much is shown, by this rule: fine-tuning goes on until each of these environments
-            has at least this success at a look. The weights after the last step are taken where no look
-            found that.
-        sft_from: The step of the first look.
-        look_samples: Episodes of each task at a look.
+        craft_weight: How often the games of TextCraft are in the data. They are so short that the model would
+            learn Maze's long before them.
+        shown_success: Stopping rule of fine-tuning: it stops at the first checkpoint with at least this
+            success rate in each of these environments. If there is none, the last checkpoint is used.
+        sft_from: The step of the first checkpoint that is measured.
+        look_samples: Episodes of each task in such a measurement.
         samples: Episodes of each task in the evaluations before and after GRPO.
     """
 
@@ -69,7 +68,7 @@ QUICK = JointRecipe(
     mini_batch=4,
     samples=1,
 )
-"""Shows that all of it runs, in some minutes. Nothing is learned."""
+"""A smoke test: it runs all parts in some minutes and learns nothing."""
 
 PHRASES = (
     *MAZE_PHRASES[1:],  # not the prompt of that example
@@ -92,7 +91,7 @@ PHRASES = (
     "\nA reply looks like this:\n\nget 1 oak logs",
     "\nA reply looks like this:\n\nmove right",
 )
-"""What is said word for word again and again, each one token."""
+"""Phrases that recur word for word; each becomes one token."""
 
 MISTAKES = (
     "Could not find a valid recipe for ItemTagWithCount(item_tag=ItemTag(tag=None, item_id='minecraft:clay')",
@@ -100,4 +99,4 @@ MISTAKES = (
     "expected 'craft <count> <item> using <ingredients>', got 'craft'",
     "expected 'move <direction>', got 'move'",
 )
-"""What an oracle is never told, for the tokenizer to learn from."""
+"""Observations that no oracle causes, as training text for the tokenizer."""

@@ -1,4 +1,4 @@
-"""What the seeds came to, by environment: ``python outcome.py runs/pipeline``."""
+"""Print the results of all seeds, by environment: ``python outcome.py runs/pipeline``."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def success_by_environment(folder: Path) -> dict[str, float]:
 
 
 def keep(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write ``result.json``: what the evaluations of a seed say, and facts about it.
+    """Write ``result.json``: the evaluation results of a seed, and facts about it.
 
     Args:
-        folder: Of the seed.
-        facts: What stands beside it.
+        folder: The folder of the seed.
+        facts: Facts to add.
     """
     before, after = (runs_by_environment(folder / name) for name in ("before", "after"))
     environments = {}
@@ -63,7 +63,7 @@ def _figures(run: Run) -> dict[str, Any]:
 
 
 def print_outcomes(runs: Path) -> None:
-    """Print the table of all seeds below a folder, and write ``pipeline.jsonl`` there."""
+    """Print the table of all seeds in a folder, and write ``pipeline.jsonl`` there."""
     results = [json.loads(path.read_text()) for path in runs.glob("seed_*/result.json")]
     results.sort(key=lambda result: result["seed"])
     (runs / "pipeline.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))

@@ -1,7 +1,7 @@
 """Maze and TextCraft by one model: oracle data, fine-tuning, GRPO, evaluation, report: ``make pipeline``.
 
-``python pipeline.py --seed 0 --out runs/pipeline`` does all of it on a CPU, by commands that it shows. They
-run in this folder. docs/training/pipeline.md says what came of it.
+``python pipeline.py --seed 0 --out runs/pipeline`` does all of it on a CPU, with commands that it prints.
+They run in this folder. docs/training/pipeline.md reports the results.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ PLAYED = ["--action-format=bare", "--on-unknown=refuse"]
 
 
 class Seed:
-    """All that is done for one seed, each step a command, in one folder.
+    """The run of one seed, each step a command, in one folder.
 
     Args:
-        seed: Of the model's weights, the order of the data and all that is drawn.
-        folder: Made here.
+        seed: Random seed of the model's weights, the order of the data and all sampling.
+        folder: The folder to create.
         recipe: The numbers.
 
     Raises:
-        SystemExit: The folder is there already.
+        SystemExit: The folder exists already.
     """
 
     def __init__(self, seed: int, folder: Path, recipe: JointRecipe) -> None:
         self.seed = seed
-        self.folder = Path(os.path.relpath(folder, HERE))  # as the commands name it
+        self.folder = Path(os.path.relpath(folder, HERE))  # as in the commands
         self.recipe = recipe
         if folder.exists():
             raise SystemExit(f"{folder} is there already: remove it, or choose another --out")
@@ -53,7 +53,7 @@ class Seed:
         self.began = time.monotonic()
 
     def run(self) -> None:
-        """Do all of it."""
+        """Run all steps."""
         at = self.folder
         self.say("an oracle plays")
         self.agentgym("eval", "oracle.toml", f"--out={at}/oracle")
@@ -75,7 +75,7 @@ class Seed:
         keep(HERE / at, {"seed": self.seed, "minutes": minutes, "sft_steps": step})
 
     def fine_tune(self) -> None:
-        """Show the games to the model, by verl's SFTTrainer."""
+        """Fine-tune the model on the games with verl's SFTTrainer."""
         at = self.folder
         crafts = [at / "crafts" / "train.parquet"] * (self.recipe.craft_weight - 1)
         games = [at / "games" / "train.parquet", *crafts]
@@ -83,7 +83,7 @@ class Seed:
         self.python("-m", "verl_bridge.cpu.sft", *settings, f"hydra.run.dir={at}/hydra/sft", log="sft")
 
     def choose(self) -> tuple[Path, int]:
-        """Return the first weights that the rule for how much is shown is content with, and their step."""
+        """Return the first checkpoint that meets the stopping rule, and its step."""
         r, step = self.recipe, self.recipe.sft_from
         while True:
             model = self.folder / "sft" / f"global_step_{step}" / "huggingface"
@@ -94,7 +94,7 @@ class Seed:
             step += r.sft_every
 
     def learn(self, model: Path) -> Path:
-        """Train a model by GRPO in both environments, by verl's own trainer; return what it became."""
+        """Train a model by GRPO in both environments with verl's own trainer; return the trained model."""
         at = self.folder
         self.agentgym(
             *("data", "rl", "Maze", "textcraft.json", "--tasks=0:25", "--val=0", f"--out={at}/tasks"),
@@ -108,7 +108,7 @@ class Seed:
                 self.recipe,
                 model=model,
                 tasks=at / "tasks" / "train.parquet",
-                loop=HERE / at / "loop.yaml",  # Ray's workers begin elsewhere
+                loop=HERE / at / "loop.yaml",  # Ray's workers start in another folder
                 seed=self.seed,
                 out=at / "grpo",
             ),
@@ -119,7 +119,7 @@ class Seed:
         return at / "grpo" / f"global_step_{self.recipe.steps}" / "actor" / "huggingface"
 
     def play(self, name: str, model: Path, samples: int, seed: int) -> None:
-        """Evaluate a checkpoint; the random numbers are drawn for this alone."""
+        """Evaluate a checkpoint; the random numbers are drawn for this evaluation only."""
         self.agentgym(
             *("eval", "checkpoint.toml", f"--samples={samples}", f"--out={self.folder}/{name}"),
             variables={"CHECKPOINT": str(model), "CHECKPOINT_SEED": str(seed + self.seed)},
@@ -130,13 +130,13 @@ class Seed:
         self.call(["agentgym", *arguments], ["-m", "agentgym_gym", *arguments], variables or {})
 
     def python(self, *arguments: str, log: str | None = None) -> None:
-        """Run a Python program; with a log, what it prints goes there."""
+        """Run a Python program; if a log is named, its output goes there."""
         self.call(["python", *arguments], list(arguments), VARIABLES if log else {}, log)
 
     def call(
         self, shown: list[str], arguments: list[str], variables: Mapping[str, str], log: str | None = None
     ) -> None:
-        """Show a command and run it.
+        """Print a command and run it.
 
         Raises:
             SystemExit: It failed; the end of its log is shown.
@@ -149,7 +149,7 @@ class Seed:
             ended = subprocess.run(  # noqa: S603 - our own programs and verl's
                 [sys.executable, *arguments],
                 cwd=HERE,
-                env={"COLUMNS": "120", **os.environ, **variables},  # in a log, too, tables are wide enough
+                env={"COLUMNS": "120", **os.environ, **variables},  # wide enough for tables, also in a log
                 stdout=out,
                 stderr=subprocess.STDOUT if log else None,
                 check=False,
@@ -159,13 +159,13 @@ class Seed:
             raise SystemExit(f"{shown[0]} {shown[1]} failed{end}")
 
     def say(self, what: str) -> None:
-        """Print how far it is."""
+        """Print the progress."""
         minutes = (time.monotonic() - self.began) / 60
         print(f"\n== seed {self.seed}, {minutes:.1f} min: {what}", flush=True)
 
 
 def main() -> None:
-    """Train each seed that is named, and show what all that lie in the folder came to."""
+    """Train each seed on the command line, and report all seeds in the folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, action="append", help="may be given again; 0 by default")
     parser.add_argument(

@@ -1,6 +1,6 @@
 """Makes the tiny model and its tokenizer from the texts of runs: ``python tiny_model.py RUN --out FOLDER``.
 
-One token each are the prompts of the environments, the replies of the runs, what is said again and again, and
+These become one token each: the prompts of the environments, the replies of the runs, recurring phrases, and
 each item of TextCraft with its number. The model has random weights.
 """
 
@@ -22,10 +22,10 @@ _GOAL = re.compile(rf"(?<=^Goal: craft) {_NAME}(?=\.)", re.MULTILINE)
 
 
 def phrases_of(trajectories: Iterable[Trajectory]) -> list[str]:
-    """Return what becomes one token.
+    """Return the phrases that become one token each.
 
     Args:
-        trajectories: Of Maze and TextCraft.
+        trajectories: Trajectories of Maze and TextCraft.
     """
     found = set(PHRASES)
     for trajectory in trajectories:
@@ -39,7 +39,7 @@ def phrases_of(trajectories: Iterable[Trajectory]) -> list[str]:
 
 
 def main() -> None:
-    """Make the model that the command line asks for."""
+    """Create the model of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", type=Path, help="a folder of runs of agentgym eval")
     parser.add_argument("--out", type=Path, required=True, help="where model and tokenizer are saved")

@@ -1,7 +1,7 @@
-"""Train with verl on a CPU, to prove an environment, its rewards and its masks before a GPU is rented.
+"""Train with verl on a CPU, to test an environment, its rewards and its masks before renting a GPU.
 
-``VERL_USE_EXTERNAL_MODULES=verl_bridge.cpu`` makes verl load this package in each of its processes, and then
-alone does the import do anything: see ``plugin.install``. ``docs/training/cpu.md`` is the page to start at.
+``VERL_USE_EXTERNAL_MODULES=verl_bridge.cpu`` makes verl load this package in each of its processes. Only then
+does the import have an effect, which is ``_plugin.install``. Start at ``docs/training/cpu.md``.
 """
 
 import os
@@ -10,7 +10,7 @@ NAME = "verl_bridge.cpu"
 
 
 def asked_for() -> bool:
-    """Whether VERL_USE_EXTERNAL_MODULES names this package."""
+    """Return whether VERL_USE_EXTERNAL_MODULES names this package."""
     return NAME in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").replace(" ", "").split(",")
 
 

@@ -1,8 +1,7 @@
 """verl's FSDP engines on a CPU: the policy with its reference, and the critic.
 
-verl registers its engines for cuda and npu alone, and two of their methods ask for what only a GPU has,
-whatever is set. The subclasses here give those methods something else for the length of one call; no other
-caller sees it.
+verl registers its engines only for cuda and npu, and two of their methods always use features of a GPU. The
+subclasses here replace those features during one call; no other caller is affected.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["CpuEngine", "CpuValueEngine", "register"]
 
 @contextlib.contextmanager
 def replaced(module: ModuleType, name: str, value: Any) -> Iterator[None]:
-    """Have a module hold something else under a name it has; nothing if it has no such name."""
+    """Temporarily replace an attribute of a module; do nothing if it has no such attribute."""
     if not hasattr(module, name):
         yield
         return
@@ -38,9 +37,9 @@ def replaced(module: ModuleType, name: str, value: Any) -> Iterator[None]:
 
 
 def without_pinning(**given: Any) -> CPUOffloadPolicy:
-    """The policy by which a reference's parameters lie in the machine's memory, of which no page is pinned.
+    """Return the policy that keeps a reference's parameters in main memory, without pinning it.
 
-    verl asks for pinned memory, which torch has only where there is an accelerator.
+    verl requests pinned memory, which torch supports only with an accelerator.
     """
     return CPUOffloadPolicy(**(given | {"pin_memory": False}))
 
@@ -48,9 +47,9 @@ def without_pinning(**given: Any) -> CPUOffloadPolicy:
 def load_value_model(
     attention: str, *, local_path: str, torch_dtype: Any, model_config: Any, **given: Any
 ) -> Any:
-    """Load a model with a head of one value for each token, as verl does but for the attention.
+    """Load a model with a value head for each token, as verl does but with a given attention implementation.
 
-    verl's own function asks for flash attention 2 whatever ``override_config.attn_implementation`` says.
+    verl's own function uses flash attention 2 and ignores ``override_config.attn_implementation``.
     """
     from transformers import AutoModelForTokenClassification
 
@@ -73,7 +72,7 @@ class CpuValueEngine(FSDPEngineWithValueHead):
     def _build_module(self) -> Any:
         attention = self.model_config.override_config.get("attn_implementation", "sdpa")
         load = functools.partial(load_value_model, attention)
-        # verl 0.7 has that function and does not ask it: it loads by the model's architecture.
+        # verl 0.7 has that function but does not use it: it loads by the model's architecture.
         with replaced(verl_model, "load_valuehead_model", load):
             return super()._build_module()
 
@@ -81,14 +80,14 @@ class CpuValueEngine(FSDPEngineWithValueHead):
         """Return the values of a micro-batch, one for each token."""
         outputs = super().prepare_model_outputs(*args, **kwargs)
         values = outputs["values"]
-        if values.dim() == 3:  # noqa: PLR2004 - verl 0.7 leaves each value of a padded sequence in a list of one
+        if values.dim() == 3:  # noqa: PLR2004 - verl 0.7 puts each value of a padded sequence into a list
             flat = values.values().squeeze(-1)
             outputs["values"] = torch.nested.nested_tensor_from_jagged(flat, values.offsets())
         return outputs
 
 
 def register() -> None:
-    """Offer both for the device ``cpu``."""
+    """Register both engines for the device ``cpu``."""
     engines = {"language_model": CpuEngine, "value_model": CpuValueEngine}
     for model_type, engine in engines.items():
         EngineRegistry.register(model_type=model_type, backend=["fsdp", "fsdp2"], device="cpu")(engine)

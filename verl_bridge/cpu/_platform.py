@@ -1,4 +1,4 @@
-"""The CPU as a platform of verl 0.9. verl 0.7 has no platforms and asks torch."""
+"""The CPU as a platform of verl 0.9. verl 0.7 has no platforms and uses torch directly."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class CpuPlatform(PlatformBase):
         return True
 
     def is_platform_available(self, use_smi_check: bool = False) -> bool:
-        return False  # never found by looking: it is used where it was asked for
+        return False  # never detected automatically; use_cpu_platform() sets it
 
     def current_device(self) -> str:
-        return NAME  # torch takes it wherever it takes a GPU's index
+        return NAME  # torch accepts it in place of a GPU's index
 
     def device_count(self) -> int:
         return 1
@@ -66,11 +66,11 @@ class CpuPlatform(PlatformBase):
         return None, None
 
     def communication_backend_name(self) -> str:
-        open_gloo_group()  # verl asks for the name just before it would open the group
+        open_gloo_group()  # verl reads the name just before it would open the group
         return "gloo"
 
     def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"  # what Ray sets for the GPU that it is told there is
+        return "CUDA_VISIBLE_DEVICES"  # Ray sets it for the nominal GPU
 
     @contextlib.contextmanager
     def nvtx_range(self, msg: str) -> Iterator[None]:
@@ -83,7 +83,7 @@ class CpuPlatform(PlatformBase):
         pass
 
     def ray_resource_name(self) -> str:
-        return "GPU"  # verl counts GPU and NPU alone, so Ray is told of a GPU that is not there
+        return "GPU"  # verl counts only GPU and NPU, so Ray is configured with a nominal GPU
 
     def ray_noset_envvars(self) -> list[str]:
         return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
@@ -96,10 +96,10 @@ class CpuPlatform(PlatformBase):
 
 
 def use_cpu_platform() -> None:
-    """Make it the platform of this process.
+    """Set the CPU as the platform of this process.
 
     Raises:
-        RuntimeError: VERL_PLATFORM names another.
+        RuntimeError: VERL_PLATFORM names another platform.
     """
     wanted = os.environ.get("VERL_PLATFORM", NAME).strip().lower()
     if wanted != NAME:

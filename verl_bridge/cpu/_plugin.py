@@ -1,4 +1,4 @@
-"""Puts into verl, in this process, what it needs to train on a CPU. No file of verl is edited."""
+"""Register the CPU components in verl, in this process. verl's files are not changed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import importlib.util
 from verl_bridge.cpu import _shims as shims
 
 ROLLOUT = "transformers"
-"""What ``actor_rollout_ref.rollout.name`` must say for the rollout server of this package to be used."""
+"""The value of ``actor_rollout_ref.rollout.name`` that selects the rollout server of this package."""
 
 _installed = False
 
 
 def install() -> None:
-    """Register the platform (verl 0.9), the engines and the rollout server, and put the shims in place.
+    """Register the platform (verl 0.9), the engines and the rollout server, and install the shims.
 
-    May be called again, and while verl itself is still being imported, as its external modules are.
+    May be called again, and also while verl itself is still being imported, as it imports its external
+    modules.
 
     Raises:
         RuntimeError: VERL_PLATFORM names another platform, or (verl 0.7) torch sees a GPU.
@@ -25,11 +26,11 @@ def install() -> None:
         return
     shims.add_memory_calls()
     shims.stand_in_for_flash_attn()
-    if importlib.util.find_spec("verl.plugin"):  # verl 0.9 asks a platform
+    if importlib.util.find_spec("verl.plugin"):  # verl 0.9 has platforms
         from verl_bridge.cpu._platform import use_cpu_platform
 
         use_cpu_platform()
-    else:  # verl 0.7 asks torch
+    else:  # verl 0.7 uses torch directly
         _refuse_gpu()
         shims.open_gloo_group()
     _register_engines()
@@ -62,5 +63,5 @@ def _register_rollout() -> None:
         return CpuReplica
 
     replica.RolloutReplicaRegistry.register(ROLLOUT, load)
-    # A private table, as verl has no other way to name the class that sends the weights.
+    # A private table: verl has no other way to name the class that sends the weights.
     base._ROLLOUT_REGISTRY[(ROLLOUT, "async")] = "verl_bridge.cpu._rollout.WeightSender"  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""verl's rollout on a CPU: a server that generates, a Ray actor, and what sends it the weights."""
+"""verl's rollout on a CPU: an inference server as a Ray actor, and the sender of the weights."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class CpuServer:
-    """Answers prompts of token ids by token ids. The requests that wait are generated as one batch.
+    """Generates replies to prompts, both as token ids. Waiting requests are generated as one batch.
 
     Args:
         model: the folder of the model.
-        response_length: most tokens of a reply that asks for no limit.
-        context: most tokens of prompt and reply together; None leaves it to the model.
-        batch: most requests in one batch.
-        seed: of all random numbers.
+        response_length: maximum tokens of a reply if its request has no limit.
+        context: maximum tokens of prompt and reply together; None uses the model's own.
+        batch: maximum number of requests in a batch.
+        seed: random seed.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class CpuServer:
         self._response_length = response_length
         self._context = min(context or self._generator.context, self._generator.context)
         self._seed = seed
-        # One thread: a batch never sees weights change, and weights wait for the batch before them.
+        # One thread: weights never change during a batch, and new weights wait for the batch before them.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generator")
         self._batches = Batches(self._generate, batch, self._thread)
         self._asked: Counter[tuple[int, ...]] = Counter()
@@ -57,13 +57,14 @@ class CpuServer:
         video_data: object = None,
         **_other: object,
     ) -> Any:
-        """Answer one prompt.
+        """Generate the reply to one prompt.
 
         Returns:
-            verl's ``TokenOutput``; ``global_steps`` in its ``extra_fields`` says which weights answered.
+            verl's ``TokenOutput``; ``global_steps`` in its ``extra_fields`` is the training step of the
+            weights.
 
         Raises:
-            ValueError: the prompt fills the context, or the parameters or images cannot be honoured.
+            ValueError: the prompt fills the context, or the parameters or images are not supported.
         """
         if image_data or video_data:
             raise ValueError("the CPU rollout server reads text alone: no images, no videos")
@@ -90,7 +91,7 @@ class CpuServer:
         return Request(prompt, replace(sampling, max_tokens=limit), self._seed_of(prompt))
 
     def _seed_of(self, prompt: tuple[int, ...]) -> int:
-        """By what was asked, how often, and of which weights: not by when, so that a run can be had again."""
+        """Return a seed from the prompt, its count and the weights, so that runs are reproducible."""
         text = repr((self._seed, self._updates, self._asked[prompt], prompt))
         self._asked[prompt] += 1
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
@@ -99,7 +100,7 @@ class CpuServer:
         return [(reply, self._global_steps) for reply in self._generator.generate(requests)]
 
     async def load_weights(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
-        """Take the trainer's weights, once the batch before is done, and print how much they changed."""
+        """Load the trainer's weights after the current batch, and print the size of the change."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._load, weights, global_steps)
         self._updates += 1
         self._asked.clear()
@@ -107,20 +108,20 @@ class CpuServer:
     def _load(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
         change = self._generator.load_weights(weights)
         self._global_steps = global_steps
-        print(  # noqa: T201 -- Ray shows it in the trainer's output
+        print(  # noqa: T201 -- Ray forwards it to the trainer's output
             f"verl_bridge.cpu: weights of step {global_steps} taken, {len(weights)} tensors, "
             f"largest change {change:.3e}",
             flush=True,
         )
 
     async def nothing(self, *_args: object, **_kwargs: object) -> None:
-        """There is no memory of a GPU to be freed or filled, no prefix cache, no profiler."""
+        """Do nothing: a CPU has no GPU memory to free or fill, no prefix cache and no profiler."""
 
     wake_up = sleep = clear_kv_cache = release_kv_cache = resume_kv_cache = nothing
     start_profile = stop_profile = resume_generation = nothing
 
     async def abort_all_requests(self, **_kwargs: object) -> None:
-        """Refused: nothing that is being generated can be cut off.
+        """Raise an error: a running generation cannot be aborted.
 
         Raises:
             NotImplementedError: always.
@@ -134,10 +135,10 @@ class CpuReplica(RolloutReplica):
     """Starts the server for verl."""
 
     async def launch_servers(self) -> None:
-        """Start it, and wait until its model is loaded.
+        """Start the server, and wait until its model is loaded.
 
         Raises:
-            ValueError: the server is wanted for a reward model or a teacher, or in parallel parts.
+            ValueError: the server is meant for a reward model or a teacher, or for model parallelism.
         """
         if self.is_reward_model or getattr(self, "is_teacher_model", False):
             raise ValueError("the CPU rollout server serves the policy alone: no reward model, no teacher")
@@ -157,17 +158,17 @@ class CpuReplica(RolloutReplica):
         await server.nothing.remote()
         self.servers = [server]
         self._server_handle = server
-        self._server_address = f"cpu:{self.replica_rank}"  # never dialled: verl calls the handle
+        self._server_address = f"cpu:{self.replica_rank}"  # never used: verl calls the handle
 
 
 class WeightSender(BaseRollout):
-    """Lives in the trainer's worker, and sends its weights to the server of the same rank."""
+    """Runs in the trainer's worker, and sends its weights to the server of the same rank."""
 
     async def resume(self, tags: list[str]) -> None:
-        """Nothing was let go of."""
+        """Do nothing: no memory was released."""
 
     async def release(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is no GPU memory to release."""
 
     async def update_weights(
         self,
@@ -178,10 +179,10 @@ class WeightSender(BaseRollout):
         peft_config: object = None,
         **_other: object,
     ) -> None:
-        """Send all weights, and wait until they are in use.
+        """Send all weights, and wait until the server has loaded them.
 
         Raises:
-            NotImplementedError: they are LoRA's, or differences.
+            NotImplementedError: they are LoRA weights or deltas.
         """
         if peft_config is not None or wire_format != "named_tensors":
             raise NotImplementedError("the CPU rollout server takes whole weights: no LoRA, no deltas")

@@ -1,4 +1,4 @@
-"""What torch and verl lack on a CPU: memory calls, a process group, four functions of flash-attn.
+"""Features that torch and verl lack on a CPU: memory calls, a process group, four functions of flash-attn.
 
 Nothing that exists already is replaced.
 """
@@ -16,10 +16,10 @@ _NOTHING = ("empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_accu
 
 
 def add_memory_calls() -> None:
-    """Give ``torch.cpu`` the calls that verl makes of any accelerator and that torch has for CUDA alone.
+    """Add to ``torch.cpu`` the calls that verl makes on any accelerator and that torch has only for CUDA.
 
-    All memory is reported as 0 bytes: verl only prints it. The state of the random numbers is the CPU's own;
-    checkpoints hold it.
+    All memory is reported as 0 bytes: verl only prints it. The random state is the CPU's own; checkpoints
+    contain it.
     """
     import torch
 
@@ -36,10 +36,10 @@ def add_memory_calls() -> None:
 
 
 def open_gloo_group() -> None:
-    """Open torch's process group over gloo, in a process that has a rank and no group yet.
+    """Open torch's process group with gloo, in a process that has a rank and no group yet.
 
-    verl would open it by the backends ``cpu:gloo,cpu:gloo`` (0.9) or ``cpu:gloo,cpu:nccl`` (0.7), which torch
-    refuses: one device, named twice. Where there is a group already, verl takes it.
+    verl would open it with the backends ``cpu:gloo,cpu:gloo`` (0.9) or ``cpu:gloo,cpu:nccl`` (0.7), which
+    torch rejects because one device is named twice. If a group exists already, verl uses it.
     """
     import torch.distributed as dist
 
@@ -49,10 +49,10 @@ def open_gloo_group() -> None:
 
 
 def stand_in_for_flash_attn() -> None:
-    """Make ``from flash_attn.bert_padding import ...`` work where flash-attn is not installed.
+    """Make ``from flash_attn.bert_padding import ...`` work without flash-attn.
 
-    verl 0.7 pads and unpads by four of its functions on any device; verl 0.9 has its own. Only that module
-    is put into ``sys.modules``, so ``flash_attn`` itself stays missing for whoever looks for its kernels.
+    verl 0.7 uses four of its functions to pad and unpad on any device; verl 0.9 has its own. Only that module
+    is put into ``sys.modules``, so code that checks for ``flash_attn`` to use its kernels still finds none.
     """
     name = "flash_attn.bert_padding"
     if name in sys.modules or importlib.util.find_spec("flash_attn"):
@@ -64,23 +64,24 @@ def stand_in_for_flash_attn() -> None:
 
 
 def index_first_axis(values: Any, indices: Any) -> Any:
-    """The rows of ``values`` at ``indices``."""
+    """Return the rows of ``values`` at ``indices``."""
     return values[indices]
 
 
 def pad_input(values: Any, indices: Any, batch: int, length: int) -> Any:
-    """Rows of tokens back in their places in a batch, with zeros between: the inverse of ``unpad_input``."""
+    """Return rows of tokens at their places in a zero-padded batch: the inverse of ``unpad_input``."""
     padded = values.new_zeros(batch * length, *values.shape[1:])
     padded[indices] = values
     return padded.unflatten(0, (batch, length))
 
 
 def unpad_input(values: Any, mask: Any, unused_mask: Any = None) -> tuple[Any, Any, Any, int, Any]:
-    """The tokens of a batch that the masks keep, in one row.
+    """Return the tokens of a batch that the masks keep, in one row.
 
     Returns:
-        The tokens; their indices in the flattened batch; where each sequence begins, and the last ends, among
-        them; the longest sequence, in tokens; how many tokens of each sequence ``mask`` alone keeps.
+        The tokens; their indices in the flattened batch; the start of each sequence among them, and the end
+        of the last; the longest sequence, in tokens; how many tokens of each sequence ``mask`` by itself
+        keeps.
     """
     import torch
 
@@ -94,7 +95,7 @@ def unpad_input(values: Any, mask: Any, unused_mask: Any = None) -> tuple[Any, A
 
 
 def rearrange(*args: Any, **kwargs: Any) -> Any:
-    """The function of einops, which flash-attn passes on."""
+    """Call the function of einops, which flash-attn re-exports."""
     import einops
 
     return einops.rearrange(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Requests that come one by one and are answered many at once. Knows neither verl nor Ray."""
+"""Collect single requests into batches. Independent of verl and Ray."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from verl_bridge.cpu.generator import Request
 
 GATHER_S = 0.005
-"""How long the first of the waiting requests waits for others to be generated with it, in seconds."""
+"""Seconds that the first waiting request waits for others to join its batch."""
 
 T = TypeVar("T")
 
@@ -24,12 +24,12 @@ class _Waiting(Generic[T]):
 
 
 class Batches(Generic[T]):
-    """Puts the requests that wait together into one batch after another.
+    """Combines waiting requests into one batch after another.
 
     Args:
-        answer: answers a batch; called in the thread.
-        size: most requests in one batch.
-        thread: where it is called. A pool of one thread answers one batch after another.
+        answer: generates the replies to a batch; called in the thread.
+        size: maximum number of requests in a batch.
+        thread: the executor that calls it. A pool of one thread handles one batch after another.
     """
 
     def __init__(self, answer: Callable[[list[Request]], Sequence[T]], size: int, thread: Executor) -> None:
@@ -40,7 +40,7 @@ class Batches(Generic[T]):
         self._answering: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> T:
-        """Answer one request; an error of its batch is raised for each that is in it."""
+        """Return the reply to one request; an error in a batch is raised for each of its requests."""
         waiting: _Waiting[T] = _Waiting(request, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._answering is None or self._answering.done():
@@ -51,7 +51,7 @@ class Batches(Generic[T]):
         while self._waiting:
             await asyncio.sleep(GATHER_S)
             batch, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
-            batch = [waiting for waiting in batch if not waiting.reply.done()]  # a caller may have gone
+            batch = [waiting for waiting in batch if not waiting.reply.done()]  # skip cancelled requests
             if not batch:
                 continue
             requests = [waiting.request for waiting in batch]
@@ -59,7 +59,7 @@ class Batches(Generic[T]):
                 replies = await asyncio.get_running_loop().run_in_executor(
                     self._thread, self._batch_answer, requests
                 )
-            except Exception as error:  # noqa: BLE001 -- told to each that waits, who would wait for ever
+            except Exception as error:  # noqa: BLE001 -- passed to every waiting request
                 for waiting in batch:
                     if not waiting.reply.done():
                         waiting.reply.set_exception(error)

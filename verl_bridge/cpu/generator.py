@@ -1,4 +1,4 @@
-"""Generates replies for many prompts at once, by transformers. Knows neither verl nor Ray."""
+"""Generate replies to many prompts at once, with transformers. Independent of verl and Ray."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt to be answered.
+    """A prompt with its sampling parameters.
 
     Args:
         prompt: token ids, at least one.
-        sampling: how the reply is drawn; its ``max_tokens`` must be set.
-        seed: of this reply's random numbers.
+        sampling: sampling parameters; ``max_tokens`` must be set.
+        seed: random seed of this reply.
     """
 
     prompt: tuple[int, ...]
@@ -28,14 +28,14 @@ class Request:
 
 @dataclass
 class GeneratedReply:
-    """What was generated: ids, the one that ended it among them, and the log-probability of each."""
+    """Generated token ids, including the one that ended the reply, and the log-probability of each."""
 
     token_ids: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
 
 
 class Generator:
-    """A model that answers batches of prompts, left-padded to one length, with a KV cache.
+    """A model that generates replies to batches of prompts, left-padded to one length, with a KV cache.
 
     Args:
         model: a causal language model of transformers, in float32.
@@ -48,7 +48,7 @@ class Generator:
 
     @classmethod
     def load(cls, folder: str) -> Generator:
-        """The model in a folder."""
+        """Load the model in a folder."""
         from transformers import AutoModelForCausalLM
 
         return cls(
@@ -56,10 +56,10 @@ class Generator:
         )
 
     def load_weights(self, weights: Mapping[str, torch.Tensor]) -> float:
-        """Take new weights.
+        """Load new weights.
 
         Returns:
-            The largest change of any single number.
+            The largest absolute change of any parameter.
 
         Raises:
             ValueError: names or shapes are not the model's, or are missing.
@@ -68,7 +68,7 @@ class Generator:
         strange = sorted(weights.keys() - mine.keys())
         if strange:
             raise ValueError(f"weights that the rollout model does not have: {', '.join(strange)}")
-        given = {mine[name].data_ptr() for name in weights}  # a tied weight has two names and one place
+        given = {mine[name].data_ptr() for name in weights}  # tied weights share one tensor under two names
         missing = sorted(name for name, tensor in mine.items() if tensor.data_ptr() not in given)
         if missing:
             raise ValueError(f"weights of the rollout model that were not sent: {', '.join(missing)}")
@@ -83,10 +83,10 @@ class Generator:
 
     @torch.inference_mode()
     def generate(self, requests: Sequence[Request]) -> list[GeneratedReply]:
-        """Answer all requests, as one batch. What is drawn for one does not depend on the others."""
+        """Generate replies to all requests as one batch. Each reply is independent of the others."""
         replies = [GeneratedReply() for _ in requests]
         dice = [torch.Generator().manual_seed(request.seed) for request in requests]
-        rows = list(range(len(requests)))  # which request is in which row of the batch
+        rows = list(range(len(requests)))  # the request in each row of the batch
         tokens, mask = _left_padded([request.prompt for request in requests])
         positions = (mask.cumsum(dim=-1) - 1).clamp(min=0)
         cache = None
@@ -125,7 +125,7 @@ class Generator:
 
 
 def stop_ids(model: Any) -> frozenset[int]:
-    """Every id that ends a reply, by the generation config, or the model's where that names none."""
+    """Return each id that ends a reply, from the generation config, or else from the model."""
     named = getattr(model.generation_config, "eos_token_id", None)
     if named is None:
         named = model.config.eos_token_id
@@ -135,7 +135,7 @@ def stop_ids(model: Any) -> frozenset[int]:
 
 
 def _left_padded(prompts: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The prompts as one tensor that ends where they end, and which of its places are theirs."""
+    """Return the prompts as one left-padded tensor, and its attention mask."""
     longest = max(len(prompt) for prompt in prompts)
     tokens = torch.zeros(len(prompts), longest, dtype=torch.long)
     mask = torch.zeros_like(tokens)

@@ -1,7 +1,7 @@
-"""The settings by which verl's trainers run on a CPU, by version, each with its reason.
+"""The settings with which verl's trainers run on a CPU, by version, each with its reason.
 
-Recipes, tests and documents take them from here. They say nothing about what is learned: data, lengths, batch
-sizes and learning rates are the recipe's.
+Recipes, tests and documents use them. They do not affect what is learned: data, lengths, batch sizes and
+learning rates belong to the recipe.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ class Override:
     """One setting.
 
     Args:
-        key: as hydra has it; ``+`` before it adds what verl's own configuration leaves out.
-        value: as hydra reads it.
+        key: in hydra's syntax; a leading ``+`` adds a key that verl's own configuration lacks.
+        value: in hydra's syntax.
         reason: why a CPU needs it.
-        only: the minor versions of verl that it is for, such as ``("0.8", "0.9")``; None means every one.
+        only: the minor versions of verl that need it, such as ``("0.8", "0.9")``; None means all.
     """
 
     key: str
@@ -35,7 +35,7 @@ MODEL = "actor_rollout_ref.model"
 REF = "actor_rollout_ref.ref"
 ROLLOUT = "actor_rollout_ref.rollout"
 FLOAT32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
-"""What verl 0.8 and 0.9 read; ``fsdp_config.dtype`` they never do. verl 0.7 computes in bfloat16 always."""
+"""Precision for verl 0.8 and 0.9, which ignore ``fsdp_config.dtype``. verl 0.7 always uses bfloat16."""
 
 VALUE_HEAD = "verl 0.7 loads the critic by its architecture; later ones make the head themselves"
 
@@ -56,7 +56,7 @@ CRITIC = (
         "critic.model.enable_activation_offload", "False", "they are in the machine's memory", ("0.8", "0.9")
     ),
     Override("++critic.model.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
-    # The trainer of 0.7 takes no other critic.strategy than fsdp; its engine goes by the setting below it.
+    # verl 0.7's trainer accepts only fsdp as critic.strategy; its engine uses the setting below it.
     Override("critic.model.fsdp_config.strategy", "fsdp2", "FSDP 1 refuses a CPU", ("0.7",)),
     Override(
         "critic.model.fsdp_config.use_torch_compile",
@@ -78,7 +78,7 @@ CRITIC = (
     Override("++critic.model.override_config.num_labels", "1", VALUE_HEAD, ("0.7",)),
     Override("++critic.model.override_config.classifier_dropout", "0.0", VALUE_HEAD, ("0.7",)),
 )
-"""Of a critic, which PPO alone has."""
+"""Settings of the critic, which only PPO has."""
 
 PPO = (
     Override("trainer.device", "cpu", "where tensors go", only=("0.9",)),
@@ -160,25 +160,25 @@ VERSIONS = ("0.7", "0.8", "0.9")
 
 
 def cpu_overrides(version: str | None = None) -> list[str]:
-    """What ``main_ppo`` is given on the command line to run on a CPU.
+    """Return the command-line settings with which ``main_ppo`` runs on a CPU.
 
     Args:
-        version: of verl, such as ``0.9.1``; None asks which one is installed.
+        version: of verl, such as ``0.9.1``; None uses the installed version.
 
     Raises:
-        ValueError: another version of verl.
+        ValueError: an unsupported version of verl.
     """
     return _chosen(PPO, version)
 
 
 def sft_overrides(version: str | None = None) -> list[str]:
-    """What verl's trainer for supervised fine-tuning is given to run on a CPU.
+    """Return the settings with which verl's trainer for supervised fine-tuning runs on a CPU.
 
     Args:
         version: as in ``cpu_overrides``.
 
     Raises:
-        ValueError: another version of verl.
+        ValueError: an unsupported version of verl.
     """
     return _chosen(SFT, version)
 

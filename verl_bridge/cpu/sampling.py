@@ -1,4 +1,4 @@
-"""How the next token is drawn: the parameters that verl sends, and the distribution they mean."""
+"""Sample the next token with the parameters that verl sends."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ _MEANS_NOTHING: dict[str, tuple[Any, ...]] = {
     "ignore_eos": (False, None),
     "stop": (None, [], ""),
 }
-"""Parameters that are not honoured, with the values by which they ask for nothing."""
+"""Unsupported parameters, with the values that turn them off."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How one reply is drawn.
+    """Sampling parameters of one reply.
 
     Args:
-        temperature: what logits are divided by; 0 takes the likeliest token.
-        top_p: the smallest set of likeliest tokens whose probabilities sum to this is kept; 1 keeps all.
-        top_k: how many of the likeliest tokens are kept, before top_p; 0 or less keeps all.
-        max_tokens: at most so many tokens; None leaves it to the server.
-        stop_token_ids: ids that end the reply beside the model's own.
-        logprobs: whether the log-probabilities are wanted.
+        temperature: sampling temperature; 0 is greedy.
+        top_p: nucleus sampling threshold: keep the smallest set of most likely tokens with this total
+            probability; 1 keeps all.
+        top_k: number of most likely tokens to keep, applied before top_p; 0 or less keeps all.
+        max_tokens: maximum number of tokens; None leaves it to the server.
+        stop_token_ids: ids that end the reply, besides the model's own.
+        logprobs: whether to return log-probabilities.
     """
 
     temperature: float = 1.0
@@ -43,10 +44,10 @@ class Sampling:
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Sampling:
-        """Read what verl sends.
+        """Read the sampling parameters that verl sends.
 
         Raises:
-            ValueError: a parameter has no meaning here, or is out of range; its name is in the message.
+            ValueError: a parameter is unsupported or out of range; its name is in the message.
         """
         rest = {key: value for key, value in params.items() if value is not None}
         temperature, top_p = float(rest.pop("temperature", 1.0)), float(rest.pop("top_p", 1.0))
@@ -57,7 +58,7 @@ class Sampling:
             top_k=int(rest.pop("top_k", -1)),
             max_tokens=min(limits) if limits else None,
             stop_token_ids=frozenset(int(token) for token in rest.pop("stop_token_ids", ())),
-            # vLLM's 0 is "of the sampled token", and verl's False "not wanted".
+            # vLLM's 0 requests that of the sampled token only; verl's False requests none.
             logprobs=rest.pop("logprobs", False) is not False,
         )
         for key, value in rest.items():
@@ -73,10 +74,10 @@ class Sampling:
 
 
 def log_distribution(logits: torch.Tensor, samplings: Sequence[Sampling]) -> torch.Tensor:
-    """Log-probabilities by which each row's token is drawn: after temperature, top_k and top_p.
+    """Return each row's log-probabilities after temperature, top_k and top_p.
 
-    That is what verl calls ``processed_logprobs``, its default. A greedy row (temperature 0) is given the
-    model's own at temperature 1, as the log-probability of a certainty would say nothing.
+    verl calls this ``processed_logprobs``, its default. A greedy row (temperature 0) has the model's own at
+    temperature 1, because the log-probability of a certain token would always be 0.
 
     Args:
         logits: of the next token, rows by vocabulary.
@@ -107,7 +108,7 @@ def log_distribution(logits: torch.Tensor, samplings: Sequence[Sampling]) -> tor
 
 
 def draw(logs: torch.Tensor, samplings: Sequence[Sampling], dice: Sequence[torch.Generator]) -> torch.Tensor:
-    """One token id for each row, each row by its own dice, so that it matters to none who is in the batch."""
+    """Sample one token id for each row, each with its own generator, so that rows are independent."""
     sums = logs.double().exp().cumsum(dim=-1)
     points = torch.stack([torch.rand((), generator=die) for die in dice]).double() * sums[:, -1]
     drawn = torch.searchsorted(sums, points[:, None], right=True).squeeze(-1)

@@ -1,7 +1,7 @@
 """verl's trainer for supervised fine-tuning, on a CPU: ``python -m verl_bridge.cpu.sft KEY=VALUE ...``.
 
-It takes the settings of ``verl.trainer.sft_trainer``. That module's own entry cannot be used: it opens the
-process group by a backend that torch refuses on a CPU, and opens it again where it is open already.
+It accepts the settings of ``verl.trainer.sft_trainer``. That module's own entry point does not work: it opens
+the process group with a backend that torch rejects on a CPU, and opens it again if one is open already.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from verl_bridge.cpu._plugin import install
 from verl_bridge.cpu.overrides import sft_overrides
 
-_SETTING = re.compile(r"[~+]{0,2}[\w.@]+=")  # a path that follows an option begins otherwise
+_SETTING = re.compile(r"[~+]{0,2}[\w.@]+=")  # a path after an option begins differently
 
 
 def train(config: Any) -> None:
-    """Train as the configuration says, in this one process.
+    """Train with a configuration, in this process only.
 
     Args:
-        config: verl's, composed by hydra.
+        config: verl's configuration, composed by hydra.
     """
     import torch.distributed as dist
     from verl.trainer.sft_trainer import SFTTrainer
 
-    # verl's workers read these, though with a store in memory nobody dials the address.
+    # verl's workers read these; a store in memory never uses the address.
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
@@ -36,10 +36,9 @@ def train(config: Any) -> None:
 
 
 def with_overrides(arguments: list[str], overrides: list[str]) -> list[str]:
-    """Return a command line of hydra with settings before its own.
+    """Return a command line of hydra with settings inserted before its own.
 
-    hydra takes settings in one place alone, so that they cannot stand before ``--config-path`` while others
-    stand behind it.
+    hydra requires all settings in one place: they cannot be both before and after ``--config-path``.
 
     Args:
         arguments: The command line.
@@ -51,7 +50,7 @@ def with_overrides(arguments: list[str], overrides: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Read the command line: what it says comes after, and so beats, the settings for a CPU.
+    """Train with the settings for a CPU, which settings on the command line override.
 
     Raises:
         SystemExit: it was started as one of several processes.

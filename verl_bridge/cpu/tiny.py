@@ -19,14 +19,14 @@ CHAT_TEMPLATE = (
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
 )
-"""ChatML, as Qwen's, without tools and without a system message of its own."""
+"""ChatML, as Qwen's, without tools and without a default system message."""
 
 _PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""How Qwen2 cuts text before it merges. transformers 5 loads any Qwen2 folder so, whatever was saved in it,
-and merges that were learned on pieces of another cut would not be found."""
+"""How Qwen2 splits text before it applies merges. transformers 5 loads any Qwen2 folder with this rule and
+ignores a saved one. Merges learned with another rule would then never apply."""
 
 
 def make_tiny(
@@ -40,25 +40,25 @@ def make_tiny(
     context: int = 2048,
     seed: int = 0,
 ) -> Path:
-    """Save a Qwen2-style model of random weights and its tokenizer, which speaks ChatML.
+    """Save a Qwen2-style model of random weights and its tokenizer, with a ChatML template.
 
     Args:
-        folder: made where it is not there.
-        texts: what the tokenizer is trained on: observations, prompts, replies.
-        phrases: each becomes one token: whatever is said word for word again and again. This makes episodes
-            several times shorter.
+        folder: created if it does not exist.
+        texts: training texts of the tokenizer: observations, prompts, replies.
+        phrases: each becomes one token; choose phrases that recur word for word. This makes episodes several
+            times shorter.
         hidden: width; a multiple of 8.
         layers: number of layers.
-        vocabulary: most tokens, without the phrases.
-        context: most tokens of prompt and reply together.
-        seed: of the weights.
+        vocabulary: maximum number of tokens, without the phrases.
+        context: maximum tokens of prompt and reply together.
+        seed: random seed of the weights.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: the vocabulary is too small, the width no multiple of 8, or a phrase is not read back as
-            one token.
+        ValueError: the vocabulary is too small, the width is not a multiple of 8, or the tokenizer does not
+            read a phrase as one token.
     """
     if vocabulary < 256 + 3 or hidden % 8:
         raise ValueError(f"vocabulary={vocabulary} must be 259 or more, and hidden={hidden} a multiple of 8")
@@ -135,7 +135,7 @@ def _train(texts: list[str], phrases: Sequence[str], vocabulary: int, context: i
 
 
 def _let_transformers_4_read(folder: Path) -> None:
-    """Name the tokenizer's class and its special tokens as both 4 and 5 read them; 5 has names of its own."""
+    """Write the tokenizer's class and special tokens in the form that both 4 and 5 read; 5 has its own."""
     file = folder / "tokenizer_config.json"
     config = json.loads(file.read_text("utf-8"))
     for name in ("backend", "extra_special_tokens"):
@@ -145,7 +145,7 @@ def _let_transformers_4_read(folder: Path) -> None:
 
 
 def _check(folder: Path, phrases: Sequence[str]) -> None:
-    """Load the tokenizer as verl will, and see that it still reads and says what it was made for."""
+    """Load the tokenizer as verl does, and check that each phrase is one token and decodes to itself."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -158,7 +158,7 @@ def _check(folder: Path, phrases: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Make one from the command line."""
+    """Create a model and its tokenizer from the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m verl_bridge.cpu.tiny", description=(__doc__ or "").split("\n")[0]
     )

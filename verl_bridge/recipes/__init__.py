@@ -1,10 +1,10 @@
-"""Folders from which verl trains in a text environment: :func:`write` makes one, :func:`check` checks it.
+"""Folders from which verl trains in a text environment: :func:`write` creates one, :func:`check` checks it.
 
-:func:`write_sft` makes one from which verl fine-tunes on whole games.
+:func:`write_sft` creates one from which verl fine-tunes on whole games.
 
-A folder holds ``config.yaml`` for verl's ``main_ppo``, ``agent_loop.yaml`` (and ``interaction.yaml``
-where verl plays by interactions), ``run.sh``, a ``README.md``, and in ``data/`` the tasks. Nothing here needs
-verl, which is imported in a process of its own alone.
+A folder contains ``config.yaml`` for verl's ``main_ppo``, ``agent_loop.yaml`` (and ``interaction.yaml`` for
+runs with interactions), ``run.sh``, a ``README.md``, and the tasks in ``data/``. Nothing here needs verl,
+which is imported only in a separate process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The check of a folder before a GPU is rented: everything that can be checked without one."""
+"""Check a training folder before renting a GPU, as far as possible without one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ __all__ = ["check"]
 def check(folder: Path, *, timeout: float = 60.0) -> tuple[list[Finding], View | None]:
     """Check a folder.
 
-    Each check goes as far as what is installed allows, and says what it could not look at.
+    Each check covers as much as the installed packages allow, and reports the parts that it skipped.
 
     Args:
-        folder: A folder as :func:`verl_bridge.recipes.write` or :func:`verl_bridge.recipes.write_sft` makes
-            them.
+        folder: A folder made by :func:`verl_bridge.recipes.write` or :func:`verl_bridge.recipes.write_sft`.
         timeout: Seconds allowed for making an environment, for each reset and for each step.
 
     Returns:
-        What was found, and the folder as it was seen, or None where it could not be read.
+        The findings, and the loaded folder, or None if it could not be read.
 
     Raises:
         ModuleNotFoundError: PyYAML is not installed.

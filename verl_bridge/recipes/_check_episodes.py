@@ -1,4 +1,4 @@
-"""Plays the first turns of an environment as a training does: alone, and two episodes at once."""
+"""Play the first turns of an environment as in training: one episode by itself, and two at once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TURNS = 2
 """Turns that are played in each episode."""
 
 SLOW_STEP = 1.0
-"""Seconds of a step from which on a warning is due."""
+"""Minimum seconds of a step that causes a warning."""
 
 _CHECK = "environment"
 _FAILED = "start its server, or correct env_kwargs and reset_options"
 _NOT_TEXT = "wrap it as docs/adapters.md shows, and register the wrapped environment"
-_NO_ROOM = "ServerFull"  # of AgentGym's: other processes use the server
+_NO_ROOM = "ServerFull"  # AgentGym's error when other processes use the server
 
 
 class Case(NamedTuple):
@@ -44,8 +44,8 @@ class CheckedEpisode:
 
     Attributes:
         facts: The properties of the environment; None if it could not be made.
-        observations: The first, and those that answered an empty reply.
-        fault: Kind and message of the fault that ended it, or nothing.
+        observations: The first observation, and the responses to empty replies.
+        fault: Kind and message of the fault that ended it, or empty.
         reset_seconds: Seconds until the first observation.
         step_seconds: Seconds of the slowest step; NaN if none was played.
     """
@@ -60,16 +60,16 @@ class CheckedEpisode:
 async def examine(
     case: Case, timeout: float, *, other: Case | None = None, at_once: bool = True
 ) -> tuple[list[Finding], list[str]]:
-    """Play a task alone and, beside another one, once more.
+    """Play a task by itself, and then at the same time as another one.
 
-    Three or four episodes are played, at most two of them at once. Each call of the environment has `timeout`
-    seconds, and so has everything after the episodes that are played alone.
+    Three or four episodes are played, at most two of them at once. Each call of the environment may take
+    `timeout` seconds, and so may everything after the episodes that are played by themselves.
 
     Args:
         case: The task, and where its row is.
         timeout: Seconds.
-        other: Another task of the same environment, to be played beside it.
-        at_once: Whether two are played at once.
+        other: Another task of the same environment, to be played at the same time.
+        at_once: Whether to play two at once.
 
     Returns:
         The findings, and the observations of the task.
@@ -102,7 +102,7 @@ async def _play(tasks: Sequence[EnvTask], timeout: float) -> list[CheckedEpisode
     """Play tasks at once, turn by turn.
 
     Raises:
-        Unregistered: No environment is registered under the id of one.
+        Unregistered: The environment id of a task is not registered.
     """
     episodes = [task.episode(timeout=timeout) for task in tasks]
     trials = [CheckedEpisode() for _ in tasks]
@@ -150,7 +150,7 @@ def _failed(place: str, task: EnvTask, trial: CheckedEpisode) -> Finding:
 
 
 def _speed(place: str, task: EnvTask, trials: Sequence[CheckedEpisode]) -> Iterator[Finding]:
-    """Yield how long resets and steps take; the first reset makes the environment too."""
+    """Yield the duration of resets and steps; the first reset includes making the environment."""
     reset = min(trial.reset_seconds for trial in trials)
     step = max(trial.step_seconds for trial in trials)
     size = len(trials[0].observations[0])
@@ -166,7 +166,7 @@ def _speed(place: str, task: EnvTask, trials: Sequence[CheckedEpisode]) -> Itera
 
 
 async def _compare(cases: Sequence[Case], alone: Sequence[CheckedEpisode], timeout: float) -> list[Finding]:
-    """Compare two episodes at once with the same tasks played alone."""
+    """Compare two episodes at once with the same tasks played by themselves."""
     place, task = cases[0]
     limit = _capacity(task, alone[0])
     if limit is not None and limit < 2:  # noqa: PLR2004 - two would wait for each other
@@ -209,7 +209,7 @@ def _repeated(place: str, task: EnvTask, first: CheckedEpisode, second: CheckedE
 
 
 def _difference(first: CheckedEpisode, second: CheckedEpisode) -> str:
-    """Return the first observations that differ, as one text."""
+    """Describe the first difference between the observations of two episodes."""
     for one, another in zip(first.observations, second.observations, strict=False):
         if one != another:
             at = next(
@@ -221,7 +221,7 @@ def _difference(first: CheckedEpisode, second: CheckedEpisode) -> str:
 
 
 def _is_drawn(task: EnvTask) -> bool:
-    """Return whether the environment chooses the task, so that two episodes need not be alike."""
+    """Return whether the environment chooses the task, so that two episodes may differ."""
     return task.seed is None and not task.options
 
 
@@ -231,7 +231,7 @@ def _capacity(task: EnvTask, trial: CheckedEpisode) -> int | None:
 
 
 def _isolate(task: EnvTask, trial: CheckedEpisode) -> str:
-    """Return the advice for an environment that bears no other beside it."""
+    """Return the advice for an environment that cannot run twice at once."""
     if task.isolate == "process":
         return "processes of it share something, such as a file or port: give it an attribute capacity"
     now = task.isolate or ("loop" if trial.facts is not None and trial.facts.awaited else "thread")

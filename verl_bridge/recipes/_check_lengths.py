@@ -1,4 +1,4 @@
-"""Checks of a recipe's limits of tokens against the model and what its environments say."""
+"""Check a recipe's token limits against the model and the observations of its environments."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["fit", "guess", "reads", "tokenizer_of"]
 
 USUAL_REPLY = 100
-"""Tokens that a reply is taken to have: a thought of a few sentences, and an action."""
+"""Assumed tokens of a reply: a thought of a few sentences, and an action."""
 
-_CHARACTERS = 4  # of a token, where there is no tokenizer to ask
+_CHARACTERS = 4  # in a token, if there is no tokenizer
 
 
 def fit(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def fit(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
 
     Args:
         view: The folder.
-        starts: What environments said.
+        starts: The first prompts of the environments.
     """
     prompt = view.number("data.max_prompt_length", 512)
     response = view.number("data.max_response_length", 512)
@@ -65,7 +65,7 @@ def fit(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
 def _templates(
     view: View, tokenizer: Any, starts: list[FirstPrompt], conversations: dict[bool, TokenizedChat]
 ) -> Iterator[Finding]:
-    """Tell whether conversations by the chat template can be had, and put these into `conversations`."""
+    """Check whether the chat template supports conversations; add those it supports to `conversations`."""
     options = view.get("data.apply_chat_template_kwargs") or {}
     for system in sorted({_has_system(start) for start in starts}):
         try:
@@ -83,7 +83,7 @@ def _templates(
             yield ok("chat template", "conversations by it can be continued")
     if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is None:
         return
-    try:  # as the loop of verl 0.7 does when it is made
+    try:  # as in the constructor of verl 0.7's loop
         tokenizer.apply_chat_template([{"role": "user", "content": ""}] * 2, tokenize=False, **options)
     except Exception as error:  # noqa: BLE001 - a template may raise anything
         yield problem(
@@ -101,7 +101,7 @@ def _prompts(
     starts: list[FirstPrompt], conversations: Mapping[bool, TokenizedChat], limit: int
 ) -> Iterator[Finding]:
     lengths = [(*_prompt_length(start, conversations, limit), start) for start in starts]
-    # Of those that are too long, one whose observation cannot be cut counts most.
+    # Among prompts that are too long, those whose observation cannot be shortened come first.
     longest, cut, start = max(lengths, key=lambda each: (each[0] > limit and not each[1], each[0]))
     text = (
         f"{start.place}: the system prompt and the first observation of {start.task.env_id} have "
@@ -122,7 +122,7 @@ def _prompts(
 def _prompt_length(
     start: FirstPrompt, conversations: Mapping[bool, TokenizedChat], limit: int
 ) -> tuple[int, bool]:
-    """Return the tokens of the first prompt, and whether it fits by cutting the observation."""
+    """Return the tokens of the first prompt, and whether it fits with a shortened observation."""
     first, conversation = start.observations[0], conversations.get(_has_system(start))
     if conversation is None:
         return guess([*start.system, {"role": "user", "content": first}]), False
@@ -167,14 +167,14 @@ def _of_environment(
     turns: float,
     tokens: tuple[int, int, int],
 ) -> Iterator[Finding]:
-    """Compare the episodes of one environment with what they may have.
+    """Compare the episodes of one environment with the token limits.
 
     Args:
-        starts: What it said.
-        conversation: Counts tokens; without it they are guessed.
-        named: What findings begin with.
+        starts: Its first prompts.
+        conversation: Counts tokens; without it, they are estimated.
+        named: Prefix of the findings.
         turns: Its turn limit, or infinity.
-        tokens: Those of a reply, of an observation at most, and of all at most.
+        tokens: Those of a reply; the limit of an observation; the limit of all.
     """
     answer, most, limit = tokens
     if turns == math.inf:
@@ -223,7 +223,7 @@ def _of_model(view: View, needed: int) -> Iterator[Finding]:
 
 
 def reads(model: str) -> tuple[int | None, str]:
-    """Return how many tokens a model reads, if its settings say it, or why that cannot be looked at."""
+    """Return the model's context length from its settings, or why it is unknown."""
     file = Path(model).expanduser() / "config.json"
     try:
         limit = json.loads(file.read_text("utf-8")).get("max_position_embeddings")
@@ -236,7 +236,7 @@ def tokenizer_of(name: str) -> tuple[Any, str]:
     """Return a model's tokenizer, or why there is none.
 
     Args:
-        name: Path of the folder, or a name on the hub; nothing is fetched.
+        name: Path of the folder, or a name on the hub; nothing is downloaded.
     """
     try:
         transformers = importlib.import_module("transformers")
@@ -248,11 +248,11 @@ def tokenizer_of(name: str) -> tuple[Any, str]:
         )
         if not tokenizer.chat_template:
             return None, f"the tokenizer of {name} has no chat template"
-    except Exception as error:  # noqa: BLE001 - of many kinds, by what is there of a model
+    except Exception as error:  # noqa: BLE001 - the error depends on which files of the model exist
         return None, f"the tokenizer of {name} cannot be loaded here ({type(error).__name__})"
     return tokenizer, ""
 
 
 def guess(messages: Iterable[Mapping[str, Any]]) -> int:
-    """Return about how many tokens messages have, where there is no tokenizer to ask."""
+    """Estimate the tokens of messages without a tokenizer."""
     return sum(math.ceil(len(message["content"]) / _CHARACTERS) for message in messages)

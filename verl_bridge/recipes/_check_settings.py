@@ -1,4 +1,4 @@
-"""Checks of a recipe's settings: that verl takes them, and that they select the loop and the reward."""
+"""Check a recipe's settings: verl must accept them, and they must select the loop and the reward."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REWARD = "reward.custom_reward_function"
 
 
 def composed(view: View) -> Iterator[Finding]:
-    """Tell whether the installed verl composes the settings, knows all of them, and refuses none."""
+    """Check whether the installed verl composes the settings, supports all of them, and rejects none."""
     if view.failed:
         yield problem(
             "settings", f"verl could not be asked: {view.failed}", "repair the installation of verl"
@@ -68,7 +68,7 @@ def _legacy(view: View) -> Iterator[Finding]:
 
 
 def arithmetic(view: View) -> Iterator[Finding]:
-    """Tell whether the sizes go into each other as verl wants them to."""
+    """Check whether the sizes divide each other as verl requires."""
     batch = view.number("data.train_batch_size", 1024)
     samples = view.number("actor_rollout_ref.rollout.n", 1)
     gpus = view.number("trainer.n_gpus_per_node", 8) * view.number("trainer.nnodes", 1)
@@ -100,7 +100,7 @@ def arithmetic(view: View) -> Iterator[Finding]:
 
 
 def loop(view: View) -> Iterator[Finding]:
-    """Tell whether a loop that plays the environment is there and is the one that is used."""
+    """Check whether the loop that plays the environment is defined and selected."""
     entries, findings = _entries(view, _LOOP_PATH)
     interactions, more = _entries(view, _INTERACTIONS)
     yield from [*findings, *more]
@@ -150,11 +150,11 @@ def _selected(name: str, known: Mapping[str, str], interactions: list[Mapping[st
 
 
 def _limits(view: View, interactions: list[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Compare verl's limits of turns with the interaction's own."""
+    """Compare verl's turn limits with the interaction's own."""
     if not interactions:
         return
     prefix = "actor_rollout_ref.rollout.multi_turn"
-    replies = view.number(f"{prefix}.max_assistant_turns", 0)  # 0 and null are no limits
+    replies = view.number(f"{prefix}.max_assistant_turns", 0)  # 0 and null mean no limit
     answers = view.number(f"{prefix}.max_user_turns", 0)
     left = min([replies - 1] * bool(replies) + [answers] * bool(answers), default=None)
     for entry in interactions:
@@ -193,7 +193,7 @@ def _classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Finding]:
 
 
 def reward(view: View) -> Iterator[Finding]:
-    """Tell how the environment's reward comes to the trainer."""
+    """Check how the environment's reward reaches the trainer."""
     path = view.get(f"{_REWARD}.path")
     if view.get(_INTERACTIONS) is None:
         if path is None:
@@ -221,7 +221,7 @@ def reward(view: View) -> Iterator[Finding]:
 
 
 def _entries(view: View, key: str) -> tuple[list[Mapping[str, Any]], list[Finding]]:
-    """Return the entries of the yaml that a setting names, or what is wrong with it."""
+    """Return the entries of the yaml that a setting names, and the problems with it."""
     file = view.path(key)
     if file is None:
         return [], []

@@ -1,4 +1,4 @@
-"""Checks of a folder for fine-tuning: that sizes fit, rows can be read, and games are not too long."""
+"""Check a folder for fine-tuning: sizes must fit, rows must be readable, and games must not be too long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 def found(view: View) -> Iterator[Finding]:
-    """Yield what is found in a folder, but for whether verl composes its settings."""
+    """Yield the findings of a folder, except whether verl composes its settings."""
     yield from _sizes(view)
     yield from _earlier(view)
     yield from _read(view)
@@ -50,7 +50,7 @@ def _sizes(view: View) -> Iterator[Finding]:
 
 
 def _earlier(view: View) -> Iterator[Finding]:
-    """Tell of checkpoints with which verl would go on, which may be of other games."""
+    """Report checkpoints from which verl would resume; they may be of other games."""
     folder = view.path("trainer.default_local_dir")
     latest = folder / "latest_checkpointed_iteration.txt" if folder is not None else None
     if view.get("trainer.resume_mode", "auto") == "auto" and latest is not None and latest.is_file():
@@ -63,7 +63,7 @@ def _earlier(view: View) -> Iterator[Finding]:
 
 
 def _read(view: View) -> Iterator[Finding]:
-    """Read the rows into the view, and tell whether they are games."""
+    """Read the rows into the view, and check whether they are games."""
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ModuleNotFoundError:
@@ -80,7 +80,7 @@ def _read(view: View) -> Iterator[Finding]:
             for file in files:
                 rows += (of_file := parquet.read_table(file).to_pylist())
                 view.files[part].append((file, len(of_file)))
-        except (OSError, ValueError) as error:  # pyarrow's own are of these
+        except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
             said = " ".join(str(error).split())[:300]
             yield problem("data", f"cannot read {file}: {said}", "write it by agentgym data sft")
             continue
@@ -154,7 +154,7 @@ def _apart(view: View) -> Iterator[Finding]:
 
 
 def _dataset(view: View) -> Iterator[Finding]:
-    """Tell what verl made of the first rows."""
+    """Report how verl loaded the first rows."""
     for what, wrong in ((view.answer or {}).get("classes") or {}).items():
         if wrong is None:
             yield ok("dataset", f"{what} can be read")

@@ -1,4 +1,4 @@
-"""Checks of a recipe's data: that they are what verl reads, and that each environment can be played."""
+"""Check a recipe's data: verl must be able to read it, and each environment must be playable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["FirstPrompt", "apart", "played", "read", "shared"]
 
 MAX_STARTS = 16
-"""Environments, with different arguments, of which one task is begun."""
+"""Maximum number of environments, with different arguments, that are started with one task each."""
 
 _COLUMNS = ("prompt", "agent_name", "data_source", "reward_model", "extra_info")
 
@@ -33,10 +33,10 @@ class FirstPrompt:
     """The beginning of an episode.
 
     Attributes:
-        task: What was played.
-        place: Where its row stands.
-        system: The messages of the row; the longest, of rows that make the same environment.
-        observations: The first, and those that answered an empty reply.
+        task: The task of the episode.
+        place: Where its row is.
+        system: The messages of the row; the longest among the rows with the same environment and arguments.
+        observations: The first observation, and the responses to empty replies.
         other: Another task of the same environment, if there is one.
     """
 
@@ -48,7 +48,7 @@ class FirstPrompt:
 
 
 def read(view: View) -> Iterator[Finding]:
-    """Read the rows into the view, and tell whether they are what verl and the bridge read."""
+    """Read the rows into the view, and check whether verl and the bridge can read them."""
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ModuleNotFoundError:
@@ -65,7 +65,7 @@ def read(view: View) -> Iterator[Finding]:
         for file in files:
             try:
                 found = parquet.read_table(file).to_pylist()
-            except (OSError, ValueError) as error:  # pyarrow's own are of these
+            except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
                 said = " ".join(str(error).split())[:300]
                 yield problem("data", f"cannot read {file}: {said}", "write it, as README.md says")
                 break
@@ -121,7 +121,7 @@ def _is_text(*values: Any) -> bool:
 
 
 def apart(view: View) -> Iterator[Finding]:
-    """Tell whether tasks of the validation split are trained on too."""
+    """Check whether tasks of the validation split are also trained on."""
     if not {"train", "val"} <= set(view.rows):
         return
     keys = {part: [_key(row) for row in rows] for part, rows in view.rows.items()}
@@ -154,7 +154,7 @@ def _key(row: Mapping[str, Any]) -> str | None:
 
 
 def shared(view: View) -> Iterator[Finding]:
-    """Tell how the rows are shared between environments, where there are several."""
+    """Report the rows of each environment, if there are several."""
     of = {part: _tasks_of(view, rows) for part, rows in view.rows.items()}
     trained = of.get("train", {})
     if len(trained) < 2:  # noqa: PLR2004 - one has all of them
@@ -175,7 +175,7 @@ def shared(view: View) -> Iterator[Finding]:
 
 
 def _tasks_of(view: View, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str | None]]:
-    """Return the tasks of rows by the id of their environment; rows that are wrong are said elsewhere."""
+    """Return the tasks of rows by the id of their environment; invalid rows are reported elsewhere."""
     found: dict[str, list[str | None]] = defaultdict(list)
     env_id = view.arguments().get("env_id")
     for row in rows:
@@ -185,7 +185,7 @@ def _tasks_of(view: View, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[s
 
 
 def _times(keys: list[str | None]) -> str:
-    """Say how many rows there are, and of how many tasks."""
+    """Return the number of rows and of different tasks as text."""
     counts = Counter(key for key in keys if key is not None)
     again = f" of {len(counts)} tasks" if counts and len(counts) < len(keys) else ""
     return f"{len(keys)} row{'s' if len(keys) > 1 else ''}{again}"
@@ -246,7 +246,7 @@ def _characters(start: FirstPrompt) -> int:
 
 
 async def _play(starts: list[FirstPrompt], timeout: float) -> list[Finding]:
-    """Play the task of each start; the first of each environment also beside another one."""
+    """Play the task of each start; the first of each environment also at the same time as another one."""
     findings: list[Finding] = []
     examined: set[str] = set()
     try:

@@ -1,6 +1,6 @@
-"""Asks the installed verl: ``python -m verl_bridge.recipes._compose FOLDER...`` prints JSON for each.
+"""Check with the installed verl: ``python -m verl_bridge.recipes._compose FOLDER...`` prints JSON for each.
 
-In a process of its own, because importing verl takes ten seconds, starts threads, and may fail in any way.
+It runs in a separate process, because importing verl takes ten seconds, starts threads, and may fail.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ SFT = "sft_trainer_engine"
 """verl's configuration of its trainer for fine-tuning."""
 
 TRIED = 16
-"""Rows that the dataset is tried on."""
+"""Number of rows with which the dataset is tried."""
 
 
 def ask(folder: Path) -> dict[str, Any]:
-    """Return what verl makes of a folder.
+    """Return the result of composing a folder with verl.
 
     Returns:
         ``config``: all settings, or None with the reason in ``error``; ``unknown``: settings that verl does
-        not have; ``refused``: what verl's own check has against them, or None; ``classes``: what is wrong
-        with each class that the yamls and the reward name, or None, by what is to be said of it.
+        not have; ``refused``: the error of verl's own check, or None; ``classes``: by its description, the
+        error of each class that the yamls and the reward name, or None.
     """
     hydra = importlib.import_module("hydra")
     conf = importlib.import_module("omegaconf").OmegaConf
@@ -41,7 +41,7 @@ def ask(folder: Path) -> dict[str, Any]:
         with hydra.initialize_config_module(config_module="verl.trainer.config", version_base=None):
             base = conf.to_container(hydra.compose(base_of(raw)), resolve=False)
         answer["config"] = conf.to_container(config, resolve=True)
-    except Exception as error:  # noqa: BLE001 - hydra raises of many kinds
+    except Exception as error:  # noqa: BLE001 - hydra raises many kinds
         return answer | {"error": _said(error)}
     own = {key: value for key, value in raw.items() if key not in {"hydra", "defaults", "folder"}}
     answer["unknown"] = list(unknown_keys(own, base))
@@ -52,18 +52,18 @@ def ask(folder: Path) -> dict[str, Any]:
 
 
 def base_of(raw: Mapping[str, Any]) -> str:
-    """Return which of verl's configurations a recipe's own is built on."""
+    """Return the name of the verl configuration that a recipe's own extends."""
     defaults = raw.get("defaults")
     return SFT if isinstance(defaults, list) and SFT in defaults else "ppo_trainer"
 
 
 def unknown_keys(own: Mapping[str, Any], known: Mapping[str, Any], at: str = "") -> Iterator[str]:
-    """Yield the settings that a configuration does not have, in dots.
+    """Yield the settings that a configuration does not have, as dotted keys.
 
     Args:
-        own: Those that are made.
-        known: The configuration. A mapping in it that is empty takes anything.
-        at: Where both stand in the whole.
+        own: The settings.
+        known: The configuration. An empty mapping in it accepts anything.
+        at: The dotted key of both in the whole.
     """
     for key, value in own.items():
         name = f"{at}.{key}" if at else str(key)
@@ -74,33 +74,33 @@ def unknown_keys(own: Mapping[str, Any], known: Mapping[str, Any], at: str = "")
 
 
 def _refused(config: Any) -> str | None:
-    """Return what ``validate_config`` of verl says, where it can be asked without downloading a model."""
+    """Return the error of verl's ``validate_config``; skip the critic if that would download a model."""
     utils = importlib.import_module("verl.trainer.ppo.utils")
     critic = utils.need_critic(config)
     if critic and not Path(str(config.critic.model.path)).expanduser().is_dir():
-        critic = False  # verl 0.7 loads the model for it
+        critic = False  # verl 0.7 would load the model
     try:
         importlib.import_module("verl.utils.config").validate_config(
             config=config, use_reference_policy=utils.need_reference_policy(config), use_critic=critic
         )
-    except Exception as error:  # noqa: BLE001 - asserts, and whatever its dataclasses raise
+    except Exception as error:  # noqa: BLE001 - asserts, and any error of its dataclasses
         return _said(error)
     return None
 
 
 def _refused_sft(config: Any) -> str | None:
-    """Return what the classes of verl's settings say; that of the model reads its files, and is left out."""
+    """Return the error of verl's settings classes; skip the model's, which reads its files."""
     convert = importlib.import_module("verl.utils.config").omega_conf_to_dataclass
     try:
         for group in ("engine", "optim", "checkpoint", "profiler"):
             convert(config[group])
-    except Exception as error:  # noqa: BLE001 - asserts, and whatever its dataclasses raise
+    except Exception as error:  # noqa: BLE001 - asserts, and any error of its dataclasses
         return _said(error)
     return None
 
 
 def _dataset(config: Any) -> Iterator[tuple[str, str | None]]:
-    """Load the dataset, and try it on the first rows where they and the tokenizer are here."""
+    """Load the dataset, and try it with the first rows if they and the tokenizer are local."""
     data = config.data
     path, name = data.custom_cls.path, data.custom_cls.name
     if path:
@@ -116,7 +116,7 @@ def _dataset(config: Any) -> Iterator[tuple[str, str | None]]:
         return
     what = f"the first {TRIED} rows of train"
     try:
-        data.truncation = "right"  # how many are too long is counted elsewhere
+        data.truncation = "right"  # another check counts the rows that are too long
         tokenizer = importlib.import_module("verl.utils").hf_tokenizer(str(model))
         create = importlib.import_module("verl.trainer.sft_trainer").create_sft_dataset
         rows = create(str(data.train_files), data, tokenizer, None)

@@ -1,6 +1,6 @@
-"""Filling in the templates of ``templates/``.
+"""Fill in the templates of ``templates/``.
 
-A template is the file that is written, with ``<name>`` for each value and conditions around the lines that
+A template is the file to be written, with ``<name>`` for each value and conditions around the lines that
 only some recipes have::
 
     #if reference
@@ -9,7 +9,7 @@ only some recipes have::
     use_kl_loss: false
     #end
 
-``#if not name`` is the opposite. Lines that begin with ``##`` are for the reader of the template.
+``#if not name`` is the opposite. Lines that begin with ``##`` are notes for readers of the template.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 __all__ = ["fill", "lay_over", "read_template", "scalar"]
 
 WIDTH = 100
-"""Characters of a line of comments."""
+"""Maximum characters of a line of comments."""
 
 _CONDITION = re.compile(r"\s*#(if not|if|else|end)\b\s*(\w*)\s*")
 _NAME = re.compile(r"<(\w+)>")
 _VALUE = re.compile(r"(\s*\w+: )<(\w+)>")
 _SETTING = re.compile(r"( *)(\w+):(?: (.*))?")
 _HEAD = "folder: .\n"
-"""What stands above verl's own settings ends so."""
+"""The end of the header before verl's own settings."""
 
 
 def read_template(name: str) -> str:
@@ -49,7 +49,7 @@ def read_template(name: str) -> str:
 def fill(template: str, values: Mapping[str, Any]) -> str:
     """Return the text of a template with its values.
 
-    A value that is the whole value of a key of YAML is written as YAML; anywhere else, as it is.
+    If the whole value of a YAML key is a placeholder, its value is written as YAML; anywhere else, as text.
 
     Args:
         template: The text of the template.
@@ -89,12 +89,12 @@ def scalar(value: Any) -> str:
     """Return a value as YAML in one line."""
     if isinstance(value, float):
         text = repr(value)
-        return text if "." in text else f"{value:.1e}"  # YAML takes 5e-07 for text, as it has no point
+        return text if "." in text else f"{value:.1e}"  # without a point, YAML reads 5e-07 as text
     return json.dumps(value, ensure_ascii=False)
 
 
 class _Setting(NamedTuple):
-    """A line of YAML: its value as it is written, and the comment above it."""
+    """A line of YAML: its value as written, and the comment above it."""
 
     value: str
     comment: str
@@ -103,11 +103,11 @@ class _Setting(NamedTuple):
 def lay_over(text: str, more: Mapping[str, Any], cite: Callable[[str, str], str]) -> str:
     """Return a filled ``config.yaml`` with more settings, each at the end of its group, and with sources.
 
-    Comments are wrapped again, as values and sources change their lengths.
+    Comments are wrapped again, because values and sources change their lengths.
 
     Args:
         text: The filled template.
-        more: Settings that it does not have, by their keys in dots.
+        more: Additional settings, by their dotted keys.
         cite: Returns the source of a setting by its key and its value as YAML; empty for none.
     """
     head, mark, body = text.partition(_HEAD)
@@ -122,7 +122,7 @@ def lay_over(text: str, more: Mapping[str, Any], cite: Callable[[str, str], str]
 
 
 def _parsed(lines: Iterable[str]) -> dict[str, Any]:
-    """Return mappings of YAML, whose values stand in one line each."""
+    """Parse mappings of YAML, with each value in one line."""
     tree: dict[str, Any] = {}
     groups, comment = [tree], ""
     for line in lines:

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""Findings of the checks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Status: TypeAlias = Literal["ok", "warning", "problem", "not looked at"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        check: What was looked at, in a word or two.
-        status: How it stands; ``"not looked at"`` where something that is needed for it is not installed.
-        text: What was found.
-        advice: What to do, or nothing.
+        check: The name of the check, in a word or two.
+        status: Its result; ``"not looked at"`` if a package that it needs is not installed.
+        text: The finding.
+        advice: The remedy, or empty.
     """
 
     check: str
@@ -28,20 +28,20 @@ class Finding:
 
 
 def ok(check: str, text: str) -> Finding:
-    """Return a finding that needs nothing."""
+    """Return a finding that needs no action."""
     return Finding(check, "ok", text)
 
 
 def warning(check: str, text: str, advice: str) -> Finding:
-    """Return a finding that may be meant."""
+    """Return a finding that may be intended."""
     return Finding(check, "warning", text, advice)
 
 
 def problem(check: str, text: str, advice: str) -> Finding:
-    """Return a finding by which the training fails, or trains something else than was meant."""
+    """Return a finding that makes the training fail, or train something unintended."""
     return Finding(check, "problem", text, advice)
 
 
 def unseen(check: str, text: str, advice: str = "") -> Finding:
-    """Return that something could not be looked at."""
+    """Return a finding for a skipped check."""
     return Finding(check, "not looked at", text, advice)

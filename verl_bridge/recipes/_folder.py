@@ -1,4 +1,4 @@
-"""Writing the folder of a recipe."""
+"""Write the folder of a recipe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
 
     Args:
         recipe: The recipe.
-        shares: What the rows hold of each of several environments.
+        shares: The rows of each of several environments.
     """
     templates = {
         "config.yaml": f"verl-{recipe.verl}.yaml",
@@ -52,7 +52,7 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
 
 
 def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
-    """Return the settings of a paper that are verl's; those that the template has stay as they are there."""
+    """Return the verl settings of a paper; `lay_over` adds only those that the template lacks."""
     left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
     if recipe.preset != "full":
         left_out.add("trainer.total_training_steps")
@@ -64,7 +64,7 @@ def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
 
 
 def _settings(recipe: RlRecipe) -> dict[str, Any]:
-    """Return the values of ``config.yaml``, and its conditions."""
+    """Return the values and conditions of ``config.yaml``."""
     size, lengths, paper = recipe.size, recipe.lengths, recipe.published
     lr = 5e-7 if paper is None else paper.get("actor_rollout_ref.actor.optim.lr")
     passes = 1 if paper is None else paper.get("actor_rollout_ref.actor.ppo_epochs", 1)
@@ -99,7 +99,7 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
 
 
 def _loop(recipe: RlRecipe) -> dict[str, Any]:
-    """Return the values of ``agent_loop.yaml`` and ``interaction.yaml``, and their conditions."""
+    """Return the values and conditions of ``agent_loop.yaml`` and ``interaction.yaml``."""
     paper, reply, stages = recipe.published, recipe.lengths.reply, list(recipe.stages)
     horizon = len(stages) > 1
     one = None if recipe.several else recipe.environments[0]
@@ -125,7 +125,7 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
 
 
 def _texts(recipe: RlRecipe, shares: Sequence[Share]) -> dict[str, Any]:
-    """Return the values of ``run.sh`` and ``README.md``, and their conditions."""
+    """Return the values and conditions of ``run.sh`` and ``README.md``."""
     own = MODULES.get(recipe.algorithm)
     return {
         "algorithm": recipe.algorithm,
@@ -145,19 +145,19 @@ def _texts(recipe: RlRecipe, shares: Sequence[Share]) -> dict[str, Any]:
 
 
 def write(recipe: RlRecipe, folder: Path, *, shares: Sequence[Share] = (), force: bool = False) -> list[Path]:
-    """Write the folder of a recipe, but for its data.
+    """Write the folder of a recipe, except its data.
 
     Args:
         recipe: The recipe.
-        folder: Where to; made where there is none.
-        shares: What the rows hold of each of several environments.
-        force: Whether to replace files that are there.
+        folder: The target; created if it does not exist.
+        shares: The rows of each of several environments.
+        force: Whether to replace existing files.
 
     Returns:
         The paths written.
 
     Raises:
-        FileExistsError: One of the files is there and ``force`` is false; nothing was written.
+        FileExistsError: One of the files exists and ``force`` is false; nothing was written.
         OSError: The folder cannot be written to.
     """
     return put(folder, render(recipe, shares=shares), (*_NAMES, *_DATA), force=force)
@@ -167,16 +167,16 @@ def put(folder: Path, files: Mapping[str, str], names: Iterable[str], *, force: 
     """Write the files of a recipe.
 
     Args:
-        folder: Where to; made where there is none.
+        folder: The target; created if it does not exist.
         files: Their texts by their names, ``run.sh`` among them.
-        names: All that such a folder may hold.
-        force: Whether to replace files that are there.
+        names: All files that such a folder may contain.
+        force: Whether to replace existing files.
 
     Returns:
         The paths written.
 
     Raises:
-        FileExistsError: One of the names is there and ``force`` is false; nothing was written.
+        FileExistsError: One of the names exists and ``force`` is false; nothing was written.
         OSError: The folder cannot be written to.
     """
     there = [name for name in names if (folder / name).exists()]

@@ -1,7 +1,7 @@
-"""What papers trained on these environments with: the overlays in ``templates/papers/``, one for each name.
+"""Published training settings for these environments: the overlays in ``templates/papers/``, one per name.
 
-An overlay holds settings of verl by their keys in dots, for all environments (``common``) and for each; those
-that begin with ``agent_loop.`` are of ``agent_loop.yaml``.
+An overlay contains settings of verl by their dotted keys, for all environments (``common``) and for each;
+keys that begin with ``agent_loop.`` belong to ``agent_loop.yaml``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from verl_bridge.recipes._filler import fill, read_template, scalar
 __all__ = ["LIKE", "LOOP_KEYS", "Published", "published", "published_by"]
 
 LIKE = ("agentgym-rl", "scalinginter-rl", "gigpo")
-"""The names of those who published settings."""
+"""Names of the publications with settings."""
 
 LOOP_KEYS = "agent_loop."
-"""The keys of an overlay that are not verl's begin so."""
+"""Prefix of the overlay keys that are not verl's."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Published:
 
     Attributes:
         source: The paper and its script.
-        settings: The settings by their keys in dots.
-        named: How the source names them, by the same keys.
-        about: What is and what is not as in the paper, in Markdown.
+        settings: The settings by their dotted keys.
+        named: Their names in the source, by the same keys.
+        about: The differences from the paper and the agreements with it, in Markdown.
     """
 
     source: str
@@ -41,19 +41,19 @@ class Published:
     about: str
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a setting, or the default where none was published."""
+        """Return a setting, or the default if it was not published."""
         return self.settings.get(key, default)
 
     @property
     def turns(self) -> tuple[int, ...]:
-        """Turn limits, one after another."""
+        """Turn limits of the stages, in order."""
         return tuple(self.settings["agent_loop.turns"])
 
     def cite(self, key: str, value: str) -> str:
-        """Return the source of a setting; empty if it has another value than the published one.
+        """Return the source of a setting; empty if its value differs from the published one.
 
         Args:
-            key: Its key in dots.
+            key: Its dotted key.
             value: Its value as YAML.
         """
         if key not in self.named or key not in self.settings or scalar(self.settings[key]) != value:
@@ -63,13 +63,13 @@ class Published:
 
 @functools.cache
 def published_by(like: str) -> Mapping[str, Published]:
-    """Return what was published, by the environment's id without its module.
+    """Return the published settings by the environment's id without its module.
 
     Args:
         like: One of :data:`LIKE`.
 
     Raises:
-        ValueError: Nobody is called so.
+        ValueError: There is no publication of this name.
         ModuleNotFoundError: PyYAML is not installed.
     """
     if like not in LIKE:
@@ -86,7 +86,7 @@ def published_by(like: str) -> Mapping[str, Published]:
 
 
 def published(like: str | None, env_id: str) -> Published | None:
-    """Return what was published for an environment.
+    """Return the published settings for an environment.
 
     Args:
         like: One of :data:`LIKE`, or None.
@@ -96,7 +96,7 @@ def published(like: str | None, env_id: str) -> Published | None:
         The settings; None if `like` is None.
 
     Raises:
-        ValueError: Nobody is called so, or nothing was published for this environment.
+        ValueError: There is no publication of this name, or it has no settings for this environment.
         ModuleNotFoundError: PyYAML is not installed.
     """
     if like is None:

@@ -1,4 +1,4 @@
-"""What is chosen for a training run, and the numbers that follow from the choice."""
+"""The choices for a training run, and the numbers derived from them."""
 
 from __future__ import annotations
 
@@ -42,30 +42,28 @@ ALGORITHMS: Mapping[str, str] = {
 MODULES: Mapping[str, str] = {"gym_grpo": "verl_bridge.advantage"}
 """The module that verl must load for an algorithm that is not its own."""
 
-_IN_GROUPS = frozenset(
-    {"grpo", "gym_grpo", "rloo"}
-)  # an advantage is what a sample has over others of its prompt
+_IN_GROUPS = frozenset({"grpo", "gym_grpo", "rloo"})  # their advantage compares samples of one prompt
 
 DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
 
 KL_COEF = 1e-3
-"""How much the distance to the reference policy counts in the loss: verl's own value."""
+"""Default weight of the KL distance to the reference policy in the loss: verl's own value."""
 
 _MICRO_BATCH = 2
 _EVERY = 100
 
-# As gymnasium reads it, but for the version, which may be left out there, and colons at the ends of a name.
+# gymnasium's own rule, but it makes the version optional and allows colons at the ends of a name.
 _ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w:-]+/)?[\w.-](?:[\w:.-]*[\w.-])?")
 
 
 @dataclass(frozen=True)
 class Preset:
-    """How much is trained.
+    """The amount of training.
 
     Attributes:
         batch: Prompts in a step.
         epochs: Passes over the tasks.
-        group: Samples of each prompt, where the algorithm compares them.
+        group: Samples of each prompt, if the algorithm compares them.
         save_freq: Steps between checkpoints, -1 for none.
         test_freq: Steps between validations, -1 for none.
     """
@@ -85,13 +83,13 @@ PRESETS: Mapping[str, Preset] = {
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long episodes are.
+    """The length limits of episodes.
 
     Attributes:
-        turns: Replies of the model in an episode at most.
-        reply: Tokens of a reply at most.
-        prompt: Tokens of the system prompt with the first observation at most.
-        response: Tokens of all that follows at most, observations included.
+        turns: Maximum replies of the model in an episode.
+        reply: Maximum tokens of a reply.
+        prompt: Maximum tokens of the system prompt with the first observation.
+        response: Maximum tokens of the rest, observations included.
     """
 
     turns: int
@@ -112,7 +110,7 @@ _LIMITS = ("max_turns", "max_episode_steps")
 
 
 def own_limit(env_kwargs: Mapping[str, Any]) -> int | None:
-    """Return the turn limit among the arguments of an environment; None where there is none."""
+    """Return the turn limit among the arguments of an environment, or None."""
     given = [env_kwargs.get(name) for name in _LIMITS]
     return min((limit for limit in given if type(limit) is int and limit > 0), default=None)
 
@@ -124,13 +122,13 @@ class EnvChoice:
     Args:
         env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``.
         env_kwargs: Its arguments.
-        weight: Its share of the training tasks, beside the weights of the others: one of weight 2 has twice
+        weight: Its share of the training tasks, relative to the other weights: one of weight 2 has twice
             as many tasks in a step as one of weight 1.
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`; None for its default.
-        success_at: The return from which on a task counts as solved, as for `agentgym_gym.rollout.Episode`.
+        success_at: The minimum return of a solved task, as for `agentgym_gym.rollout.Episode`.
 
     Raises:
-        ValueError: The id is none, the weight is not a positive number, or another argument is wrong.
+        ValueError: The id is invalid, the weight is not a positive number, or another argument is wrong.
     """
 
     env_id: str
@@ -153,7 +151,7 @@ class EnvChoice:
 
     @property
     def runtime(self) -> dict[str, Any]:
-        """The keys of the loop's yaml, or of a row, that say how it is played; empty by default."""
+        """Runtime keys for the loop's yaml or for a row; empty by default."""
         keys = {"isolate": self.isolate, "success_at": self.success_at}
         return {key: value for key, value in keys.items() if value is not None}
 
@@ -168,34 +166,33 @@ class RlRecipe:
     """The choices of a training run.
 
     Args:
-        env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``. Empty where
-            `envs` are given.
-        verl: Which verl, ``"0.7"``, ``"0.8"`` or ``"0.9"``.
+        env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``. Empty if
+            `envs` is set.
+        verl: The version of verl, ``"0.7"``, ``"0.8"`` or ``"0.9"``.
         algorithm: One of :data:`ALGORITHMS`.
-        engine: What generates, one of :data:`ENGINES`.
+        engine: The inference engine, one of :data:`ENGINES`.
         preset: One of :data:`PRESETS`.
-        integration: How the environment reaches verl, one of :data:`INTEGRATIONS`; interactions are in
-            verl 0.7 alone.
+        integration: How verl plays the environment, one of :data:`INTEGRATIONS`; only verl 0.7 has
+            interactions.
         model: Name or path of the model; by default that of `like`, else :data:`DEFAULT_MODEL`.
-        gpus: GPUs of the one machine.
-        env_kwargs: Arguments of the environment, for rows that do not give them.
-        turns: Replies in an episode at most, in every environment; by default those of `like`, else what its
-            arguments say, else what suits it. Several are the stages of a horizon, one after another.
+        gpus: Number of GPUs, all in one machine.
+        env_kwargs: Arguments of the environment, for rows without them.
+        turns: Maximum replies in an episode, in every environment; by default those of `like`, else those
+            in its arguments, else a suitable number. Several numbers are the stages of a horizon, in order.
         turns_every: Training steps of a stage; by default those of `like`, else 100.
-        kl_coef: How much the distance to a reference policy, the model that the training began with, counts
-            in the loss; 0 for no reference policy. By default that of `like`, else :data:`KL_COEF`.
-        like: Whose published settings to take where nothing else is chosen, one of
-            :data:`LIKE`; how much is trained is taken by preset ``"full"`` alone.
-            They are of one environment.
-        offload: Whether what is not being used waits in the memory of the machine.
-        checkpointing: Whether activations are computed again instead of being kept.
-        envs: Several environments that are trained in together, in place of `env_id` and what else is of one
-            environment. The rows must name them, and give their arguments.
+        kl_coef: Weight of the KL distance to a reference policy, which is the initial model, in the loss; 0
+            for no reference policy. By default that of `like`, else :data:`KL_COEF`.
+        like: The publication whose settings are the defaults, one of :data:`LIKE`; only preset ``"full"``
+            uses its amount of training. The settings are for one environment.
+        offload: Whether to offload unused state to main memory.
+        checkpointing: Whether to recompute activations instead of storing them (gradient checkpointing).
+        envs: Several environments to train in together, in place of `env_id` and the other arguments for
+            one environment. The rows must name them, and have their arguments.
         isolate: Where each environment runs, as for :class:`EnvChoice`.
-        success_at: The return that solves a task, likewise.
+        success_at: The return that solves a task, as for :class:`EnvChoice`.
 
     Raises:
-        ValueError: A choice that is none, or two that do not go together.
+        ValueError: A choice is invalid, or two choices contradict each other.
     """
 
     env_id: str = ""
@@ -265,7 +262,7 @@ class RlRecipe:
                 )
 
     def _settle(self) -> None:
-        """Fill in what was not chosen."""
+        """Fill in the defaults."""
         paper = self.published
         usual = {"model": DEFAULT_MODEL, "turns_every": _EVERY, "kl_coef": KL_COEF}
         if paper is not None:
@@ -280,7 +277,7 @@ class RlRecipe:
 
     @property
     def published(self) -> Published | None:
-        """The published settings that are asked for, or None.
+        """The published settings selected by `like`, or None.
 
         Raises:
             ValueError: There are none for this environment, or there are several environments.
@@ -300,7 +297,7 @@ class RlRecipe:
 
     @property
     def size(self) -> Preset:
-        """How much is trained."""
+        """The amount of training."""
         usual, paper = PRESETS[self.preset], self.published
         if paper is None or self.preset != "full":
             return usual
@@ -332,7 +329,7 @@ class RlRecipe:
 
     @property
     def micro_batch(self) -> int:
-        """Episodes that a GPU holds at a time while it trains."""
+        """Episodes in a micro-batch of a GPU during training."""
         of_a_gpu, paper = self.mini_batch * self.samples // self.gpus, self.published
         usual = _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
         if paper is None:
@@ -341,7 +338,7 @@ class RlRecipe:
 
     @property
     def stages(self) -> tuple[int, ...]:
-        """The turn limits that are asked for, one after another; none where the usual one is."""
+        """The chosen turn limits, in order; empty for the usual one."""
         if self.turns is None:
             paper = self.published
             return () if paper is None else paper.turns
@@ -349,10 +346,10 @@ class RlRecipe:
 
     @property
     def environments(self) -> tuple[EnvChoice, ...]:
-        """What is trained in, one environment or several.
+        """The environments to train in, one or several.
 
         Raises:
-            ValueError: The id of the one environment is none.
+            ValueError: The id of the one environment is invalid.
         """
         return tuple(self.envs) or (
             EnvChoice(self.env_id, self.env_kwargs, isolate=self.isolate, success_at=self.success_at),
@@ -360,13 +357,13 @@ class RlRecipe:
 
     @property
     def several(self) -> bool:
-        """Whether it is more than one environment, so that the rows must say which."""
+        """Whether there is more than one environment, so that each row must name its own."""
         return len(self.environments) > 1
 
     def lengths_of(self, env: EnvChoice) -> Lengths:
-        """Return how long the longest episodes of an environment are.
+        """Return the length limits for an environment.
 
-        More turns than usual get as many more tokens.
+        More turns than usual get proportionally more tokens.
         """
         usual, paper = _LENGTHS.get(env.id, _ANY), self.published
         turns = max(self.stages, default=None) or own_limit(env.env_kwargs) or usual.turns
@@ -381,7 +378,7 @@ class RlRecipe:
 
     @property
     def lengths(self) -> Lengths:
-        """How long the longest episodes of all environments are."""
+        """The longest limits of all environments."""
         each = [self.lengths_of(env) for env in self.environments]
         return Lengths(
             turns=max(lengths.turns for lengths in each),
@@ -392,6 +389,6 @@ class RlRecipe:
 
     @property
     def name(self) -> str:
-        """A short name, of the environments and the algorithm."""
+        """A short name, from the environments and the algorithm."""
         names = [env.id.rpartition("/")[2] for env in self.environments]
         return "-".join([*names, self.algorithm, self.preset])

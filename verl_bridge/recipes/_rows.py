@@ -1,6 +1,6 @@
 """The tasks of any text environment as verl's rows: one for each seed.
 
-AgentGym's own environments have numbered tasks and data sets, which ``agentgym data rl`` writes.
+AgentGym's own environments have numbered tasks and data sets; ``agentgym data rl`` writes their rows.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from agentgym_gym.rollout import EnvMaker, row_messages, split_id
 __all__ = ["LOOP", "own_prompt", "seeded", "write_rows"]
 
 LOOP = "gym_env"
-"""The name of the loop and of the interaction, which the rows ask for and the templates define."""
+"""The name of the loop and of the interaction, which the rows refer to and the templates define."""
 
 
 def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
-    """Return the system prompt of an environment; None if it has none.
+    """Return the system prompt of an environment, or None.
 
     It is the attribute ``system_prompt`` of a wrapper or of the environment, as in an evaluation.
 
     Raises:
-        ValueError: No environment is registered by the id, or it cannot be made.
+        ValueError: The id is not registered, or the environment cannot be made.
     """
     try:
         return EnvMaker(env_id, env_kwargs).facts().system_prompt
@@ -47,7 +47,7 @@ def seeded(
         env_id: gymnasium's id, with its module.
         seeds: The seeds.
         system_prompt: The system prompt; None for none.
-        env_kwargs: Arguments of the environment, if they do not stand in the yaml of the loop.
+        env_kwargs: Arguments of the environment, unless the yaml of the loop has them.
     """
     return [
         {

@@ -1,4 +1,4 @@
-"""What is chosen for a fine-tuning run on whole games, and the numbers that follow from the choice."""
+"""The choices for a fine-tuning run on whole games, and the numbers derived from them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["EVAL_ENGINES", "MAX_LENGTH", "SFT_PRESETS", "Evaluation", "SftPreset
 EVAL_ENGINES = ("sglang", "vllm", "transformers")
 
 MAX_LENGTH = 8_192
-"""Tokens of a game at most; it is also how many verl puts on a GPU at a time by default."""
+"""Default maximum tokens of a game; verl's default limit of tokens on a GPU at a time is the same."""
 
 
 class SftPreset(NamedTuple):
-    """How much is trained.
+    """The amount of training.
 
     Attributes:
         batch: Games in a step.
         epochs: Passes over the games.
-        each_epoch: Whether a checkpoint is kept, and the validation loss taken, after each epoch too.
+        each_epoch: Whether to save a checkpoint and compute the validation loss after each epoch too.
     """
 
     batch: int
@@ -41,8 +41,8 @@ class Evaluation:
     """An evaluation after the training.
 
     Attributes:
-        name: The environment, as ``agentgym eval`` takes it.
-        options: Further words of that command.
+        name: The environment, as in ``agentgym eval``.
+        options: Further arguments of that command.
     """
 
     name: str
@@ -55,23 +55,23 @@ class SftRecipe:
 
     Args:
         model: Name or path of the model.
-        name: What the run is called.
-        verl: Which verl, one of :data:`~verl_bridge.recipes.VERSIONS`.
+        name: The name of the run.
+        verl: The version of verl, one of :data:`~verl_bridge.recipes.VERSIONS`.
         preset: One of :data:`SFT_PRESETS`.
-        gpus: GPUs of the one machine.
+        gpus: Number of GPUs, all in one machine.
         batch: Games in a step; by default that of the preset.
         epochs: Passes over the games; by default those of the preset.
         learning_rate: The learning rate.
-        max_length: Tokens of a game at most.
+        max_length: Maximum tokens of a game.
         validation: Whether there are games for validation.
-        offload: Whether parameters, gradients and the optimizer's state wait in the memory of the machine;
-            not with verl 0.7.
-        checkpointing: Whether activations are computed again instead of being kept.
-        evaluations: What is played after the training.
-        eval_engine: What serves the model then, one of :data:`EVAL_ENGINES`.
+        offload: Whether to offload parameters, gradients and the optimizer's state to main memory; not with
+            verl 0.7.
+        checkpointing: Whether to recompute activations instead of storing them (gradient checkpointing).
+        evaluations: The evaluations after the training.
+        eval_engine: The inference engine of the evaluations, one of :data:`EVAL_ENGINES`.
 
     Raises:
-        ValueError: A choice that is none, or two that do not go together.
+        ValueError: A choice is invalid, or two choices contradict each other.
     """
 
     model: str = DEFAULT_MODEL

@@ -1,4 +1,4 @@
-"""Writing the folder of a fine-tuning run."""
+"""Write the folder of a fine-tuning run."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _NAMES = ("config.yaml", "run.sh", "README.md", "data/train.parquet", "data/val.
 
 
 def write_sft(recipe: SftRecipe, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write the folder of a fine-tuning run, but for its data.
+    """Write the folder of a fine-tuning run, except its data.
 
     Args:
         recipe: The recipe.
-        folder: Where to; made where there is none.
-        force: Whether to replace files that are there, the data of an earlier run among them.
+        folder: The target; created if it does not exist.
+        force: Whether to replace existing files, including the data of an earlier run.
 
     Returns:
         The paths written.
 
     Raises:
-        FileExistsError: One of the files is there and ``force`` is false; nothing was written.
+        FileExistsError: One of the files exists and ``force`` is false; nothing was written.
         OSError: The folder cannot be written to.
     """
     often = SFT_PRESETS[recipe.preset].each_epoch
@@ -60,7 +60,7 @@ def write_sft(recipe: SftRecipe, folder: Path, *, force: bool = False) -> list[P
 
 
 def _command(evaluation: Evaluation, engine: str) -> str:
-    """Return the line of the script that plays the last checkpoint in an environment."""
+    """Return the line of the script that evaluates the last checkpoint in an environment."""
     name = split_id(evaluation.name)[1].rpartition("/")[2].replace(":", "_")
     words = ["-m", "agentgym_gym", "eval", evaluation.name, "--launch", engine, *evaluation.options]
     return (

@@ -1,7 +1,7 @@
-"""How many rows each of several environments has, by their weights.
+"""Distribute rows among several environments by their weights.
 
-verl draws the rows of an epoch one after another, each once, so that the share of an environment among the
-tasks of a step is its share of the rows.
+verl draws each row of an epoch once, so the share of an environment among the tasks of a step is its share of
+the rows.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Share:
-    """What the files of rows hold of one environment.
+    """The rows of one environment.
 
     Attributes:
         env_id: gymnasium's id, without the module.
         weight: Its weight.
         rows: Rows for training.
         tasks: Different tasks among them.
-        available: Tasks that there were for training.
+        available: Available tasks for training.
         val: Tasks for validation.
     """
 
@@ -39,7 +39,7 @@ class Share:
 
     @property
     def said(self) -> str:
-        """What was done with the tasks, to give the environment its rows; nothing where each is one row."""
+        """How the tasks were cut or repeated to get the number of rows; empty if each is one row."""
         if self.tasks < self.available:
             return f"{self.tasks:,} of {self.available:,} tasks"
         times, rest = divmod(self.rows, self.tasks)
@@ -56,8 +56,8 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
         weights: Positive weights.
 
     Returns:
-        Numbers that sum to `total`, each less than one from its exact share. Of equal remainders that of the
-        earlier weight counts more.
+        Numbers that sum to `total`, each less than one from its exact share. Equal remainders are resolved in
+        favor of the earlier weight.
     """
     parts = [Fraction(weight) for weight in weights]
     exact = [total * part / sum(parts) for part in parts]
@@ -69,12 +69,12 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
 
 
 def drawn(tasks: Sequence[T], count: int) -> list[T]:
-    """Return so many of some tasks, from the first on; where there are fewer, from the first on again."""
+    """Return the first `count` tasks, repeating from the start if there are fewer."""
     return [tasks[at % len(tasks)] for at in range(count)]
 
 
 def mixed(parts: Sequence[Sequence[T]]) -> list[T]:
-    """Put several parts into one, so that every beginning of it holds them in proportion."""
+    """Interleave several parts so that every prefix contains them in proportion."""
     placed = [
         ((at + 0.5) / len(part), number, each)
         for number, part in enumerate(parts)

@@ -1,4 +1,4 @@
-"""A recipe's folder as the checks see it."""
+"""A recipe's folder as loaded for the checks."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ COMPOSE_SECONDS = 300.0
 
 
 class NotReadable(ValueError):
-    """A file of the folder is not there, or is not what it should be."""
+    """A file of the folder is missing or invalid."""
 
 
 @dataclass
 class View:
-    """A folder, and what verl makes of it where verl is installed.
+    """A folder, with its settings as composed by verl if that is installed.
 
     Attributes:
         folder: The folder.
-        raw: What ``config.yaml`` holds.
-        answer: What :func:`verl_bridge.recipes._compose.ask` said, or None without verl.
-        failed: Why nothing was said although verl is installed, or nothing.
+        raw: The contents of ``config.yaml``.
+        answer: The result of :func:`verl_bridge.recipes._compose.ask`, or None without verl.
+        failed: Why there is no result although verl is installed, or empty.
         rows: Rows of the data by ``"train"`` and ``"val"``, once they have been read.
-        files: The files that they are of, each with how many it has, likewise.
+        files: The files of these rows by the same keys, each with its number of rows.
     """
 
     folder: Path
@@ -45,12 +45,12 @@ class View:
 
     @classmethod
     def of(cls, folder: Path) -> View:
-        """Look at a folder.
+        """Load a folder.
 
         Raises:
             NotReadable: ``config.yaml`` cannot be read.
         """
-        folder = folder.resolve()  # what run.sh says; a relative one would be joined to itself
+        folder = folder.resolve()  # as in run.sh; a relative path would be joined to itself
         raw = load_yaml(folder / "config.yaml")
         if not isinstance(raw, Mapping):
             raise NotReadable(f"{folder / 'config.yaml'} should be a mapping of settings")
@@ -60,28 +60,28 @@ class View:
         return view
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a setting: as composed where that could be done, else as in ``config.yaml``.
+        """Return a setting, as composed by verl if possible, else as in ``config.yaml``.
 
         Args:
-            key: Where it stands, in dots.
-            default: What it is where it is not set, or null.
+            key: Its dotted key.
+            default: The value if it is not set, or null.
         """
         value: Any = (self.answer or {}).get("config") or self.raw
         for part in key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
-            return self.get(value[2:-1], default)  # another setting's; verl resolves it where it is there
+            return self.get(value[2:-1], default)  # an interpolation, which only verl resolves in full
         if isinstance(value, str):
             value = value.replace("${folder}", str(self.folder))
         return default if value is None else value
 
     def number(self, key: str, default: int) -> int:
-        """Return a setting that is a whole number; something else is verl's to refuse."""
+        """Return an integer setting, or the default for any other value, which verl itself rejects."""
         value = self.get(key, default)
         return value if type(value) is int else default
 
     def place(self, part: str, index: int) -> str:
-        """Return where a row stands: its file, and its number in it from 0."""
+        """Return where a row is: its file, and its index there."""
         left = index
         for file, count in self.files.get(part, []):
             if left < count:
@@ -91,7 +91,7 @@ class View:
         return f"{part}, row {index}"
 
     def path(self, key: str) -> Path | None:
-        """Return a setting that is the path of a file, as run.sh would have it."""
+        """Return a setting that is the path of a file, resolved as in run.sh."""
         value = self.get(key)
         return None if value is None else self.folder / Path(str(value)).expanduser()
 
@@ -106,27 +106,28 @@ class View:
         ]
 
     def arguments(self) -> Mapping[str, Any]:
-        """Return what the yaml of the interaction, or else of the agent loop, gives to whoever plays."""
+        """Return the environment's settings in the yaml of the interaction, or else of the agent loop."""
         for key in ("multi_turn.interaction_config_path", "agent.agent_loop_config_path"):
             file = self.path(f"actor_rollout_ref.rollout.{key}")
             try:
                 loaded = load_yaml(file) if file is not None else None
             except NotReadable:
-                continue  # said by the check of the loop
+                continue  # the check of the loop reports it
             entries = loaded.get("interaction") if isinstance(loaded, Mapping) else loaded
             for entry in entries if isinstance(entries, list) else []:
                 if not isinstance(entry, Mapping):
                     continue
                 given = entry.get("config", entry)
                 made_by = str(entry.get("class_name") or entry.get("_target_"))
-                # That of several environments names none.
+                # A loop for several environments names none.
                 if isinstance(given, Mapping) and ("env_id" in given or made_by.startswith("verl_bridge.")):
                     return given
         return {}
 
     def _ask_verl(self) -> None:
         command = [sys.executable, "-m", "verl_bridge.recipes._compose", str(self.folder)]
-        # `python -m` puts the folder it runs in before all else; this process may have found us elsewhere.
+        # `python -m` puts its working directory first; this process may have imported the package from
+        # elsewhere.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         try:
             ended = subprocess.run(  # noqa: S603 - our own module
@@ -145,10 +146,10 @@ class View:
 
 
 def load_yaml(file: Path) -> Any:
-    """Return what a YAML file holds.
+    """Return the contents of a YAML file.
 
     Raises:
-        NotReadable: It is not there, or not YAML.
+        NotReadable: It does not exist, or is not YAML.
         ModuleNotFoundError: PyYAML is not installed.
     """
     yaml = importlib.import_module("yaml")
