@@ -165,7 +165,7 @@ SAID = b'{"observation": "x"}'
     ids=["to the end", "1.0", "chunked", "interim", "gzip", "deflate", "identity", "byte by byte"],
 )
 def test_each_way_in_which_a_reply_may_come(serve, answer):
-    server, driver = serve(answer, GOOD)
+    server, driver = serve(answer, GOOD, timeout=10.0)  # the first use of httpx takes a while
     assert driver.run(call(server)).text("observation") == "x"
     assert driver.run(call(server)).text("observation") == "x"
     assert len(server.requests) == 2
