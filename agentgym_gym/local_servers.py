@@ -141,7 +141,7 @@ class ServerKind:
         refused = sorted(set(options) - {"max_envs", "max_body_bytes", "keep_seconds", *self.takes})
         if refused:
             raise BadOption(f"the {self.title} server takes no {', '.join(refused)}")
-        return _object_at(self.create_app)(ServerOptions(**options))
+        return import_object(self.create_app)(ServerOptions(**options))
 
     def missing(self) -> SetupError | None:
         """Return the error for a missing dependency; None if all are installed. Imports nothing."""
@@ -219,14 +219,10 @@ def server_kind(name: str) -> ServerKind:
     package = path.partition(":")[0].partition(".")[0]
     if importlib.util.find_spec(package) is None:
         raise SetupError(f"the server {name!r} is in the package {package}, which is not installed")
-    kind = _object_at(path)
+    kind = import_object(path)
     if not isinstance(kind, ServerKind):
         raise SetupError(f"{path} is of type {type(kind).__name__}, and should be a ServerKind")
     return kind
-
-
-def _object_at(path: str) -> Any:
-    return import_object(path)
 
 
 def serve(name: str, **options: Any) -> None:
