@@ -3,7 +3,7 @@
 A recipe names it in ``data.custom_cls``. It is verl's own ``MultiTurnSFTDataset``, with these differences:
 
 - A reply that the column ``loss`` marks with false is excluded from the loss. verl's own dataset has no
-marks.
+  marks.
 - The chat template of a thinking model may write an empty thought before only the last reply of a
   conversation, as Qwen3's does. verl encodes each message separately, so this thought is missing there, and
   its own dataset raises an error. Without the thought, each reply is encoded in the same way, as it is at
